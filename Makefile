@@ -1,0 +1,49 @@
+# Everything a developer or CI runs. PYTHON chooses the interpreter (3.11, 3.12, 3.13).
+PYTHON ?= python3
+VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+VENV := .venv/$(VERSION)
+BIN := $(VENV)/bin
+SOURCES := mpx lab tests bench
+
+.PHONY: help setup check test demo lock clean
+
+help:
+	@echo "make demo    copy real files up and down through an emulated 30 ms path"
+	@echo "make test    set up what the tests need and run them   [PYTHON=python3.12]"
+	@echo "make check   lint, format, types"
+	@echo "make lock    write requirements/*.txt anew from pyproject.toml"
+
+setup: $(VENV)/.done $(VENV)/.done-dev
+
+# What a user of mpx needs; the demo uses nothing else.
+$(VENV)/.done: pyproject.toml requirements/run.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/run.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/.done-dev: $(VENV)/.done requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@touch $@
+
+check: setup
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/mypy
+
+test: setup
+	$(BIN)/python tests/install_peers.py
+	$(BIN)/python -m pytest $(PYTEST)
+
+demo: $(VENV)/.done
+	$(BIN)/python -m mpx_lab.demo
+
+# Universal (all Pythons and platforms), with hashes, without any address of a package index.
+LOCK = env -u PIP_FIND_LINKS uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-header --no-emit-index-url --no-emit-find-links --no-annotate
+lock:
+	$(LOCK) pyproject.toml requirements/build.in -o requirements/run.txt
+	$(LOCK) pyproject.toml requirements/build.in --extra dev --extra bench -c requirements/run.txt -o requirements/dev.txt
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,92 @@
+"""What can go wrong, as one small tree.
+
+MpxError (1)
+├── UsageError (2)               the request itself is wrong, or this pair cannot honour it
+├── SourceError (3)              the source is not there or cannot be read
+├── DestinationError (4)         the destination refuses, or another copy holds it
+├── AuthenticationError (5)      nobody let us in
+├── ConnectionLost (6)           cannot reach, or lost and not reached again     may be retried
+├── TransferTimeout (7)          no answer, no banner, or no progress            may be retried
+├── IntegrityError (8)           checksum mismatch, or the source changed while it was copied
+├── NoSpace (9)                  disk full or over quota
+├── PartialFailure (10)          some files of several failed
+└── Interrupted (130)            stopped by the user; what arrived is kept
+    └── Terminated (143)         stopped by SIGTERM
+
+The number is the exit code of `mpx`. Each message says what failed, on what, and what to do.
+"""
+
+
+class MpxError(Exception):
+    """Anything mpx reports to its user; `exit_code` and `may_retry` belong to the class."""
+
+    exit_code = 1
+    may_retry = False
+
+
+class UsageError(MpxError):
+    """The request is wrong, or asks for what this pair of endpoints cannot do."""
+
+    exit_code = 2
+
+
+class SourceError(MpxError):
+    """The source was not found or cannot be read."""
+
+    exit_code = 3
+
+
+class DestinationError(MpxError):
+    """The destination cannot be written, or is locked by another copy."""
+
+    exit_code = 4
+
+
+class AuthenticationError(MpxError):
+    """The server did not accept who we say we are."""
+
+    exit_code = 5
+
+
+class ConnectionLost(MpxError):
+    """The other side cannot be reached, or was lost and could not be reached again."""
+
+    exit_code = 6
+    may_retry = True
+
+
+class TransferTimeout(MpxError):
+    """No banner, no reply or no progress for as long as the timeout allows."""
+
+    exit_code = 7
+    may_retry = True
+
+
+class IntegrityError(MpxError):
+    """What arrived is not what was sent, or the source changed on the way."""
+
+    exit_code = 8
+
+
+class NoSpace(MpxError):
+    """The destination has no room left, or the quota is used up."""
+
+    exit_code = 9
+
+
+class PartialFailure(MpxError):
+    """Some files of several could not be copied; the others were."""
+
+    exit_code = 10
+
+
+class Interrupted(MpxError):
+    """The copy was stopped before its end; the next run of the same command continues it."""
+
+    exit_code = 130
+
+
+class Terminated(Interrupted):
+    """As Interrupted, by SIGTERM."""
+
+    exit_code = 143

@@ -1,0 +1,58 @@
+"""The contract of the tuners: how many streams each path of a group should carry, decided while bytes flow.
+
+A tuner is pure: it takes the time and what was measured, and answers with decisions. It opens no
+socket, reads no clock and draws no random number of its own. The mover calls `observe` about every
+100 ms; most calls are answered with nothing. One tuner serves one group of paths that share a
+bottleneck (a group of one is usual), so that one path's change is never taken for another's result.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What one path has done so far; counters run from the start of the copy and never fall.
+
+    `limited_*` are the shares (0 to 1) of the time since the previous sample in which the path's
+    streams, on average, were held back by the receiver's window or by our own send buffer
+    (tcpi_rwnd_limited, tcpi_sndbuf_limited over tcpi_busy_time); None where the kernel does not tell
+    us, as when the other side sends.
+    """
+
+    streams: int  # data connections that carry bytes now (those still connecting do not count)
+    arrived_bytes: int  # file bytes that arrived for the first time
+    bytes_left: int  # file bytes known to be still to move, over all files listed so far
+    rtt_s: float | None = None
+    retransmits: int = 0  # segments sent again
+    limited_by_receiver: float | None = None
+    limited_by_sender: float | None = None
+    still: bool = False  # nothing is under way: what was handed out has arrived (after a barrier)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a path should do from now on.
+
+    With `barrier` the mover hands out `chunk_bytes` and no more, waits until they have arrived,
+    and opens its streams anew for the next decision, as the paper's GridFTP-APT does. Without it
+    nothing stands still: streams come and go while bytes flow, and `chunk_bytes` is None.
+    """
+
+    path: str
+    streams: int
+    reason: str  # in words, for the report
+    chunk_bytes: int | None = None
+    barrier: bool = False
+
+
+class Tuner(Protocol):
+    """Decides on the number of streams. The first call of `observe` answers with where to start."""
+
+    def observe(self, now_s: float, samples: Mapping[str, Sample]) -> Sequence[Decision]:
+        """Take what was measured up to `now_s` (any monotonic origin) and say what should change.
+
+        A decision stands until the next one for its path; an empty answer changes nothing.
+        """
+        ...
