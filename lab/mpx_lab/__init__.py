@@ -1,0 +1,1 @@
+"""An emulated wide-area network on one machine, for demonstrations, tests and benchmarks."""
