@@ -1,0 +1,268 @@
+"""GridFTP as bytes, without any I/O: commands, replies, addresses, facts, markers and MODE E blocks.
+
+Written after RFC 959, RFC 2428 (EPSV, EPRT), RFC 3659 (MLST, REST), GFD.20 (GridFTP: MODE E, SPAS,
+ERET, ESTO, markers) and what the Grid Community Toolkit 6.2 really says. Client and server share it.
+"""
+
+import ipaddress
+import re
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from mpx.errors import UsageError
+from mpx.ranges import Range
+
+Address = tuple[str, int]
+
+# --- commands and replies ------------------------------------------------------------------------
+
+
+def check_name(name: str) -> None:
+    """Refuse names that the control channel cannot carry.
+
+    Raises UsageError for CR, LF and NUL: a line ends at CR LF, and a stock server silently drops a
+    lone LF, so the file would end up under another name.
+    """
+    for char, what in (("\r", "a carriage return"), ("\n", "a line feed"), ("\0", "a NUL byte")):
+        if char in name:
+            raise UsageError(f"the name {name!r} contains {what}, which FTP cannot carry; rename the file")
+
+
+def command(verb: str, *words: object) -> bytes:
+    """Encode one command line; raises UsageError if a word holds CR, LF or NUL."""
+    line = " ".join([verb, *(str(word) for word in words)])
+    check_name(line)
+    return line.encode("utf-8", "surrogateescape") + b"\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One reply: its code and its lines without code and separator on the first and last."""
+
+    code: int
+    lines: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """The lines joined by blanks, as a person would read them."""
+        return " ".join(line.strip() for line in self.lines if line.strip())
+
+    @property
+    def is_preliminary(self) -> bool:
+        """Whether more replies to the same command follow (1xx)."""
+        return 100 <= self.code < 200
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether the command succeeded (2xx) or wants its next half (3xx)."""
+        return 200 <= self.code < 400
+
+    @property
+    def is_marker(self) -> bool:
+        """Whether this is a 111, 112 or 113 marker, which answers no command."""
+        return 111 <= self.code <= 113
+
+    @property
+    def error_class(self) -> str:
+        """The `c=` word of a GlobusError block, such as PATH_NOT_FOUND, or an empty string."""
+        found = re.search(r"\bc=([A-Z_]+)", " ".join(self.lines))
+        return found.group(1) if found else ""
+
+
+class ReplyReader:
+    """Turns the bytes of a control channel into replies; keeps what is not complete."""
+
+    LONGEST_REPLY_BYTES = 16 * 1024 * 1024  # a listing in an MLSC reply is long; an endless line is an attack
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._lines: list[str] = []
+        self._bytes = 0
+
+    def feed(self, data: bytes) -> list[Reply]:
+        """Take received bytes, return the replies that are now complete.
+
+        Raises ValueError if the other side does not speak FTP or never ends a reply.
+        """
+        self._buffer += data
+        replies = []
+        *lines, rest = bytes(self._buffer).split(b"\n")
+        self._buffer = bytearray(rest)
+        for raw in lines:
+            self._bytes += len(raw)
+            reply = self._line(raw.rstrip(b"\r").decode("utf-8", "surrogateescape"))
+            if reply:
+                replies.append(reply)
+                self._bytes = 0
+        if self._bytes + len(rest) > self.LONGEST_REPLY_BYTES:
+            raise ValueError("a reply longer than 16 MiB")
+        return replies
+
+    def _line(self, line: str) -> Reply | None:
+        if not self._lines:
+            if not re.match(r"[1-6]\d\d([ -]|$)", line):
+                raise ValueError(f"not an FTP reply: {line[:80]!r}")
+            if line[3:4] != "-":
+                return Reply(int(line[:3]), (line[4:],))
+            self._lines.append(line)
+            return None
+        self._lines.append(line)
+        code = self._lines[0][:3]
+        if line[:3] != code or line[3:4] == "-":
+            return None
+        first, *inner, last = self._lines
+        self._lines = []
+        strip = [text[4:] if text.startswith(code + "-") else text for text in inner]
+        return Reply(int(code), (first[4:], *strip, last[4:]))
+
+
+def reply_line(code: int, *lines: str) -> bytes:
+    """Encode a reply for the server side: one line, or the multi-line form with inner lines indented."""
+    if len(lines) == 1:
+        text = f"{code} {lines[0]}\r\n"
+    else:
+        inner = "".join(f" {line}\r\n" for line in lines[1:-1])
+        text = f"{code}-{lines[0]}\r\n{inner}{code} {lines[-1]}\r\n"
+    return text.encode("utf-8", "surrogateescape")
+
+
+# --- addresses -----------------------------------------------------------------------------------
+
+
+def parse_host_port(text: str) -> Address:
+    """Read `h1,h2,h3,h4,p1,p2` (PORT, PASV, SPAS); raises ValueError."""
+    found = re.search(r"(\d{1,3}),(\d{1,3}),(\d{1,3}),(\d{1,3}),(\d{1,3}),(\d{1,3})", text)
+    if not found or any(int(number) > 255 for number in found.groups()):
+        raise ValueError(f"not an address: {text[:80]!r}")
+    numbers = [int(number) for number in found.groups()]
+    return ".".join(map(str, numbers[:4])), numbers[4] * 256 + numbers[5]
+
+
+def parse_extended_address(text: str) -> Address:
+    """Read `|family|host|port|` (EPRT) or `|||port|` (EPSV); the host may be empty. Raises ValueError."""
+    found = re.search(r"([^\w\s(])([12]?)\1([0-9A-Fa-f.:]*)\1(\d{1,5})\1?", text)
+    if not found or not 0 < int(found.group(4)) < 65536:
+        raise ValueError(f"not an address: {text[:80]!r}")
+    return found.group(3), int(found.group(4))
+
+
+def format_host_port(address: Address) -> str:
+    """Write an IPv4 address as `h1,h2,h3,h4,p1,p2`."""
+    host, port = address
+    return f"{host.replace('.', ',')},{port // 256},{port % 256}"
+
+
+def port_command(address: Address) -> bytes:
+    """Return PORT for an IPv4 address, EPRT for an IPv6 one."""
+    host, port = address
+    if ipaddress.ip_address(host).version == 4:
+        return command("PORT", format_host_port(address))
+    return command("EPRT", f"|2|{host}|{port}|")
+
+
+# --- what a server can, and what it says of a file ---------------------------------------------------
+
+
+def parse_features(reply: Reply) -> dict[str, str]:
+    """Read a FEAT reply into {feature: parameters}, names in upper case."""
+    features = {}
+    for line in reply.lines[1:-1]:
+        name, _, parameters = line.strip().partition(" ")
+        if name:
+            features[name.upper()] = parameters
+    return features
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A line of MLST or MLSD: facts (names in lower case) and the raw name."""
+
+    name: str
+    facts: dict[str, str] = field(default_factory=dict)
+
+
+def parse_facts(line: str) -> Entry:
+    """Read `Type=file;Size=3; name`. The name is raw and follows the first blank. Raises ValueError."""
+    facts_text, blank, name = line.lstrip(" ").partition(" ")
+    if not blank or not name:
+        raise ValueError(f"not a line of facts: {line[:80]!r}")
+    facts = {}
+    for fact in facts_text.split(";"):
+        key, equals, value = fact.partition("=")
+        if equals:
+            facts[key.lower()] = value
+    return Entry(name, facts)
+
+
+# --- markers -----------------------------------------------------------------------------------------
+
+
+def parse_ranges(text: str) -> list[Range]:
+    """Read `0-100,200-300` (end exclusive) as in REST and 111; raises ValueError."""
+    ranges = []
+    for part in text.strip().split(","):
+        found = re.fullmatch(r"\s*(\d+)-(\d+)\s*", part)
+        if not found or int(found.group(2)) < int(found.group(1)):
+            raise ValueError(f"not byte ranges: {text[:80]!r}")
+        ranges.append((int(found.group(1)), int(found.group(2))))
+    return ranges
+
+
+def format_ranges(ranges: Iterable[Range]) -> str:
+    """Write ranges as `0-100,200-300`."""
+    return ",".join(f"{start}-{end}" for start, end in ranges)
+
+
+def range_marker(reply: Reply) -> list[Range]:
+    """Read `111 Range Marker 0-100,...`: what arrived since the previous one. Raises ValueError."""
+    return parse_ranges(reply.text.removeprefix("Range Marker").strip())
+
+
+# --- MODE E blocks -----------------------------------------------------------------------------------
+
+EOF = 0x40  # the offset field holds the number of connections this transfer used
+EOD = 0x08  # no more data on this connection in this transfer
+CLOSE = 0x04  # with EOD: the connection is closed afterwards instead of cached
+
+HEADER = struct.Struct(">BQQ")  # descriptor, count, offset
+HEADER_BYTES = HEADER.size
+
+
+@dataclass(frozen=True, slots=True)
+class BlockHeader:
+    """A MODE E block header: `count` bytes follow, which belong at `offset`."""
+
+    descriptor: int
+    count: int
+    offset: int
+
+    def pack(self) -> bytes:
+        """Return the 17 bytes of the wire."""
+        return HEADER.pack(self.descriptor, self.count, self.offset)
+
+    @property
+    def ends_data(self) -> bool:
+        """Whether this is the last block of its connection in this transfer."""
+        return bool(self.descriptor & EOD)
+
+    @property
+    def total_streams(self) -> int | None:
+        """How many connections the transfer used in all, if this block tells."""
+        return self.offset if self.descriptor & EOF else None
+
+
+def unpack_header(data: bytes | bytearray | memoryview) -> BlockHeader:
+    """Read 17 bytes. An EOF block carries no data, whatever its count says.
+
+    Raises ValueError when CLOSE comes without EOD, or a count or offset is beyond any file: both mean
+    that the stream is out of step.
+    """
+    descriptor, count, offset = HEADER.unpack(data)
+    if descriptor & EOF:
+        count = 0
+    if descriptor & CLOSE and not descriptor & EOD and not descriptor & EOF and count:
+        raise ValueError("a MODE E block with data and CLOSE but without EOD")
+    if count + offset >= 1 << 63:
+        raise ValueError(f"a MODE E block out of range: {count} bytes at {offset}")
+    return BlockHeader(descriptor, count, offset)

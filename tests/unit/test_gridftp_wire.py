@@ -1,0 +1,140 @@
+"""The protocol against literal bytes, most of them as a stock server sent them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpx import gridftp_wire as wire
+from mpx.errors import UsageError
+
+FEAT = (
+    b"211-Extensions supported\r\n CKSM MD5:10;ADLER32:10;\r\n REST STREAM\r\n MLST Type*;Size*;\r\n"
+    b"211 End.\r\n"
+)
+
+
+def replies(data: bytes) -> list[wire.Reply]:
+    return wire.ReplyReader().feed(data)
+
+
+def test_single_and_multi_line_replies():
+    assert replies(b"220 host ready.\r\n") == [wire.Reply(220, ("host ready.",))]
+    assert replies(b"230\r\n") == [wire.Reply(230, ("",))]
+    (feat,) = replies(FEAT)
+    assert wire.parse_features(feat) == {
+        "CKSM": "MD5:10;ADLER32:10;",
+        "REST": "STREAM",
+        "MLST": "Type*;Size*;",
+    }
+
+
+def test_error_block_of_a_stock_server():
+    (reply,) = replies(
+        b"550-GlobusError: v=1 c=PATH_NOT_FOUND\r\n550-GridFTP-Errno: 2\r\n"
+        b"550-GridFTP-Error-String: No such file or directory\r\n550 End.\r\n"
+    )
+    assert reply.error_class == "PATH_NOT_FOUND"
+    assert "No such file or directory" in reply.text
+    assert not reply.is_ok
+
+
+def test_inner_lines_that_look_like_other_codes_do_not_end_a_reply():
+    (reply,) = replies(b"250-list\r\n226 not the end\r\n 250 nor this\r\n250 End\r\n")
+    assert reply.lines == ("list", "226 not the end", " 250 nor this", "End")
+
+
+@given(st.integers(1, 40), st.integers(0, 3))
+def test_replies_do_not_depend_on_how_the_bytes_arrive(size, repeat):
+    data = (FEAT + b"150 go\r\n") * (repeat + 1)
+    reader, seen = wire.ReplyReader(), []
+    for i in range(0, len(data), size):
+        seen += reader.feed(data[i : i + size])
+    assert seen == replies(data)
+
+
+@pytest.mark.parametrize("garbage", [b"SSH-2.0-OpenSSH_9.2\r\n", b"\x16\x03\x01\n", b"999 no\r\n", b"x\r\n"])
+def test_what_is_not_ftp_is_refused(garbage):
+    with pytest.raises(ValueError, match="not an FTP reply"):
+        replies(garbage)
+
+
+def test_a_reply_without_end_is_refused():
+    reader = wire.ReplyReader()
+    with pytest.raises(ValueError, match="longer than"):
+        for _ in range(40):
+            reader.feed(b"220-" + b"x" * (1 << 20))
+
+
+@pytest.mark.parametrize("char", ["\r", "\n", "\0"])
+def test_names_that_would_break_the_line_are_refused(char):
+    with pytest.raises(UsageError, match="rename"):
+        wire.command("STOR", f"a{char}b")
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_characters="\r\n\0"), min_size=1))
+def test_any_other_name_goes_out_as_it_is(name):
+    assert wire.command("STOR", name) == b"STOR " + name.encode() + b"\r\n"
+
+
+def test_undecodable_bytes_of_a_name_survive():
+    name = b"caf\xe9".decode("utf-8", "surrogateescape")
+    assert wire.command("SIZE", name) == b"SIZE caf\xe9\r\n"
+
+
+def test_server_reply_lines():
+    assert wire.reply_line(200, "ok") == b"200 ok\r\n"
+    assert wire.reply_line(211, "Features", "SIZE", "End") == b"211-Features\r\n SIZE\r\n211 End\r\n"
+    assert replies(wire.reply_line(211, "Features", "SIZE", "End"))[0].lines[1] == " SIZE"
+
+
+def test_addresses():
+    assert wire.parse_host_port("Entering Passive Mode (127,0,0,1,183,31)") == ("127.0.0.1", 46879)
+    assert wire.parse_extended_address("Entering Extended Passive Mode (|||59485|)") == ("", 59485)
+    assert wire.parse_extended_address("|2|::1|5000|") == ("::1", 5000)
+    assert wire.port_command(("127.0.0.1", 46879)) == b"PORT 127,0,0,1,183,31\r\n"
+    assert wire.port_command(("::1", 5000)) == b"EPRT |2|::1|5000|\r\n"
+    for bad in ("127,0,0,1,183", "1,2,3,4,5,600", ""):
+        with pytest.raises(ValueError, match="not an address"):
+            wire.parse_host_port(bad)
+    for bad in ("||||", "|||99999|", "|||0|", ""):
+        with pytest.raises(ValueError, match="not an address"):
+            wire.parse_extended_address(bad)
+
+
+def test_facts_end_at_the_first_blank_because_names_are_raw():
+    entry = wire.parse_facts(" Type=file;Size=67108864;UNIX.slink=/a%20b; a; b=c %20 d")
+    assert entry.name == "a; b=c %20 d"
+    assert entry.facts == {"type": "file", "size": "67108864", "unix.slink": "/a%20b"}
+    with pytest.raises(ValueError, match="facts"):
+        wire.parse_facts("Type=file;")
+
+
+def test_markers():
+    (reply,) = replies(b"111 Range Marker 0-682622976,682885120-683671552\r\n")
+    assert reply.is_marker
+    assert wire.range_marker(reply) == [(0, 682622976), (682885120, 683671552)]
+    for bad in ("5", "9-3", "-1-2", "1-2,", "a-b"):
+        with pytest.raises(ValueError, match="not byte ranges"):
+            wire.parse_ranges(bad)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2**62), st.integers(0, 2**62)).map(sorted).map(tuple), min_size=1))
+def test_ranges_read_back_what_was_written(ranges):
+    assert wire.parse_ranges(wire.format_ranges(ranges)) == ranges
+
+
+def test_block_headers_on_the_wire():
+    assert wire.BlockHeader(0, 262144, 1048576).pack() == bytes.fromhex("0000000000000400000000000000100000")
+    end = wire.BlockHeader(wire.EOD | wire.EOF, 0, 9)
+    assert end.pack() == bytes.fromhex("4800000000000000000000000000000009")
+    assert wire.unpack_header(end.pack()).total_streams == 9
+    assert wire.unpack_header(end.pack()).ends_data
+    assert wire.unpack_header(bytes.fromhex("4000000000000000ff0000000000000003")).count == 0
+    assert wire.unpack_header(wire.BlockHeader(wire.EOD, 10, 5).pack()).total_streams is None
+
+
+def test_blocks_out_of_step_are_refused():
+    with pytest.raises(ValueError, match="out of range"):
+        wire.unpack_header(b"\x00" + b"\xff" * 16)
+    with pytest.raises(ValueError, match="CLOSE"):
+        wire.unpack_header(wire.BlockHeader(wire.CLOSE, 1, 0).pack())

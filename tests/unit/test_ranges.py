@@ -1,0 +1,58 @@
+"""RangeSet against a plain Python set of byte numbers."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpx.ranges import RangeSet
+
+RANGES = st.lists(
+    st.tuples(st.integers(0, 60), st.integers(0, 12)).map(lambda p: (p[0], p[0] + p[1])), max_size=20
+)
+
+
+def bytes_of(ranges):
+    return {b for start, end in ranges for b in range(start, end)}
+
+
+def well_formed(ranges: RangeSet) -> bool:
+    flat = [edge for pair in ranges for edge in pair]
+    return flat == sorted(set(flat))
+
+
+@given(RANGES, RANGES)
+def test_add_and_remove_behave_as_a_set_of_bytes(added, removed):
+    ranges, model = RangeSet(), set()
+    for start, end in added:
+        new = ranges.add(start, end)
+        assert new == len(set(range(start, end)) - model)
+        model |= set(range(start, end))
+    for start, end in removed:
+        ranges.remove(start, end)
+        model -= set(range(start, end))
+        assert well_formed(ranges)
+    assert bytes_of(ranges) == model
+    assert ranges.size == len(model)
+
+
+@given(RANGES, st.integers(0, 70), st.integers(0, 20))
+def test_missing_within_and_covers(added, start, length):
+    ranges, end = RangeSet(added), start + length
+    window = set(range(start, end))
+    assert bytes_of(ranges.missing(start, end)) == window - bytes_of(ranges)
+    assert bytes_of(ranges.within(start, end)) == window & bytes_of(ranges)
+    assert ranges.covers(start, end) == (window <= bytes_of(ranges))
+
+
+@given(RANGES, st.integers(1, 9), st.integers(0, 70), st.integers(0, 20))
+def test_take_first_takes_every_byte_once(added, limit, start, length):
+    ranges, inside = RangeSet(added), set()
+    while piece := ranges.take_first(limit, within=(start, start + length)):
+        assert 0 < piece[1] - piece[0] <= limit
+        assert not inside & set(range(*piece))
+        inside |= set(range(*piece))
+    assert inside == bytes_of(added) & set(range(start, start + length))
+    outside = set()
+    while piece := ranges.take_first(limit):
+        outside |= set(range(*piece))
+    assert inside | outside == bytes_of(added)
+    assert not ranges.size
