@@ -16,12 +16,18 @@ MpxError (1)
 The number is the exit code of `mpx`. Each message says what failed, on what, and what to do.
 """
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mpx.report import Report
+
 
 class MpxError(Exception):
     """Anything mpx reports to its user; `exit_code` and `may_retry` belong to the class."""
 
     exit_code = 1
     may_retry = False
+    report: "Report | None" = None  # what a copy had done until then
 
 
 class UsageError(MpxError):

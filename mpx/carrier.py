@@ -1,0 +1,71 @@
+"""What moves the bytes from a source endpoint to a destination endpoint: the seam and what it needs.
+
+A carrier runs lanes (sessions) and streams (data connections) of its own. It takes files from the
+pool, says what arrived, and is told only how many streams to use, how fast, and with which congestion
+control. Journals, checksums and tuners stand above it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from mpx.errors import MpxError
+from mpx.mover import Failure, Gate, Move, Pacer, Pool
+from mpx.options import CopyOptions
+from mpx.tcp import PortRange
+from mpx.tuner import Sample
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a carrier is given: where files come from, and whom to tell."""
+
+    options: CopyOptions
+    pool: Pool
+    pacer: Pacer
+    gate: Gate
+    failure: Failure
+    whole: Callable[[Move], None]  # every byte of the file has arrived
+    given_up: Callable[[Move, MpxError], None]  # this file cannot be copied; others may
+    note: Callable[[str], None]  # a line for the report
+    prove: Callable[[Move], None]  # find out by checksum what has arrived that nobody told us of
+    source_ports: PortRange | None = None
+    listen_ports: PortRange | None = None
+
+
+class Carrier(Protocol):
+    """Moves files. Started once; ends when the pool is settled or the copy fails.
+
+    `tunable` is False where the number of streams cannot be changed while bytes flow.
+    """
+
+    tunable: bool
+    path: str
+
+    def start(self) -> None:
+        """Begin to take files from the pool."""
+        ...
+
+    def set_streams(self, streams: int) -> None:
+        """Use so many data connections from now on, over all files on their way."""
+        ...
+
+    def renew_streams(self) -> None:
+        """Close every data connection at its next block edge and open new ones in their place."""
+        ...
+
+    def set_congestion(self, name: str) -> None:
+        """Switch open streams and all later ones; raises UsageError if that is not permitted."""
+        ...
+
+    def sample(self) -> Sample:
+        """Return what has been moved so far."""
+        ...
+
+    def stop(self) -> None:
+        """Cut every connection; what has arrived stays."""
+        ...
+
+    def join(self) -> None:
+        """Wait until every thread has ended."""
+        ...

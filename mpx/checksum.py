@@ -1,0 +1,122 @@
+"""Checksums of files and of their parts: Adler-32 that combines, and hashes that do not."""
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+
+from zlib_ng import zlib_ng
+
+from mpx.ranges import Range, RangeSet
+
+ALGORITHMS = ("adler32", "md5", "sha256")
+SECTION_BYTES = 256 * 1024 * 1024  # verified as one; a mismatch costs one section, not the file
+
+_BASE = 65521  # the largest prime below 2**16 (RFC 1950)
+_READ_BYTES = 1024 * 1024
+
+
+def adler32(data: bytes | bytearray | memoryview, value: int = 1) -> int:
+    """Return the Adler-32 of `data` continued from `value`; frees the interpreter while it runs."""
+    return zlib_ng.adler32(data, value)
+
+
+def adler32_combine(first: int, second: int, second_bytes: int) -> int:
+    """Return the Adler-32 of two parts put together, from their sums and the length of the second.
+
+    With a = low half, b = high half (RFC 1950): a = a1 + a2 - 1 and b = b1 + b2 + n2 (a1 - 1), mod 65521.
+    """
+    a1, b1 = first & 0xFFFF, first >> 16
+    a2, b2 = second & 0xFFFF, second >> 16
+    a = (a1 + a2 - 1) % _BASE
+    b = (b1 + b2 + second_bytes * (a1 - 1)) % _BASE
+    return b << 16 | a
+
+
+def of_file(algorithm: str, fd: int, start: int, end: int, stop: Callable[[], bool] = lambda: False) -> str:
+    """Return the checksum of [start, end) of an open file in lower-case hex, as CKSM writes it.
+
+    `stop` is asked after each MiB; when it says so, or the file ends early, the sum is of what was read.
+    """
+    if algorithm == "adler32":
+        return f"{adler32_of_file(fd, start, end, 1, stop):08x}"
+    digest = hashlib.new(algorithm, usedforsecurity=False)
+    for piece in _pieces(fd, start, end, stop):
+        digest.update(piece)
+    return digest.hexdigest()
+
+
+def adler32_of_file(
+    fd: int, start: int, end: int, value: int = 1, stop: Callable[[], bool] = lambda: False
+) -> int:
+    """Return the Adler-32 of [start, end) of an open file continued from `value`."""
+    for piece in _pieces(fd, start, end, stop):
+        value = adler32(piece, value)
+    return value
+
+
+def _pieces(fd: int, start: int, end: int, stop: Callable[[], bool]) -> Iterator[memoryview]:
+    buffer = memoryview(bytearray(min(_READ_BYTES, max(1, end - start))))
+    while start < end and not stop():
+        got = os.preadv(fd, [buffer[: end - start]], start)
+        if not got:
+            return
+        yield buffer[:got]
+        start += got
+
+
+class RunningSums:
+    """The Adler-32 of every stretch of a file that passed through our hands, in any order.
+
+    Stretches that touch are joined, so it stays small however large the file is. Bytes that pass
+    twice are counted once.
+    """
+
+    def __init__(self) -> None:
+        self._seen = RangeSet()
+        self._sums: dict[int, tuple[int, int]] = {}  # start: (end, sum)
+        self._starts: dict[int, int] = {}  # end: start
+
+    def add(self, start: int, end: int, value: int) -> None:
+        """Record that [start, end) has the Adler-32 `value`; ignored if any of it was recorded before.
+
+        Stretches are joined only within one section of SECTION_BYTES, and must not cross sections.
+        """
+        if start >= end or len(self._seen.within(start, end)):
+            return
+        self._seen.add(start, end)
+        if start % SECTION_BYTES and start in self._starts:
+            before = self._starts.pop(start)
+            value = adler32_combine(self._sums.pop(before)[1], value, end - start)
+            start = before
+        if end % SECTION_BYTES and end in self._sums:
+            after, its_sum = self._sums.pop(end)
+            del self._starts[after]
+            value = adler32_combine(value, its_sum, after - end)
+            end = after
+        self._sums[start] = end, value
+        self._starts[end] = start
+
+    def forget(self, start: int, end: int) -> None:
+        """Drop every stretch that overlaps [start, end)."""
+        for first, last in list(self._seen.within(start, end)):
+            for begin, (finish, _) in list(self._sums.items()):
+                if begin < last and first < finish:
+                    del self._sums[begin], self._starts[finish]
+                    self._seen.remove(begin, finish)
+
+    def sum_of(self, start: int, end: int, read: Callable[[int, int, int], int]) -> int:
+        """Return the Adler-32 of [start, end), calling `read(start, end, value)` for what was not seen."""
+        value, position = 1, start
+        while position < end:
+            known = self._sums.get(position)
+            if known and known[0] <= end:
+                value = adler32_combine(value, known[1], known[0] - position)
+                position = known[0]
+                continue
+            gap: Range = (position, end)
+            for begin in self._sums:
+                if position < begin < gap[1]:
+                    gap = (position, begin)
+            value = read(gap[0], gap[1], value)
+            position = gap[1]
+        return value

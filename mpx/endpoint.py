@@ -1,0 +1,135 @@
+"""One side of a copy: what names mean there. Carriers move bytes; endpoints name and describe.
+
+Every implementation passes the same contract suite (tests/contract).
+"""
+
+import hashlib
+import posixpath
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from mpx.location import Location
+
+
+class Kind(Enum):
+    """What a name stands for."""
+
+    FILE = "file"
+    FOLDER = "folder"
+    LINK = "link"
+    OTHER = "other"  # device, fifo, socket
+
+
+@dataclass(frozen=True, slots=True)
+class FileInfo:
+    """What an endpoint tells of a name."""
+
+    kind: Kind
+    size_bytes: int = 0
+    modified_s: float | None = None  # seconds since 1970; whole seconds where the server says no more
+    mode: int | None = None  # permission bits
+    link_target: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A finished partial file that is to appear under its final name."""
+
+    partial: str
+    final: str
+    modified_s: float | None
+    mode: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Which bytes of which file a checksum is wanted of: [start, end)."""
+
+    name: str
+    start: int
+    end: int
+
+
+class Endpoint(Protocol):
+    """Names and metadata of one side. Not safe for several threads; open one for each.
+
+    All methods raise SourceError or DestinationError (chosen by the endpoint's role), NoSpace,
+    AuthenticationError, ConnectionLost or TransferTimeout.
+    """
+
+    location: Location
+
+    def measure_rtt(self) -> float | None:
+        """Return the smoothed RTT in seconds after one more exchange; None for this host."""
+        ...
+
+    def stat(self, name: str, *, follow: bool = True) -> FileInfo | None:
+        """Describe `name`, None if it does not exist. A link is followed if `follow`."""
+        ...
+
+    def stats(self, names: Sequence[str]) -> list[FileInfo | None]:
+        """Describe many names at once, following links; None for what does not exist."""
+        ...
+
+    def entries(self, name: str) -> Iterator[tuple[str, FileInfo]]:
+        """Yield what is in the folder `name`, in no order, as (name without folder, info); links as links."""
+        ...
+
+    def make_folder(self, name: str) -> None:
+        """Make the folder and its missing parents; an existing folder is fine."""
+        ...
+
+    def make_link(self, name: str, target: str) -> None:
+        """Make or replace the symbolic link `name`."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """Remove a file; a missing one is fine."""
+        ...
+
+    def commit(self, files: Sequence[Commit]) -> list[Exception | None]:
+        """Make finished files safe, give them times and modes, and their final names, as one group.
+
+        Returns for each file None, or what kept it from its name. A final name never appears before
+        its bytes are synced where this endpoint can sync.
+        """
+        ...
+
+    def set_times(self, name: str, modified_s: float | None, mode: int | None) -> None:
+        """Give a folder its times and mode after its contents are there; best effort."""
+        ...
+
+    def checksums(
+        self, algorithm: str, parts: Sequence[Part], stop: Callable[[], bool]
+    ) -> list[str | Exception]:
+        """Return a checksum (lower-case hex) for each part, or why there is none."""
+        ...
+
+    def can_checksum(self, algorithm: str) -> bool:
+        """Tell whether `checksums` works with this algorithm and with parts of files."""
+        ...
+
+    def free_bytes(self, name: str) -> int | None:
+        """Return the room where `name` will be written, None if it cannot be known."""
+        ...
+
+    def close(self) -> None:
+        """Let go of connections; closing twice is fine."""
+        ...
+
+
+def partial_name(final: str, tag: str) -> str:
+    """Return the name under which a file grows until it is whole, in the folder of its final name.
+
+    Hidden, recognisable, the same for the same copy (`tag`), and within 255 bytes however long the name.
+    """
+    folder, name = posixpath.split(final)
+    suffix = f".mpx-{tag}.part"
+    room = 255 - len(suffix) - 1
+    raw = name.encode("utf-8", "surrogateescape")
+    if len(raw) > room:
+        digest = hashlib.sha256(raw).hexdigest()[:16]
+        name = raw[: room - 17].decode("utf-8", "ignore") + "-" + digest
+    return posixpath.join(folder, f".{name}{suffix}")

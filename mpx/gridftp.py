@@ -1,0 +1,311 @@
+"""A GridFTP or FTP server as an endpoint: names and metadata over one control channel of its own."""
+
+import contextlib
+import posixpath
+import re
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from urllib.parse import unquote
+
+from mpx import gridftp_wire as wire
+from mpx import tcp
+from mpx.endpoint import Commit, FileInfo, Kind, Part
+from mpx.errors import ConnectionLost, DestinationError, MpxError, SourceError
+from mpx.gridftp_session import PIPELINE, Session, SessionOptions, reply_error
+from mpx.gridftp_wire import Entry, Reply, command
+from mpx.location import Location
+
+_KINDS = {"file": Kind.FILE, "dir": Kind.FOLDER, "cdir": Kind.FOLDER, "pdir": Kind.FOLDER, "slink": Kind.LINK}
+_GONE = ("no such file", "not found", "does not exist", "no such directory")
+
+
+class GridFtpEndpoint:
+    """The files of a server. Opens its session when first used."""
+
+    def __init__(self, location: Location, options: SessionOptions, *, writing: bool) -> None:
+        self.location = location
+        self._options = options
+        self._refusal: type[MpxError] = DestinationError if writing else SourceError
+        self._session: Session | None = None
+
+    @property
+    def session(self) -> Session:
+        """The control channel, opened and logged in when first asked for."""
+        if self._session is None:
+            session = Session(self.location, self._options)
+            try:
+                session.login()
+            except BaseException:
+                session.close()
+                raise
+            self._session = session
+        return self._session
+
+    def _full(self, name: str) -> str:
+        return self.session.name(name)
+
+    def _refused(self, reply: Reply, what: str, name: str) -> MpxError:
+        return reply_error(reply, f"{self.session.peer} cannot {what} {name}", self._refusal)
+
+    def measure_rtt(self) -> float | None:
+        """See Endpoint."""
+        return self.session.measure_rtt()
+
+    # --- describing ----------------------------------------------------------------------------------
+
+    def stat(self, name: str, *, follow: bool = True) -> FileInfo | None:
+        """See Endpoint."""
+        full = self._full(name)
+        if "MLST" not in self.session.features:
+            return self._stat_without_mlst(full)
+        return self._described(self.session.call(command("MLST", full)), name, follow=follow)
+
+    def stats(self, names: Sequence[str]) -> list[FileInfo | None]:
+        """See Endpoint. The questions go out together."""
+        if "MLST" not in self.session.features:
+            return [self.stat(name) for name in names]
+        replies = self.session.pipeline([command("MLST", self._full(name)) for name in names])
+        return [self._described(reply, name, follow=True) for reply, name in zip(replies, names, strict=True)]
+
+    def _described(self, reply: Reply, name: str, *, follow: bool) -> FileInfo | None:
+        if not reply.is_ok:
+            if is_missing(reply):
+                return None
+            raise self._refused(reply, "describe", name)
+        for line in reply.lines[1:-1]:
+            with contextlib.suppress(ValueError):
+                info = entry_info(wire.parse_facts(line))
+                if info.kind is Kind.LINK and follow:
+                    return self._follow(self._full(name), info)
+                return info
+        raise self._refused(reply, "describe", name)
+
+    def _follow(self, full: str, info: FileInfo) -> FileInfo | None:
+        """Describe what a link points to; a stock server describes the link itself."""
+        for _ in range(40):
+            if info.kind is not Kind.LINK:
+                return info
+            if not info.link_target:
+                return self._stat_without_mlst(full)
+            full = posixpath.normpath(posixpath.join(posixpath.dirname(full), info.link_target))
+            found = self.stat(full, follow=False)
+            if found is None:
+                return None
+            info = found
+        raise self._refusal(f"{self.session.peer}: {full} is a loop of symbolic links")
+
+    def _stat_without_mlst(self, full: str) -> FileInfo | None:
+        """Ask SIZE and MDTM; what has no size but can be entered is a folder."""
+        size, modified, enter = self.session.pipeline(
+            [command("SIZE", full), command("MDTM", full), command("CWD", full)]
+        )
+        if enter.is_ok:
+            self.session.call(command("CWD", self.session.home))
+            return FileInfo(Kind.FOLDER, 0, _time(modified.text) if modified.code == 213 else None)
+        if size.code != 213 or not size.text.strip().isdigit():
+            return None
+        return FileInfo(Kind.FILE, int(size.text), _time(modified.text) if modified.code == 213 else None)
+
+    def entries(self, name: str) -> Iterator[tuple[str, FileInfo]]:
+        """See Endpoint. Over MODE S and a passive data connection, which every server has."""
+        full = self._full(name)
+        session = self.session
+        if "MLST" not in session.features and "MLSD" not in session.features:
+            raise self._refusal(f"{session.peer} has no MLSD, so mpx cannot list {name}; copy files by name")
+        for line in read_lines(session, command("MLSD", full), lambda r: self._refused(r, "list", name)):
+            with contextlib.suppress(ValueError):
+                entry = wire.parse_facts(line)
+                base = entry.name.rstrip("/").rsplit("/", 1)[-1]
+                if base in (".", "..", "") or entry.facts.get("type", "").lower() in ("cdir", "pdir"):
+                    continue
+                yield base, entry_info(entry)
+
+    # --- changing ------------------------------------------------------------------------------------
+
+    def make_folder(self, name: str) -> None:
+        """See Endpoint."""
+        full = self._full(name)
+        reply = self.session.call(command("MKD", full))
+        if reply.is_ok:
+            return
+        found = self.stat(full)
+        if found and found.kind is Kind.FOLDER:
+            return
+        parent = posixpath.dirname(full.rstrip("/"))
+        if found is None and parent not in ("", "/", full) and self.stat(parent) is None:
+            self.make_folder(parent)
+            reply = self.session.call(command("MKD", full))
+            if reply.is_ok:
+                return
+        raise self._refused(reply, "make the folder", name)
+
+    def make_link(self, name: str, target: str) -> None:
+        """See Endpoint."""
+        full = self._full(name)
+        first, second = self.session.pipeline(
+            [command("SITE", "SYMLINKFROM", target), command("SITE", "SYMLINKTO", full)]
+        )
+        if not (first.is_ok and second.is_ok):
+            raise self._refused(second, "make the symbolic link", name)
+
+    def remove(self, name: str) -> None:
+        """See Endpoint."""
+        reply = self.session.call(command("DELE", self._full(name)))
+        if not reply.is_ok and not is_missing(reply) and self.stat(name, follow=False):
+            raise self._refused(reply, "remove", name)
+
+    def commit(self, files: Sequence[Commit]) -> list[Exception | None]:
+        """See Endpoint. A server cannot be asked to sync; names and times go in one pipelined group."""
+        commands: list[bytes] = []
+        for file in files:
+            partial = self._full(file.partial)
+            commands.append(self._time_command(partial, file.modified_s))
+            commands.append(self._mode_command(partial, file.mode))
+            commands += [command("RNFR", partial), command("RNTO", self._full(file.final))]
+        replies = self.session.pipeline(commands)
+        results: list[Exception | None] = []
+        for i, file in enumerate(files):
+            rename = replies[4 * i + 3]
+            source = replies[4 * i + 2]
+            refused = rename if source.is_ok else source
+            results.append(None if rename.is_ok else self._refused(refused, "rename to", file.final))
+        return results
+
+    def _time_command(self, full: str, modified_s: float | None) -> bytes:
+        if modified_s is None or "MFMT" not in self.session.features:
+            return command("NOOP")
+        return command("MFMT", datetime.fromtimestamp(modified_s, UTC).strftime("%Y%m%d%H%M%S"), full)
+
+    @staticmethod
+    def _mode_command(full: str, mode: int | None) -> bytes:
+        return command("NOOP") if mode is None else command("SITE", "CHMOD", f"{mode & 0o777:04o}", full)
+
+    def set_times(self, name: str, modified_s: float | None, mode: int | None) -> None:
+        """See Endpoint."""
+        full = self._full(name)
+        self.session.pipeline([self._mode_command(full, mode), self._time_command(full, modified_s)])
+
+    # --- checking ------------------------------------------------------------------------------------
+
+    def can_checksum(self, algorithm: str) -> bool:
+        """See Endpoint."""
+        offered = re.findall(r"[A-Z0-9-]+", self.session.features.get("CKSM", "").upper())
+        return algorithm.upper() in offered
+
+    def checksums(
+        self, algorithm: str, parts: Sequence[Part], stop: Callable[[], bool]
+    ) -> list[str | Exception]:
+        """See Endpoint. All CKSM go out ahead; each may take as long as its progress markers keep coming."""
+        sums: list[str | Exception] = []
+        self.session.call(command("OPTS", "CKSM", "Markers=1;"))
+        for i in range(0, len(parts), PIPELINE):
+            group = parts[i : i + PIPELINE]
+            self.session.send(
+                *(
+                    command("CKSM", algorithm.upper(), p.start, p.end - p.start, self._full(p.name))
+                    for p in group
+                )
+            )
+            for part in group:
+                reply = self.session.final_reply()
+                found = re.fullmatch(r"\s*([0-9a-fA-F]+)\s*", reply.text)
+                if reply.code == 213 and found:
+                    sums.append(found.group(1).lower())
+                else:
+                    sums.append(self._refused(reply, "checksum", part.name))
+                if stop():
+                    raise ConnectionLost("stopped while the server computed a checksum")
+        return sums
+
+    def free_bytes(self, name: str) -> int | None:  # noqa: ARG002  GridFTP has no question for it
+        """See Endpoint."""
+        return None
+
+    def close(self) -> None:
+        """See Endpoint."""
+        if self._session:
+            self._session.close()
+            self._session = None
+
+
+def is_missing(reply: Reply) -> bool:
+    """Tell whether a refusal means that the name does not exist."""
+    return reply.error_class == "PATH_NOT_FOUND" or any(word in reply.text.lower() for word in _GONE)
+
+
+def entry_info(entry: Entry) -> FileInfo:
+    """Turn facts (RFC 3659, with the GCT's UNIX.* facts) into what we know of a name."""
+    facts = entry.facts
+    kind = _KINDS.get(facts.get("type", "").lower(), Kind.OTHER)
+    if facts.get("type", "").lower().startswith("os.unix=slink"):
+        kind = Kind.LINK
+    size = facts.get("size", "0")
+    mode = facts.get("unix.mode", "")
+    return FileInfo(
+        kind,
+        int(size) if size.isdigit() else 0,
+        _time(facts.get("modify", "")),
+        int(mode, 8) if re.fullmatch(r"[0-7]{3,6}", mode) else None,
+        unquote(facts.get("unix.slink", ""), errors="surrogateescape"),
+    )
+
+
+def _time(text: str) -> float | None:
+    """Read YYYYMMDDHHMMSS[.frac], UTC."""
+    found = re.match(r"\s*(\d{14})(\.\d+)?", text)
+    if not found:
+        return None
+    try:
+        whole = datetime.strptime(found.group(1), "%Y%m%d%H%M%S").replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        return None
+    return whole + float(found.group(2) or 0)
+
+
+def passive_address(session: Session) -> tcp.Address:
+    """Ask for a port to connect to: EPSV over IPv6, PASV otherwise; raises ConnectionLost.
+
+    An address that is not routable from here (0.0.0.0) is replaced by the server's own.
+    """
+    reply = session.call(command("EPSV", "2") if session.is_ipv6 else command("PASV"))
+    return passive_reply(session, reply)
+
+
+def passive_reply(session: Session, reply: Reply) -> tcp.Address:
+    """Read the answer to EPSV or PASV."""
+    try:
+        if reply.code == 229:
+            return session.peer_host, wire.parse_extended_address(reply.text)[1]
+        if reply.code == 227:
+            host, port = wire.parse_host_port(reply.text)
+            return (session.peer_host if host.startswith("0.") else host), port
+    except ValueError as error:
+        raise ConnectionLost(f"{session.peer} offers {error}") from None
+    raise reply_error(reply, f"{session.peer} offers no port for data", ConnectionLost)
+
+
+def read_lines(session: Session, line: bytes, refused: Callable[[Reply], MpxError]) -> Iterator[str]:
+    """Run a listing command in MODE S and yield its lines as they come."""
+    session.call(command("MODE", "S"))
+    address = passive_address(session)
+    session.send(line)
+    connection = tcp.connect(address, session.options.connect_timeout_s)
+    rest = b""
+    try:
+        reply = session.read_reply()
+        if not reply.is_preliminary:
+            raise refused(reply)
+        while data := tcp.receive(connection, session.options.timeout_s, session.peer):
+            *lines, rest = (rest + data).split(b"\n")
+            for raw in lines:
+                yield raw.rstrip(b"\r").decode("utf-8", "surrogateescape")
+    except GeneratorExit:
+        session.abort()  # the caller stopped in the middle; the dialogue cannot be put in step again
+        raise
+    finally:
+        connection.close()
+    reply = session.final_reply()
+    if not reply.is_ok:
+        raise refused(reply)
+    if rest:
+        yield rest.decode("utf-8", "surrogateescape")

@@ -1,0 +1,170 @@
+"""The MODE E carriers: how many streams each session of a copy gets."""
+
+import threading
+from collections.abc import Sequence
+from typing import Protocol
+
+from mpx.carrier import Work
+from mpx.errors import UsageError
+from mpx.gridftp_download import Pull
+from mpx.gridftp_download_lane import DownloadLane
+from mpx.gridftp_session import SessionOptions
+from mpx.gridftp_upload_lane import SMALL_BYTES, UploadLane
+from mpx.location import Location
+from mpx.shelf import Shelf
+from mpx.stream import StreamTotals
+from mpx.tuner import Sample
+
+FILES_AT_ONCE = 4
+
+
+class _Lane(Protocol):
+    def totals(self) -> StreamTotals: ...
+    def renew(self) -> None: ...
+    def cut(self) -> None: ...
+    def start(self) -> None: ...
+    def join(self) -> None: ...
+
+
+class _LaneCarrier:
+    """What both directions share: adding up what the lanes have done."""
+
+    tunable = True
+    path = "default"
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._before = StreamTotals()
+        self._lanes: Sequence[_Lane] = ()
+
+    def start(self) -> None:
+        """See Carrier."""
+        for lane in self._lanes:
+            lane.start()
+
+    def renew_streams(self) -> None:
+        """See Carrier."""
+        for lane in self._lanes:
+            lane.renew()
+
+    def stop(self) -> None:
+        """See Carrier."""
+        for lane in self._lanes:
+            lane.cut()
+
+    def join(self) -> None:
+        """See Carrier."""
+        for lane in self._lanes:
+            lane.join()
+
+    def sample(self) -> Sample:
+        """See Carrier."""
+        sums = StreamTotals()
+        for lane in self._lanes:
+            sums.add(lane.totals())
+        before, self._before = self._before, sums
+        busy = sums.busy_s - before.busy_s
+        pool = self._work.pool
+
+        def share(now: float, then: float) -> float | None:
+            return min(1.0, max(0.0, (now - then) / busy)) if busy > 0 else None
+
+        return Sample(
+            streams=sums.streams,
+            arrived_bytes=sums.bytes,
+            bytes_left=max(0, pool.listed_todo_bytes - sums.bytes),
+            retransmits=sums.retransmits,
+            limited_by_receiver=share(sums.limited_by_receiver_s, before.limited_by_receiver_s),
+            limited_by_sender=share(sums.limited_by_sender_s, before.limited_by_sender_s),
+            still=self._work.gate.is_shut and sums.bytes >= self._handed_out(),
+        )
+
+    def _handed_out(self) -> int:
+        return self._work.gate.passed_bytes
+
+
+class UploadCarrier(_LaneCarrier):
+    """Local files to a GridFTP server."""
+
+    def __init__(self, location: Location, options: SessionOptions, work: Work) -> None:
+        super().__init__(work)
+        files = work.options.files or FILES_AT_ONCE
+        self._uploads = [
+            UploadLane(i, location, options, work) for i in range(min(files, work.options.max_sessions))
+        ]
+        self._lanes = self._uploads
+        self._streams = 1
+        self._sharing = threading.Lock()
+
+    def set_streams(self, streams: int) -> None:
+        """See Carrier."""
+        with self._sharing:
+            self._streams = streams
+            lanes = self._uploads[:streams]
+            for lane in self._uploads:
+                if lane in lanes:
+                    lane.allowed.set()
+                else:
+                    lane.allowed.clear()
+            self._share()
+
+    def sample(self) -> Sample:
+        """See Carrier. Shares the streams anew, since files have begun and ended."""
+        with self._sharing:
+            self._share()
+        return super().sample()
+
+    def _share(self) -> None:
+        busy = [lane for lane in self._uploads if lane.busy_with is not None]
+        moves = [lane.busy_with for lane in busy]
+        large = [move is not None and move.todo_bytes > SMALL_BYTES for move in moves]
+        for lane, share in zip(busy, spread(self._streams, large), strict=True):
+            lane.target = share
+        for lane in self._uploads:
+            if lane not in busy:
+                lane.target = max(1, self._streams - len(busy))
+
+    def set_congestion(self, name: str) -> None:
+        """See Carrier."""
+        for lane in self._uploads:
+            lane.switch_congestion(name)
+
+
+class DownloadCarrier(_LaneCarrier):
+    """Files of a GridFTP server to local ones."""
+
+    def __init__(self, location: Location, options: SessionOptions, work: Work, *, sessions: int) -> None:
+        super().__init__(work)
+        shelf = Shelf(work)
+        self._downloads = [
+            DownloadLane(i, location, options, work, shelf, self._others) for i in range(sessions)
+        ]
+        self._lanes = self._downloads
+
+    def set_streams(self, streams: int) -> None:
+        """See Carrier. As many sessions as allowed, each with as few connections as will do."""
+        sessions = min(streams, len(self._downloads))
+        shares = spread(streams, [False] * sessions) + [0] * (len(self._downloads) - sessions)
+        for lane, share in zip(self._downloads, shares, strict=True):
+            lane.target = share
+
+    def set_congestion(self, name: str) -> None:
+        """See Carrier. The sender's kernel decides, and here that is the server's."""
+        raise UsageError(
+            f"the server sends, so its kernel chooses the congestion control, not {name!r}; "
+            "set it there with: ip route change ... congctl NAME"
+        )
+
+    def _others(self, lane: DownloadLane) -> list[tuple[Pull, float]]:
+        return [entry for other in self._downloads if other is not lane for entry in other.under_way()]
+
+
+def spread(streams: int, large: Sequence[bool]) -> list[int]:
+    """Divide streams over lanes: one each, the rest over those with a large file, or all if none has."""
+    if not large:
+        return []
+    shares = [1] * len(large)
+    takers = [i for i, is_large in enumerate(large) if is_large] or list(range(len(large)))
+    for k in range(streams - len(large)):
+        shares[takers[k % len(takers)]] += 1
+    return shares

@@ -1,0 +1,216 @@
+"""Downloads in MODE E, the streams: connections that the server opens to our listening port.
+
+The server fixes their number when it answers PORT, so one session has a fixed fan of connections; it is
+fed with partial retrieves (ERET) that are queued ahead, and all connections of the fan serve one after
+the other. Each connection tells by EOD that it is done with a retrieve and goes on to the next.
+"""
+
+import os
+import socket
+import threading
+import time
+
+from mpx.carrier import Work
+from mpx.checksum import adler32
+from mpx.errors import ConnectionLost, MpxError
+from mpx.gridftp_wire import HEADER_BYTES, unpack_header
+from mpx.local import local_error
+from mpx.mover import Move
+from mpx.stream import Stream, StreamTotals
+
+PIECE_BYTES = 256 * 1024  # received and written at once
+SLOW_PIECE_S = 0.05  # a piece that takes longer is recorded as it trickles in
+
+
+class Pull:
+    """One partial retrieve: [start, end) of a file, queued at the server."""
+
+    def __init__(self, move: Move, start: int, end: int, fd: int) -> None:
+        self.move = move
+        self.start = start
+        self.end = end
+        self.fd = fd
+        self.sent_s = time.monotonic()
+        self.replied = False
+        self._lock = threading.Lock()
+        self._ended = 0  # connections that are done with it
+        self._total: int | None = None  # connections in all, once one of them has told
+
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes were asked for."""
+        return self.end - self.start
+
+    def ended(self, total: int | None) -> None:
+        """Note that one more connection is done, and the total if it told."""
+        with self._lock:
+            self._ended += 1
+            self._total = total or self._total
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every connection is done with it."""
+        with self._lock:
+            return self._total is not None and self._ended >= self._total
+
+
+class Fan:
+    """The connections that the server opened for one PORT, and the retrieves they serve in order."""
+
+    def __init__(self, work: Work, parallelism: int) -> None:
+        self.work = work
+        self.parallelism = parallelism
+        self.broken: MpxError | None = None
+        self.accepted = 0
+        self._changed = threading.Condition()
+        self._pulls: dict[int, Pull] = {}
+        self._added = 0
+        self._streams: list[DownloadStream] = []
+        self._past = StreamTotals()
+        self._closed = False
+
+    def add(self, pull: Pull) -> None:
+        """Queue a retrieve, before its ERET is sent."""
+        with self._changed:
+            self._pulls[self._added] = pull
+            self._added += 1
+            self._changed.notify_all()
+
+    def accept(self, connection: socket.socket) -> None:
+        """Start a stream on a connection that the server opened."""
+        stream = DownloadStream(self, connection)
+        with self._changed:
+            self.accepted += 1
+            if self._closed:
+                connection.close()
+                return
+            self._streams.append(stream)
+        stream.start()
+
+    def pull_at(self, index: int) -> Pull | None:
+        """Return the retrieve number `index`, waiting for it; None when the fan is closed."""
+        with self._changed:
+            while self._added <= index and not self._closed:
+                self._changed.wait()
+            return None if self._closed else self._pulls[index]
+
+    def forget(self, count: int) -> None:
+        """Let go of all but the last `count` retrieves; every connection is past them."""
+        with self._changed:
+            for index in [i for i in self._pulls if i < self._added - count]:
+                del self._pulls[index]
+
+    def fail(self, error: MpxError) -> None:
+        """Say that the retrieves under way cannot be completed."""
+        with self._changed:
+            if not self._closed:
+                self.broken = self.broken or error
+
+    def left(self, stream: "DownloadStream") -> None:
+        """Forget a stream that has ended, keeping its counters."""
+        totals = stream.totals()
+        with self._changed:
+            self._streams.remove(stream)
+            self._past.add(totals)
+
+    def totals(self) -> StreamTotals:
+        """Return the counters of the fan's connections."""
+        sums = StreamTotals()
+        with self._changed:
+            for stream in self._streams:
+                sums.add(stream.totals())
+            sums.add(self._past)
+        return sums
+
+    def cut(self) -> None:
+        """Reset every connection; their threads end soon."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+            streams = list(self._streams)
+        for stream in streams:
+            stream.cut()
+
+    def join(self) -> None:
+        """Wait until the threads have ended."""
+        with self._changed:
+            streams = list(self._streams)
+        for stream in streams:
+            stream.join()
+
+
+class DownloadStream(Stream):
+    """One connection of a fan."""
+
+    def __init__(self, fan: Fan, connection: socket.socket) -> None:
+        super().__init__(name="mpx-download-stream")
+        self._fan = fan
+        self._buffer = memoryview(bytearray(PIECE_BYTES))
+        self._header = memoryview(bytearray(HEADER_BYTES))
+        self._slow = True
+        self.opened(connection)
+
+    def run(self) -> None:
+        """Receive one retrieve after the other."""
+        fan, index = self._fan, 0
+        try:
+            while (pull := fan.pull_at(index)) is not None and self._receive(pull):
+                index += 1
+        except MpxError as error:
+            fan.fail(error)
+        except (OSError, ValueError) as error:
+            fan.fail(ConnectionLost(f"a data connection was lost: {error}"))
+        except Exception as error:
+            fan.fail(MpxError(f"unexpected: {type(error).__name__}: {error}"))
+        finally:
+            self.closed()
+            fan.left(self)
+
+    def totals(self) -> StreamTotals:
+        """Return the counters; what arrived is counted by us, since the kernel counts only what we send."""
+        return StreamTotals(streams=1 if self.connection is not None else 0, bytes=self.passed_bytes)
+
+    def _receive(self, pull: Pull) -> bool:
+        """Receive this connection's share of a retrieve; False when the server closed it in between."""
+        connection = self.connection
+        assert connection is not None
+        first = True
+        while True:
+            got = connection.recv_into(self._header, HEADER_BYTES, socket.MSG_WAITALL)
+            if got == 0 and first:
+                return False
+            if got < HEADER_BYTES:
+                raise ConnectionLost("the server closed a data connection in the middle of a transfer")
+            header = unpack_header(self._header)
+            start = pull.start + header.offset
+            if header.count and not header.total_streams and start + header.count > pull.end:
+                raise ConnectionLost("the server sends more than it was asked for")
+            self._receive_block(connection, pull, start, header.count)
+            first = False
+            if header.ends_data:
+                pull.ended(header.total_streams)
+                return True
+
+    def _receive_block(self, connection: socket.socket, pull: Pull, start: int, count: int) -> None:
+        move, pacer, view, summing = pull.move, self._fan.work.pacer, self._buffer, pull.move.is_summed
+        while count:
+            pacer.wait(min(count, pacer.piece(PIECE_BYTES)))
+            began = time.monotonic()
+            want = min(count, pacer.piece(PIECE_BYTES))
+            got = connection.recv_into(view, want, 0 if self._slow else socket.MSG_WAITALL)
+            if got == 0:
+                raise ConnectionLost("the server closed a data connection in the middle of a block")
+            self._slow = time.monotonic() - began > SLOW_PIECE_S
+            piece = view[:got]
+            try:
+                written = os.pwrite(pull.fd, piece, start)
+                while written < got:  # a disk that fills up takes what fits, then says why
+                    written += os.pwrite(pull.fd, piece[written:], start + written)
+            except OSError as error:
+                raise local_error(error, move.final, writing=True) from None
+            if summing:
+                move.summed(start, start + got, adler32(piece))
+            self.passed_bytes += got
+            move.landed(start, start + got)
+            start += got
+            count -= got

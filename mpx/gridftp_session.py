@@ -1,0 +1,254 @@
+"""One GridFTP control channel: connect, log in, send commands, read replies, measure the RTT."""
+
+import netrc
+import os
+import socket
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from mpx import gridftp_wire as wire
+from mpx import tcp
+from mpx.errors import AuthenticationError, ConnectionLost, MpxError, NoSpace, TransferTimeout, UsageError
+from mpx.gridftp_wire import Reply, command
+from mpx.location import Location
+
+RTT_WEIGHT = 0.25  # of a new command's time in the moving average
+PIPELINE = 200  # commands on the way at once; a stock server's queue holds 1000
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """How to reach a server."""
+
+    connect_timeout_s: float = 30.0
+    timeout_s: float = 60.0
+    family: int = socket.AF_UNSPEC
+    stop: Callable[[], bool] = field(default=lambda: False)  # asked while waiting; True ends the wait
+
+
+class Session:
+    """A control channel that is logged in. One thread uses it, except for `abort`."""
+
+    def __init__(self, location: Location, options: SessionOptions) -> None:
+        self.location = location
+        self.options = options
+        self.features: dict[str, str] = {}
+        self.banner = ""
+        self.rtt_s: float | None = None
+        self.home = "/"
+        self._reader = wire.ReplyReader()
+        self._replies: deque[Reply] = deque()
+        self._socket = self._connect()
+
+    def __enter__(self) -> "Session":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- opening -------------------------------------------------------------------------------------
+
+    @property
+    def peer(self) -> str:
+        """The server, as shown to people."""
+        return f"{self.location.scheme}://{tcp.show((self.location.host, self.location.port))}"
+
+    @property
+    def peer_host(self) -> str:
+        """The address of the server's end of the control channel."""
+        return str(self._socket.getpeername()[0])
+
+    @property
+    def local_host(self) -> str:
+        """The address of our end of the control channel."""
+        return str(self._socket.getsockname()[0])
+
+    @property
+    def is_ipv6(self) -> bool:
+        """Whether the control channel runs over IPv6."""
+        return self._socket.family == socket.AF_INET6 and not self.peer_host.startswith("::ffff:")
+
+    def _connect(self) -> socket.socket:
+        lost: MpxError | None = None
+        for _, address in tcp.resolve(self.location.host, self.location.port, self.options.family):
+            if self.options.stop():
+                break
+            try:
+                return tcp.connect(address, self.options.connect_timeout_s)
+            except ConnectionLost as error:
+                lost = error
+        raise lost or ConnectionLost(f"{self.location.host} has no address")
+
+    def login(self) -> None:
+        """Read the banner, log in and learn what the server can.
+
+        Raises TransferTimeout if no banner comes, AuthenticationError if we are not let in.
+        """
+        try:
+            banner = self.read_reply(self.options.timeout_s)
+        except TransferTimeout:
+            raise TransferTimeout(
+                f"{self.peer} accepted the connection but sent no greeting within "
+                f"{self.options.timeout_s:g} s; is this a GridFTP or FTP server?"
+            ) from None
+        if banner.code != 220:
+            raise ConnectionLost(f"{self.peer} does not serve us now: {banner.text}")
+        self.banner = banner.text
+        user, password = credentials(self.location)
+        reply = self.call(command("USER", user))
+        if reply.code == 331:
+            reply = self.call(command("PASS", password))
+        if not reply.is_ok or reply.code == 332:
+            raise AuthenticationError(
+                f"{self.peer} does not let {user!r} in: {reply.text}; put user and password into ~/.netrc, "
+                "or the user into the URL and the password into MPX_PASSWORD"
+            )
+        features, kind, folder = self.pipeline([command("FEAT"), command("TYPE", "I"), command("PWD")])
+        if features.code == 211:
+            self.features = wire.parse_features(features)
+        if not kind.is_ok:
+            raise ConnectionLost(f"{self.peer} refuses binary transfers: {kind.text}")
+        if folder.code == 257 and folder.text.startswith('"'):
+            self.home = folder.text[1 : folder.text.rindex('"')].replace('""', '"')
+
+    def name(self, name: str) -> str:
+        """Return `name` as an absolute one: relative names are below the login directory."""
+        return name if name.startswith("/") else f"{self.home.rstrip('/')}/{name}"
+
+    # --- talking -------------------------------------------------------------------------------------
+
+    def send(self, *commands: bytes) -> None:
+        """Send commands in one write; raises ConnectionLost."""
+        try:
+            self._socket.settimeout(self.options.timeout_s)
+            self._socket.sendall(b"".join(commands))
+        except OSError as error:
+            raise ConnectionLost(f"the connection to {self.peer} was lost: {error.strerror}") from None
+
+    def poll_reply(self, wait_s: float) -> Reply | None:
+        """Return the next reply, None if none comes within `wait_s`; raises ConnectionLost."""
+        deadline = time.monotonic() + wait_s
+        while not self._replies:
+            left = deadline - time.monotonic()
+            if left <= 0 and wait_s > 0:
+                return None
+            try:
+                data = tcp.receive(self._socket, max(left, 0.001), self.peer)
+            except TransferTimeout:
+                return None
+            if not data:
+                raise ConnectionLost(f"{self.peer} closed the connection")
+            try:
+                self._replies.extend(self._reader.feed(data))
+            except ValueError as error:
+                raise ConnectionLost(f"{self.peer} does not speak FTP: {error}") from None
+        reply = self._replies.popleft()
+        if reply.code == 421:
+            raise ConnectionLost(f"{self.peer} ends the session: {reply.text}")
+        return reply
+
+    def read_reply(self, timeout_s: float | None = None) -> Reply:
+        """Return the next reply of any kind; raises TransferTimeout when none comes in time."""
+        timeout_s = self.options.timeout_s if timeout_s is None else timeout_s
+        deadline = time.monotonic() + timeout_s
+        while (left := deadline - time.monotonic()) > 0 and not self.options.stop():
+            reply = self.poll_reply(min(left, 0.25))
+            if reply:
+                return reply
+        raise TransferTimeout(f"{self.peer} did not answer within {timeout_s:g} s")
+
+    def final_reply(self) -> Reply:
+        """Return the next reply that ends a command; any marker before it starts the clock anew."""
+        while (reply := self.read_reply()).is_preliminary:
+            pass
+        return reply
+
+    def call(self, line: bytes) -> Reply:
+        """Send one command, return its final reply, and let its time count for the RTT."""
+        began = time.monotonic()
+        self.send(line)
+        reply = self.final_reply()
+        self._saw_rtt(time.monotonic() - began)
+        return reply
+
+    def pipeline(self, commands: Sequence[bytes]) -> list[Reply]:
+        """Send many commands without waiting between them; return their final replies in order."""
+        replies: list[Reply] = []
+        for i in range(0, len(commands), PIPELINE):
+            group = commands[i : i + PIPELINE]
+            self.send(*group)
+            replies += [self.final_reply() for _ in group]
+        return replies
+
+    def measure_rtt(self) -> float:
+        """Return the smoothed RTT in seconds after one more NOOP."""
+        self.call(command("NOOP"))
+        return self.rtt_s or 0.0
+
+    @property
+    def socket_rtt_s(self) -> float | None:
+        """The kernel's own RTT of the control channel."""
+        info = tcp.tcp_info(self._socket)
+        return info.rtt_s if info else None
+
+    def _saw_rtt(self, took_s: float) -> None:
+        """Smooth as the paper does (Inoue et al., section III.B); the weight is not given there."""
+        self.rtt_s = took_s if self.rtt_s is None else (1 - RTT_WEIGHT) * self.rtt_s + RTT_WEIGHT * took_s
+
+    # --- ending --------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Say QUIT and close, without waiting for the answer."""
+        try:
+            self._socket.settimeout(0.2)
+            self._socket.sendall(command("QUIT"))
+        except OSError:
+            pass  # it was gone already
+        self._socket.close()
+
+    def abort(self) -> None:
+        """Cut the connection from any thread; a thread that waits on it gets ConnectionLost."""
+        tcp.reset(self._socket)
+
+
+def credentials(location: Location) -> tuple[str, str]:
+    """Return user and password: from the URL and MPX_PASSWORD, else ~/.netrc, else anonymous.
+
+    Raises UsageError for a ~/.netrc that cannot be parsed.
+    """
+    password = os.environ.get("MPX_PASSWORD")
+    if location.user and password is not None:
+        return location.user, password
+    try:
+        entry = netrc.netrc().authenticators(location.host)
+    except FileNotFoundError:
+        entry = None
+    except (netrc.NetrcParseError, OSError) as error:
+        raise UsageError(f"cannot read ~/.netrc: {error}") from None
+    if entry and (not location.user or entry[0] == location.user):
+        return entry[0], entry[2] or ""
+    return location.user or "anonymous", password or "mpx@"
+
+
+_NO_SPACE = ("no space left", "quota", "disk full", "not enough space", "insufficient")
+_BUSY = ("too many", "try again", "busy")
+
+
+def reply_error(
+    reply: Reply, what: str, otherwise: type[MpxError], *, retry: type[MpxError] = ConnectionLost
+) -> MpxError:
+    """Translate a refusal: `what` says what was tried on what; `otherwise` is what it means by default.
+
+    4xx replies about connections, and servers that are busy, become `retry`.
+    """
+    text = reply.text.lower()
+    message = f"{what}: {reply.text or reply.code}"
+    if reply.code in (452, 552) or any(word in text for word in _NO_SPACE):
+        return NoSpace(f"{message}; free some space there and run the same command again")
+    if reply.code in (332, 430, 530, 532):
+        return AuthenticationError(message)
+    if reply.code in (421, 425, 426) or (reply.code == 450 and any(word in text for word in _BUSY)):
+        return retry(message)
+    return otherwise(message)

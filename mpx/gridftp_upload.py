@@ -1,0 +1,274 @@
+"""Uploads in MODE E, the streams: connections to one passive port of a server.
+
+The sender connects, so streams come and go at will inside one STOR: a new one joins on the port that
+PASV gave, an old one leaves at a block edge with EOD. Streams take block after block from the file, so
+a fast one carries more and a slow one never holds more than its block. Connections outlive a file:
+after EOD without CLOSE the next STOR uses them again.
+"""
+
+import os
+import threading
+import time
+
+from mpx import tcp
+from mpx.carrier import Work
+from mpx.checksum import adler32
+from mpx.end_of_data import EndOfData
+from mpx.errors import ConnectionLost, IntegrityError, MpxError
+from mpx.gridftp_wire import BlockHeader
+from mpx.mover import Move
+from mpx.stream import BlockSize, Stream, StreamTotals
+
+PIECE_BYTES = 256 * 1024  # read and sent at once; small enough to stay in the processor's cache
+UNSENT_BYTES = 512 * 1024  # what the kernel may hold unsent; more would delay leaving a stream
+BYTES_PER_STREAM = 256 * 1024  # a file shorter than this needs no second stream
+REJOIN_S = 1.0  # after a connection was refused, wait so long before the next is tried
+
+
+class Transfer:
+    """One STOR or ESTO on its way."""
+
+    def __init__(self, move: Move, fd: int) -> None:
+        self.move = move
+        self.fd = fd
+        self.number = 0  # in its DataPort
+        self.ends = EndOfData()
+
+
+class DataPort:
+    """A passive port of the server and our connections to it, for one transfer after the other."""
+
+    def __init__(self, address: tcp.Address, work: Work, congestion: str | None) -> None:
+        self.address = address
+        self.work = work
+        self.congestion = congestion
+        self.broken: MpxError | None = None  # why the running transfer cannot be completed
+        self.refused: MpxError | None = None  # why the latest connection could not be opened
+        self.refusals = 0
+        self._changed = threading.Condition()
+        self._transfers: dict[int, Transfer] = {}
+        self._added = 0
+        self._streams: list[UploadStream] = []
+        self._ended = StreamTotals()
+        self._closed = False
+        self._rejoin_s = 0.0
+
+    # --- for the lane --------------------------------------------------------------------------------
+
+    def add(self, transfer: Transfer) -> None:
+        """Queue a transfer, before its STOR is sent; every open connection takes part in it."""
+        with self._changed:
+            for stream in self._streams:
+                if not stream.leaving:
+                    transfer.ends.enroll()
+            transfer.number = self._added
+            self._transfers[self._added] = transfer
+            self._added += 1
+            self._changed.notify_all()
+
+    def forget(self, transfer: Transfer) -> None:
+        """Let go of a transfer that the server has completed, so that every stream is past it."""
+        with self._changed:
+            del self._transfers[transfer.number]
+
+    def adjust(self, transfer: Transfer, target: int) -> None:
+        """Open or retire connections so that `target` take part in the running transfer.
+
+        Never more than the file has use for, and always one until its end was announced.
+        """
+        move, ends = transfer.move, transfer.ends
+        useful = max(1, min(target, -(-move.todo_bytes // BYTES_PER_STREAM)))
+        with self._changed:
+            live = [stream for stream in self._streams if not stream.leaving and not stream.retire]
+            for stream in live[target:]:
+                stream.retire = True
+            if self._closed or self.broken or time.monotonic() < self._rejoin_s:
+                return
+            want = useful - len(live) if move.todo_bytes else 1 - ends.taking_part
+            for _ in range(want):
+                if not ends.reserve():
+                    return
+                stream = UploadStream(self, transfer.number)
+                self._streams.append(stream)
+                stream.start()
+
+    def renew(self) -> None:
+        """Retire every connection at its next block edge; `adjust` opens others."""
+        with self._changed:
+            for stream in self._streams:
+                stream.retire = True
+
+    def live_streams(self) -> "list[UploadStream]":
+        """Return the connections that are open or being opened."""
+        with self._changed:
+            return list(self._streams)
+
+    def totals(self) -> StreamTotals:
+        """Return the counters of all connections that there are and were."""
+        sums = StreamTotals()
+        with self._changed:
+            for stream in self._streams:
+                sums.add(stream.totals())
+            sums.add(self._ended)
+        return sums
+
+    def close(self) -> None:
+        """Let idle connections go, without a reset."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def cut(self) -> None:
+        """Reset every connection and wait until their threads have ended."""
+        self.close()
+        streams = self.live_streams()
+        for stream in streams:
+            stream.cut()
+        for stream in streams:
+            while stream.is_alive():
+                stream.cut()  # it may have been connecting at the first try
+                stream.join(0.05)
+
+    # --- for the streams -----------------------------------------------------------------------------
+
+    def transfer_at(self, index: int) -> Transfer | None:
+        """Return the transfer number `index`, waiting for it; None when the port is closed."""
+        with self._changed:
+            while self._added <= index and not self._closed:
+                self._changed.wait()
+            return None if self._closed else self._transfers[index]
+
+    def may_close(self, stream: "UploadStream", index: int) -> bool:
+        """Tell whether a retired stream may close now, or is enrolled in a later transfer already."""
+        with self._changed:
+            stream.leaving = stream.retire and self._added == index + 1
+            return stream.leaving
+
+    def fail(self, error: MpxError) -> None:
+        """Say that the running transfer cannot be completed."""
+        with self._changed:
+            self.broken = self.broken or error
+
+    def was_refused(self, error: MpxError) -> None:
+        """Say that a connection could not be opened."""
+        with self._changed:
+            self.refused = error
+            self.refusals += 1
+            self._rejoin_s = time.monotonic() + REJOIN_S
+
+    def left(self, stream: "UploadStream") -> None:
+        """Forget a stream that has ended, keeping its counters."""
+        totals = stream.totals()
+        with self._changed:
+            self._streams.remove(stream)
+            self._ended.add(totals)
+
+
+class UploadStream(Stream):
+    """One connection to a DataPort; walks through the port's transfers in order."""
+
+    def __init__(self, port: DataPort, first: int) -> None:
+        super().__init__(name="mpx-upload-stream")
+        self.leaving = False  # takes part in no later transfer
+        self._port = port
+        self._first = first
+        self._block = BlockSize(port.work.options.block_size_bytes)
+        self._buffer = memoryview(bytearray(PIECE_BYTES))
+
+    def run(self) -> None:
+        """Connect, then send until retired or the port is closed."""
+        port = self._port
+        try:
+            if not self._join():
+                return
+            index = self._first
+            while (transfer := port.transfer_at(index)) is not None and self._send(transfer, index):
+                index += 1
+        except MpxError as error:
+            port.fail(error)
+        except OSError as error:
+            port.fail(ConnectionLost(f"a data connection to {tcp.show(port.address)} was lost: {error}"))
+        except Exception as error:
+            port.fail(MpxError(f"unexpected: {type(error).__name__}: {error}"))
+        finally:
+            self.closed()
+            port.left(self)
+
+    def _join(self) -> bool:
+        port, options = self._port, self._port.work.options
+        transfer = port.transfer_at(self._first)
+        if transfer is None:
+            return False
+        try:
+            connection = tcp.connect(
+                port.address,
+                options.connect_timeout_s,
+                source_ports=port.work.source_ports,
+                source_host=options.data_address,
+                congestion=port.congestion,
+            )
+        except MpxError as error:
+            port.was_refused(error)
+            transfer.ends.not_joined()
+            return False
+        tcp.limit_unsent(connection, UNSENT_BYTES)
+        self.opened(connection)
+        transfer.ends.joined()
+        return True
+
+    def _send(self, transfer: Transfer, index: int) -> bool:
+        """Send this stream's share of one file; return whether the connection stays for the next."""
+        move, gate = transfer.move, self._port.work.gate
+        finished = False
+        while not self.retire and not finished:
+            allowed = gate.take(self._block.bytes)
+            piece = move.take(allowed) if allowed else None
+            if piece:
+                gate.give_back(allowed - (piece[1] - piece[0]))
+                self._send_block(transfer, *piece)
+            elif allowed or not move.todo_bytes:
+                gate.give_back(allowed)
+                finished = True
+            if self._port.broken:
+                raise self._port.broken
+        finished = finished or not move.todo_bytes
+        close = self._port.may_close(self, index)
+        self._write([transfer.ends.leave(finished=finished, close=close).pack()])
+        return not close
+
+    def _send_block(self, transfer: Transfer, start: int, end: int) -> None:
+        began = time.monotonic()
+        pacer, view, value = self._port.work.pacer, self._buffer, 1
+        summing = transfer.move.is_summed
+        parts: list[bytes | memoryview] = [BlockHeader(0, end - start, start).pack()]
+        position = start
+        while position < end:
+            got = os.preadv(transfer.fd, [view[: min(end - position, pacer.piece(PIECE_BYTES))]], position)
+            if not got:
+                raise IntegrityError(
+                    f"{transfer.move.source} became shorter while it was copied; run the command again"
+                )
+            piece = view[:got]
+            if summing:
+                value = adler32(piece, value)
+            pacer.wait(got)
+            parts.append(piece)
+            self._write(parts)
+            parts = []
+            position += got
+            self.passed_bytes += got
+        if summing:
+            transfer.move.summed(start, end, value)
+        self._block.took(end - start, time.monotonic() - began)
+
+    def _write(self, parts: list[bytes | memoryview]) -> None:
+        """Send all of it; raises OSError when the connection is cut."""
+        connection = self.connection
+        assert connection is not None
+        sent = connection.sendmsg(parts)
+        for part in parts:
+            if sent >= len(part):
+                sent -= len(part)
+            else:
+                connection.sendall(memoryview(part)[sent:])
+                sent = 0

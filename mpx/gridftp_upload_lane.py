@@ -1,0 +1,328 @@
+"""Uploads in MODE E, the sessions: each stores one large file, or a batch of small ones, at a time.
+
+The STORs of a batch go out in one write and run back to back on the same connections. A failing one
+does not stop those queued behind it, which then would read the wrong data; so after a failure the
+session is given up, and what followed is stored again. Nothing gets its final name before its own
+completion was read.
+"""
+
+import os
+import threading
+import time
+
+from mpx import gridftp_wire as wire
+from mpx import tcp
+from mpx.carrier import Work
+from mpx.errors import (
+    ConnectionLost,
+    DestinationError,
+    IntegrityError,
+    Interrupted,
+    MpxError,
+    NoSpace,
+    TransferTimeout,
+)
+from mpx.gridftp import passive_address
+from mpx.gridftp_session import Session, SessionOptions, reply_error
+from mpx.gridftp_upload import DataPort, Transfer
+from mpx.gridftp_wire import Reply, command
+from mpx.local import local_error
+from mpx.location import Location
+from mpx.mover import Move
+from mpx.retry import Retry
+from mpx.stream import StreamTotals
+
+SMALL_BYTES = 4 * 1024 * 1024  # files up to this size are stored in batches
+BATCH_FILES = 64
+BATCH_BYTES = 16 * 1024 * 1024
+TICK_S = 0.1
+VERDICT_S = 10.0  # after a data connection broke, wait so long for what the server says of it
+STALL_S = 5.0  # one silent stream among others that move is given up after this, or 20 RTT
+CONNECT_FAILURES = 3
+
+_BROKEN_DATA = ("end-of-file", "connection reset", "broken pipe", "timed out", "callback failed", "econn")
+
+
+class UploadLane(threading.Thread):
+    """One session that stores files."""
+
+    def __init__(self, number: int, location: Location, options: SessionOptions, work: Work) -> None:
+        super().__init__(name=f"mpx-upload-{number}", daemon=True)
+        self.location = location
+        self.work = work
+        self.target = 1  # streams
+        self.busy_with: Move | None = None
+        self.allowed = threading.Event()  # whether this lane may take files now
+        self.congestion = work.options.congestion
+        self._number = number
+        self._options = options
+        self._session: Session | None = None
+        self._port: DataPort | None = None
+        self._past = StreamTotals()
+        self._batch_files = BATCH_FILES
+        self._ever_opened = False
+
+    # --- for the carrier -----------------------------------------------------------------------------
+
+    def totals(self) -> StreamTotals:
+        """Return the counters of all streams that there are and were."""
+        sums = StreamTotals()
+        sums.add(self._past)
+        port = self._port
+        if port:
+            sums.add(port.totals())
+        return sums
+
+    def renew(self) -> None:
+        """Replace every stream at its next block edge."""
+        if self._port:
+            self._port.renew()
+
+    def switch_congestion(self, name: str) -> None:
+        """Use `name` on open streams and later ones; raises UsageError."""
+        self.congestion = name
+        port = self._port
+        if port:
+            port.congestion = name
+            for stream in port.live_streams():
+                connection = stream.connection
+                if connection is not None:
+                    tcp.set_congestion(connection, name)
+
+    def cut(self) -> None:
+        """Reset everything; the lane's thread ends soon."""
+        session, port = self._session, self._port
+        if session:
+            session.abort()
+        if port:
+            port.close()
+            for stream in port.live_streams():
+                stream.cut()
+
+    # --- the thread ----------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Store files until the pool is settled or the copy stops."""
+        pool = self.work.pool
+        try:
+            while self._may_go_on() and (move := pool.take()) is not None:
+                batch = [move]
+                self.busy_with = move
+                if move.size_bytes <= SMALL_BYTES:
+                    batch += self._more_small(move.size_bytes)
+                self._carry(batch)
+                self.busy_with = None
+        except Interrupted:
+            pass
+        except MpxError as error:
+            self.work.failure.set(error)
+        except Exception as error:
+            self.work.failure.set(MpxError(f"unexpected: {type(error).__name__}: {error}"))
+        finally:
+            self.busy_with = None
+            self._drop(politely=True)
+
+    def _may_go_on(self) -> bool:
+        while not self.allowed.wait(0.2):
+            if self.work.failure.cancel.is_set() or self.work.pool.is_settled:
+                return False
+        return True
+
+    def _more_small(self, total: int) -> list[Move]:
+        more: list[Move] = []
+
+        def fits(move: Move) -> bool:
+            return move.size_bytes <= SMALL_BYTES and total + move.size_bytes <= BATCH_BYTES
+
+        while len(more) + 1 < self._batch_files and (move := self.work.pool.take_more(fits)):
+            more.append(move)
+            total += move.size_bytes
+        return more
+
+    def _carry(self, pending: list[Move]) -> None:
+        """Store every file of the batch, trying again over new sessions as often as is allowed."""
+        retry = Retry(self.work.options.retries, self.work.failure.cancel)
+        while pending:
+            before = sum(move.arrived_bytes for move in pending), len(pending)
+            try:
+                self._store(pending)
+            except (ConnectionLost, TransferTimeout) as error:
+                self._drop()
+                if not self._ever_opened and self._number > 0:
+                    self._give_lane_up(pending, error)
+                    return
+                for move in pending:
+                    self._rescue(move)
+                if (sum(move.arrived_bytes for move in pending), len(pending)) != before:
+                    retry.progressed()
+                retry.again(error)
+                self.work.note(f"trying again after: {error}")
+
+    def _give_lane_up(self, pending: list[Move], error: MpxError) -> None:
+        """Leave the files to the other lanes: this server admits no more sessions than there are."""
+        self.work.note(f"no further session with {self.location.host}: {error}")
+        for move in reversed(pending):
+            self.work.pool.put_again(move)
+        raise Interrupted("lane given up")
+
+    def _rescue(self, move: Move) -> None:
+        """Find out what of an interrupted file has arrived, so that only the rest is sent again."""
+        if move.size_bytes > SMALL_BYTES:
+            self.work.prove(move)
+        move.redo_missing()
+
+    # --- one batch -----------------------------------------------------------------------------------
+
+    def _store(self, pending: list[Move]) -> None:
+        """Store the files; those that are done leave the list. Raises ConnectionLost, TransferTimeout."""
+        session = self._open_session()
+        if self._port is None:
+            self._port = DataPort(passive_address(session), self.work, self.congestion)
+        port, transfers, lines = self._port, [], []
+        for move in list(pending):
+            try:
+                fd = move.open(move.source, os.O_RDONLY)
+            except OSError as error:
+                pending.remove(move)
+                self.work.given_up(move, local_error(error, move.source, writing=False))
+                continue
+            transfers.append(Transfer(move, fd))
+            port.add(transfers[-1])
+            name = session.name(move.partial)
+            resumed = move.arrived_bytes > 0
+            lines.append(command("ESTO", "A", 0, name) if resumed else command("STOR", name))
+        session.send(*lines)
+        for transfer in transfers:
+            reply = self._await(session, port, transfer)
+            move = transfer.move
+            if reply.is_ok and transfer.ends.announced:
+                port.forget(transfer)
+                move.landed(0, move.size_bytes)
+                move.close()
+                pending.remove(move)
+                self._batch_files = min(BATCH_FILES, self._batch_files * 2)
+                self.work.whole(move)
+                continue
+            self._batch_files = 1
+            refusal = port.broken or self._refusal(session, reply, move)
+            self._drop()
+            if refusal.may_retry or isinstance(refusal, NoSpace):
+                raise refusal
+            pending.remove(move)
+            move.close()
+            self.work.given_up(move, refusal)
+            return  # the others of the batch start anew
+
+    def _refusal(self, session: Session, reply: Reply, move: Move) -> MpxError:
+        if reply.is_ok:
+            return ConnectionLost(f"{session.peer} ended the transfer of {move.final} before its end")
+        error = reply_error(reply, f"{session.peer} cannot store {move.final}", DestinationError)
+        if isinstance(error, DestinationError) and any(w in reply.text.lower() for w in _BROKEN_DATA):
+            return ConnectionLost(str(error))
+        return error
+
+    def _await(self, session: Session, port: DataPort, transfer: Transfer) -> Reply:
+        """Keep the right number of streams until the server says that the file is complete."""
+        watch = _Watch(self.work.options.timeout_s, session.rtt_s or 0.0)
+        broken_s: float | None = None
+        while True:
+            if self.work.failure.cancel.is_set():
+                raise Interrupted("stopped")
+            reply = session.poll_reply(TICK_S)
+            if reply is None:
+                if port.broken:
+                    if isinstance(port.broken, IntegrityError):
+                        return Reply(426, (str(port.broken),))
+                    broken_s = broken_s or time.monotonic()
+                    if time.monotonic() - broken_s > VERDICT_S:
+                        raise port.broken
+                elif port.refused and port.refusals >= CONNECT_FAILURES and not transfer.ends.taking_part:
+                    raise port.refused
+                else:
+                    port.adjust(transfer, self.target)
+                    watch.look(port, transfer)
+            elif reply.code == 111:
+                if self._marked(transfer.move, reply):
+                    watch.heard()
+            elif reply.is_preliminary:
+                if not reply.is_marker:
+                    watch.heard()
+            else:
+                return reply
+            if reply is not None and not port.broken:
+                port.adjust(transfer, self.target)
+
+    @staticmethod
+    def _marked(move: Move, reply: Reply) -> int:
+        """Record what a restart marker says; return how many bytes are new."""
+        try:
+            return sum(
+                move.landed(start, min(end, move.size_bytes))
+                for start, end in wire.range_marker(reply)
+                if start < move.size_bytes
+            )
+        except ValueError as error:
+            raise ConnectionLost(f"the server sends a broken restart marker: {error}") from None
+
+    # --- the session ---------------------------------------------------------------------------------
+
+    def _open_session(self) -> Session:
+        if self._session is None:
+            session = Session(self.location, self._options)
+            self._session = session
+            session.login()
+            setup = [command("MODE", "E"), command("TREV", "RESTART", 1), command("TREV", "PERF", 1)]
+            mode = session.pipeline(setup)[0]
+            if not mode.is_ok:
+                raise ConnectionLost(f"{session.peer} refuses MODE E: {mode.text}")
+            self._ever_opened = True
+        return self._session
+
+    def _drop(self, *, politely: bool = False) -> None:
+        """Give up the session and its streams."""
+        session, port = self._session, self._port
+        if port:
+            if politely and not self.work.failure.cancel.is_set():
+                port.close()
+            else:
+                port.cut()
+            self._past.add(port.totals())
+            self._past.streams = 0
+        self._port = None
+        if session:
+            session.close()
+        self._session = None
+
+
+class _Watch:
+    """Notices that nothing moves, or that one stream does not while the others do."""
+
+    def __init__(self, timeout_s: float, rtt_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._stream_s = min(timeout_s, max(STALL_S, 20 * rtt_s))
+        self._heard_s = time.monotonic()
+
+    def heard(self) -> None:
+        """Note a sign of life from the server."""
+        self._heard_s = time.monotonic()
+
+    def look(self, port: DataPort, transfer: Transfer) -> None:
+        """Raise TransferTimeout if nothing moves; break the transfer if a single stream hangs."""
+        idle = [
+            stream.idle_s(stream.totals().bytes)
+            for stream in port.live_streams()
+            if stream.connection is not None and stream.totals().bytes < stream.passed_bytes
+        ]
+        now = time.monotonic()
+        if idle and min(idle) < self._timeout_s:
+            if max(idle) > self._stream_s and (min(idle) < 1.0 or not transfer.move.todo_bytes):
+                port.fail(ConnectionLost(f"a data connection to {tcp.show(port.address)} hung"))
+                for stream in port.live_streams():
+                    stream.cut()
+            if min(idle) < 1.0:
+                self._heard_s = now
+        if now - self._heard_s > self._timeout_s:
+            raise TransferTimeout(
+                f"nothing has moved for {self._timeout_s:g} s while storing {transfer.move.final} "
+                f"at {tcp.show(port.address)}"
+            )

@@ -1,0 +1,226 @@
+"""What has arrived of an unfinished copy, kept on disk so that the next run continues it.
+
+One journal for each pair of source and destination, in the user's state directory
+($MPX_STATE_DIR, else $XDG_STATE_HOME/mpx, else ~/.local/state/mpx):
+
+    KEY.journal    lines of JSON, only ever appended to while a copy runs
+    LOCK.lock      held (flock) while a copy to that destination runs
+
+    {"mpx": 1, "source": "...", "destination": "...", "boot": "..."}       the first line
+    {"file": "final name", "partial": "...", "size": n, "modified": t}      a file was begun
+    {"arrived": [[start, end], ...], "of": "final name"}                    more of it has arrived
+    {"done": "final name"}                                                  it has its final name
+
+A line cut short by a crash ends the journal: what it said is not known, and is proven by checksum or
+fetched again. `arrived` means: written to the partial file by us; or, at a server, covered by its
+range marker. It does not mean synced: after the host was restarted (another `boot`) nothing that was
+written here is believed without a checksum.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import platformdirs
+
+from mpx.errors import DestinationError, UsageError
+from mpx.ranges import Range, RangeSet
+
+_VERSION = 1
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+def state_folder() -> Path:
+    """Return the folder of the journals, made if needed; raises UsageError if it cannot be."""
+    folder = Path(os.environ.get("MPX_STATE_DIR") or platformdirs.user_state_path("mpx"))
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise UsageError(
+            f"cannot make {folder} for the journals: {error.strerror}; set MPX_STATE_DIR to a folder you own"
+        ) from None
+    return folder
+
+
+def copy_tag(source: str, destination: str) -> str:
+    """Return the short name of this pair, as it stands in partial files and journals."""
+    pair = f"{source}\0{destination}".encode("utf-8", "surrogateescape")
+    return hashlib.sha256(pair).hexdigest()[:12]
+
+
+@dataclass
+class Unfinished:
+    """What the journal knows of one file."""
+
+    final: str
+    partial: str
+    size_bytes: int
+    modified_s: float | None
+    arrived: RangeSet = field(default_factory=RangeSet)
+
+
+class Journal:
+    """The journal of one running copy; safe for several threads."""
+
+    def __init__(self, source: str, destination: str) -> None:
+        """Take the lock and read what an earlier run left.
+
+        Raises DestinationError if another copy to the same destination runs.
+        """
+        folder = state_folder()
+        self.tag = copy_tag(source, destination)
+        self._path = folder / f"{self.tag}.journal"
+        self._mutex = threading.Lock()
+        self._open_files: set[str] = set()
+        self._lock = _take_lock(folder / f"{copy_tag('', destination)}.lock", destination)
+        self.unfinished = {file.final: file for file in read_files(self._path)}
+        self._file: IO[str] = self._start(source, destination)
+
+    def _start(self, source: str, destination: str) -> IO[str]:
+        """Write the journal anew, compact, with what is still unfinished, and open it for more."""
+        aside = self._path.with_suffix(".new")
+        with aside.open("w", encoding="utf-8", errors="surrogateescape") as out:
+            boot = boot_id()
+            head = {"mpx": _VERSION, "source": source, "destination": destination, "boot": boot}
+            out.write(json.dumps(head) + "\n")
+            for file in self.unfinished.values():
+                out.write(_begin_line(file.final, file.partial, file.size_bytes, file.modified_s))
+                if file.arrived:
+                    out.write(_arrived_line(file.final, list(file.arrived)))
+                self._open_files.add(file.final)
+        aside.replace(self._path)
+        return self._path.open("a", encoding="utf-8", errors="surrogateescape")
+
+    def begin(self, final: str, partial: str, size_bytes: int, modified_s: float | None) -> None:
+        """Note that a file is begun (anew: whatever was known of it before is void)."""
+        with self._mutex:
+            self._open_files.add(final)
+            self._write(_begin_line(final, partial, size_bytes, modified_s))
+
+    def arrived(self, final: str, ranges: list[Range]) -> None:
+        """Note that more of a file has arrived."""
+        with self._mutex:
+            self._write(_arrived_line(final, ranges))
+
+    def done(self, finals: list[str]) -> None:
+        """Note that files have their final names, or were given up with their partial files removed."""
+        with self._mutex:
+            self._open_files.difference_update(finals)
+            self._write("".join(json.dumps({"done": final}) + "\n" for final in finals))
+
+    def _write(self, text: str) -> None:
+        self._file.write(text)
+        self._file.flush()
+
+    def close(self) -> None:
+        """Let go of the lock; a journal with nothing unfinished is removed."""
+        with self._mutex:
+            self._file.close()
+            if not self._open_files:
+                self._path.unlink(missing_ok=True)
+            self._lock.close()
+
+
+def _begin_line(final: str, partial: str, size_bytes: int, modified_s: float | None) -> str:
+    line = {"file": final, "partial": partial, "size": size_bytes, "modified": modified_s}
+    return json.dumps(line) + "\n"
+
+
+def _arrived_line(final: str, ranges: list[Range]) -> str:
+    return json.dumps({"arrived": ranges, "of": final}) + "\n"
+
+
+def _take_lock(path: Path, destination: str) -> IO[str]:
+    lock = path.open("a+", encoding="utf-8")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.seek(0)
+        holder = lock.read().strip()
+        lock.close()
+        raise DestinationError(
+            f"another copy to {destination} is running (process {holder or 'unknown'}); "
+            "wait for it or stop it"
+        ) from None
+    lock.seek(0)
+    lock.truncate()
+    lock.write(f"{os.getpid()}\n")
+    lock.flush()
+    return lock
+
+
+def boot_id() -> str:
+    """Return what changes when this host restarts, empty where the kernel does not tell."""
+    try:
+        return _BOOT_ID.read_text().strip()
+    except OSError:
+        return ""
+
+
+def read_files(path: Path) -> list[Unfinished]:
+    """Return the unfinished files of a journal; nothing for a missing or foreign one."""
+    files: dict[str, Unfinished] = {}
+    same_boot = False
+    with contextlib.suppress(OSError), path.open(encoding="utf-8", errors="surrogateescape") as lines:
+        for number, line in enumerate(lines):
+            try:
+                record = json.loads(line)
+                if number == 0:
+                    if record["mpx"] != _VERSION:
+                        return []
+                    same_boot = record["boot"] == boot_id()
+                else:
+                    _apply(record, files, believe=same_boot)
+            except (ValueError, KeyError, TypeError, AttributeError):
+                break  # cut short by a crash: the lines before it stand
+    return list(files.values())
+
+
+def _apply(record: dict[str, Any], files: dict[str, Unfinished], *, believe: bool) -> None:
+    if "file" in record:
+        files[record["file"]] = Unfinished(
+            record["file"], record["partial"], int(record["size"]), record["modified"]
+        )
+    elif "arrived" in record and believe:
+        files[record["of"]].arrived.update((int(start), int(end)) for start, end in record["arrived"])
+    elif "done" in record:
+        files.pop(record["done"], None)
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """An interrupted copy: where from, where to, and its partial files."""
+
+    path: Path
+    source: str
+    destination: str
+    files: tuple[Unfinished, ...]
+
+
+def leftovers() -> list[Leftover]:
+    """Return the interrupted copies of this user, those that run now left out."""
+    found = []
+    for path in sorted(state_folder().glob("*.journal")):
+        with contextlib.suppress(OSError, ValueError, KeyError, StopIteration):
+            with path.open(encoding="utf-8", errors="surrogateescape") as lines:
+                head = json.loads(next(lines))
+            lock = _take_lock_of(head["destination"])
+            if lock is None:
+                continue
+            lock.close()
+            files = tuple(read_files(path))
+            found.append(Leftover(path, head["source"], head["destination"], files))
+    return found
+
+
+def _take_lock_of(destination: str) -> IO[str] | None:
+    try:
+        return _take_lock(state_folder() / f"{copy_tag('', destination)}.lock", destination)
+    except DestinationError:
+        return None

@@ -1,0 +1,184 @@
+"""Files of this host as an endpoint."""
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from mpx import checksum
+from mpx.endpoint import Commit, FileInfo, Kind, Part
+from mpx.errors import DestinationError, MpxError, NoSpace, SourceError
+from mpx.location import Location
+
+
+def local_error(error: OSError, name: str, *, writing: bool) -> MpxError:
+    """Translate what the kernel says of a file into our errors."""
+    reason = error.strerror or str(error)
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return NoSpace(f"no space for {name}: {reason}; free some and run the same command again")
+    if writing:
+        return DestinationError(f"cannot write {name}: {reason}")
+    return SourceError(f"cannot read {name}: {reason}")
+
+
+def _info(status: os.stat_result, target: str = "") -> FileInfo:
+    if stat.S_ISREG(status.st_mode):
+        kind = Kind.FILE
+    elif stat.S_ISDIR(status.st_mode):
+        kind = Kind.FOLDER
+    elif stat.S_ISLNK(status.st_mode):
+        kind = Kind.LINK
+    else:
+        kind = Kind.OTHER
+    return FileInfo(kind, status.st_size, status.st_mtime, stat.S_IMODE(status.st_mode), target)
+
+
+class LocalEndpoint:
+    """The file system of this host."""
+
+    def __init__(self, location: Location, *, writing: bool) -> None:
+        self.location = location
+        self._writing = writing
+
+    def _error(self, error: OSError, name: str) -> MpxError:
+        return local_error(error, name, writing=self._writing)
+
+    def measure_rtt(self) -> float | None:
+        """See Endpoint."""
+        return None
+
+    def stat(self, name: str, *, follow: bool = True) -> FileInfo | None:
+        """See Endpoint."""
+        try:
+            status = os.stat(name, follow_symlinks=follow)
+            target = str(Path(name).readlink()) if stat.S_ISLNK(status.st_mode) else ""
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise self._error(error, name) from None
+        return _info(status, target)
+
+    def stats(self, names: Sequence[str]) -> list[FileInfo | None]:
+        """See Endpoint."""
+        return [self.stat(name) for name in names]
+
+    def entries(self, name: str) -> Iterator[tuple[str, FileInfo]]:
+        """See Endpoint. An entry that vanishes or cannot be described is yielded as OTHER."""
+        try:
+            with os.scandir(name) as entries:
+                for entry in entries:
+                    try:
+                        target = str(Path(entry.path).readlink()) if entry.is_symlink() else ""
+                        yield entry.name, _info(entry.stat(follow_symlinks=False), target)
+                    except OSError:
+                        yield entry.name, FileInfo(Kind.OTHER)
+        except OSError as error:
+            raise self._error(error, name) from None
+
+    def make_folder(self, name: str) -> None:
+        """See Endpoint."""
+        try:
+            Path(name).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise self._error(error, name) from None
+
+    def make_link(self, name: str, target: str) -> None:
+        """See Endpoint. The new link replaces an old one in one step."""
+        aside = f"{name}.mpx-link"
+        try:
+            Path(aside).unlink(missing_ok=True)
+            Path(aside).symlink_to(target)
+            Path(aside).replace(name)
+        except OSError as error:
+            raise self._error(error, name) from None
+
+    def remove(self, name: str) -> None:
+        """See Endpoint."""
+        try:
+            Path(name).unlink(missing_ok=True)
+        except OSError as error:
+            raise self._error(error, name) from None
+
+    def commit(self, files: Sequence[Commit]) -> list[Exception | None]:
+        """See Endpoint. Every file is synced before the first rename, and then the folders."""
+        results: list[Exception | None] = [self._attempt(self._settle, file) for file in files]
+        folders = set()
+        for i, file in enumerate(files):
+            if results[i] is None:
+                results[i] = self._attempt(self._rename, file)
+                folders.add(str(Path(file.final).parent))
+        for folder in folders:
+            with contextlib.suppress(OSError):  # some file systems cannot sync a folder
+                fd = os.open(folder, os.O_RDONLY)
+                try:
+                    os.fsync(fd)
+                finally:
+                    os.close(fd)
+        return results
+
+    def _attempt(self, step: Callable[[Commit], None], file: Commit) -> Exception | None:
+        try:
+            step(file)
+        except OSError as error:
+            return self._error(error, file.final)
+        return None
+
+    @staticmethod
+    def _settle(file: Commit) -> None:
+        fd = os.open(file.partial, os.O_RDONLY)
+        try:
+            if file.mode is not None:
+                os.fchmod(fd, file.mode & 0o777)  # set-user-id bits of another host mean nothing here
+            if file.modified_s is not None:
+                os.utime(fd, (file.modified_s, file.modified_s))
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    @staticmethod
+    def _rename(file: Commit) -> None:
+        Path(file.partial).replace(file.final)
+
+    def set_times(self, name: str, modified_s: float | None, mode: int | None) -> None:
+        """See Endpoint."""
+        with contextlib.suppress(OSError):
+            if mode is not None:
+                Path(name).chmod(mode & 0o777)
+            if modified_s is not None:
+                os.utime(name, (modified_s, modified_s))
+
+    def checksums(
+        self, algorithm: str, parts: Sequence[Part], stop: Callable[[], bool]
+    ) -> list[str | Exception]:
+        """See Endpoint."""
+        sums: list[str | Exception] = []
+        for part in parts:
+            try:
+                fd = os.open(part.name, os.O_RDONLY)
+                try:
+                    sums.append(checksum.of_file(algorithm, fd, part.start, part.end, stop))
+                finally:
+                    os.close(fd)
+            except OSError as error:
+                sums.append(self._error(error, part.name))
+        return sums
+
+    def can_checksum(self, algorithm: str) -> bool:
+        """See Endpoint."""
+        return algorithm in checksum.ALGORITHMS
+
+    def free_bytes(self, name: str) -> int | None:
+        """See Endpoint. Asks the nearest folder that exists."""
+        folder = Path(name).absolute()
+        while not folder.is_dir() and folder != folder.parent:
+            folder = folder.parent
+        try:
+            status = os.statvfs(folder)
+        except OSError:
+            return None
+        return status.f_bavail * status.f_frsize
+
+    def close(self) -> None:
+        """See Endpoint."""

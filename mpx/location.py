@@ -1,0 +1,108 @@
+"""Where a file is: what the user writes as SRC or DST, read into scheme, host and name.
+
+Plain names are taken as they are, byte for byte; only URLs are percent-decoded.
+"""
+
+import re
+from dataclasses import dataclass, replace
+from urllib.parse import quote, unquote, urlsplit
+
+from mpx.errors import UsageError
+
+FTP_PORT = 2811  # what GridFTP listens on, and mpx serve; plain FTP servers (21) need :21 in the URL
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://|(file):", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A file or folder at an endpoint. `name` is what that endpoint calls it, never encoded."""
+
+    scheme: str  # "file" or "ftp"
+    name: str
+    host: str = ""
+    port: int = 0
+    user: str = ""
+
+    def __str__(self) -> str:
+        if self.scheme == "file":
+            return self.name
+        user = f"{quote(self.user)}@" if self.user else ""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        path = self.name if self.name.startswith("/") else f"/~/{self.name}"
+        return f"{self.scheme}://{user}{host}:{self.port}{quote(path, errors='surrogateescape')}"
+
+    @property
+    def endpoint(self) -> tuple[str, str, str, int]:
+        """What tells two endpoints apart."""
+        return self.scheme, self.user, self.host, self.port
+
+    def at(self, name: str) -> "Location":
+        """Return another name at the same endpoint."""
+        return replace(self, name=name)
+
+
+def parse_location(text: str) -> Location:
+    """Read what the user wrote; raises UsageError.
+
+    A name relative to the login directory (`/~/data`) is kept relative: `data`.
+    """
+    if not text:
+        raise UsageError("an empty name is not a file; name the source and the destination")
+    if "\0" in text:
+        raise UsageError(f"the name {text!r} contains a NUL byte; no file can have it")
+    found = _SCHEME.match(text)
+    if not found:
+        return Location("file", text)
+    scheme = (found.group(1) or found.group(2)).lower()
+    if scheme == "file":
+        return Location("file", _file_name(text))
+    if scheme == "gsiftp":
+        raise UsageError(
+            f"{text}: gsiftp:// means GSI security, which mpx does not speak yet; "
+            "if the server admits clients in the clear, write ftp://"
+        )
+    if scheme != "ftp":
+        raise UsageError(f"{text}: mpx does not know {scheme}://; it copies plain names, file: and ftp://")
+    return _ftp(text)
+
+
+def _file_name(text: str) -> str:
+    path = text.split(":", 1)[1]
+    if path.startswith("//"):
+        host, _, rest = path[2:].partition("/")
+        if host not in ("", "localhost"):
+            raise UsageError(f"{text}: a file: URL names a file of this host; write file:///NAME")
+        path = "/" + rest
+    name = unquote(path, errors="surrogateescape")
+    if not name or "\0" in name:
+        raise UsageError(f"{text}: not the name of a file; write file:///NAME")
+    return name
+
+
+def _ftp(text: str) -> Location:
+    # urlsplit() drops tabs and newlines and cuts at ? and #, none of which FTP gives a meaning.
+    rest = text.split("://", 1)[1]
+    authority, slash, path = rest.partition("/")
+    try:
+        parts = urlsplit(f"ftp://{authority}")
+        host, port = parts.hostname or "", parts.port or FTP_PORT
+    except ValueError as error:
+        raise UsageError(f"{text}: {error}; write ftp://HOST:PORT/NAME") from None
+    if parts.password is not None:
+        raise UsageError(
+            "a password in a URL shows in the list of processes; put it into ~/.netrc or MPX_PASSWORD "
+            "and leave it out of the URL"
+        )
+    if not host:
+        raise UsageError(f"{text}: no host; write ftp://HOST:PORT/NAME")
+    name = unquote(slash + path, errors="surrogateescape")
+    for char, what in (("\r", "a carriage return"), ("\n", "a line feed"), ("\0", "a NUL byte")):
+        if char in name:
+            raise UsageError(f"{text}: the name contains {what}, which FTP cannot carry; rename the file")
+    if name == "/~":
+        name = "/~/"
+    if name.startswith("/~/"):
+        name = name[3:]
+    elif not name:
+        name = "/"
+    return Location("ftp", name, host, port, unquote(parts.username or ""))

@@ -1,0 +1,383 @@
+"""The files on their way: what of each is still to be handed out, what has arrived, how fast it may go.
+
+Carriers take pieces from here and report what arrived; they do not know of journals or checksums, and
+nothing here knows of sockets.
+"""
+
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+
+from mpx.checksum import SECTION_BYTES, RunningSums
+from mpx.errors import Interrupted, MpxError
+from mpx.ranges import Range, RangeSet
+
+
+class Move:
+    """One file on its way. Safe for several threads; sizes and offsets in bytes."""
+
+    def __init__(
+        self,
+        source: str,
+        final: str,
+        partial: str,
+        size_bytes: int,
+        modified_s: float | None,
+        mode: int | None,
+        *,
+        sums: bool = False,
+    ) -> None:
+        self.source = source
+        self.final = final
+        self.partial = partial
+        self.size_bytes = size_bytes
+        self.modified_s = modified_s
+        self.mode = mode
+        self.resumed_bytes = 0  # had arrived before this run
+        self.retried_sections: set[int] = set()  # sent once more after a checksum mismatch
+        self.verified = RangeSet()
+        self._lock = threading.Lock()
+        self._todo = RangeSet([(0, size_bytes)])
+        self._arrived = RangeSet()
+        self._fresh: list[Range] = []  # arrived since the journal was told
+        self._sums = RunningSums() if sums else None
+        self._fd: int | None = None
+        self._users = 0
+        self._claimed = False
+
+    # --- what is to do -----------------------------------------------------------------------------
+
+    def resume(self, arrived: RangeSet) -> None:
+        """Start from what an earlier run brought over."""
+        with self._lock:
+            self._arrived = arrived.within(0, self.size_bytes)
+
+    def forget_arrived(self) -> None:
+        """Start from nothing: the partial file is gone."""
+        with self._lock:
+            self._arrived = RangeSet()
+            self._todo = self._arrived.missing(0, self.size_bytes)
+            self.resumed_bytes = 0
+
+    def plan(self) -> None:
+        """Hand out, from now on, what has not arrived."""
+        with self._lock:
+            self._todo = self._arrived.missing(0, self.size_bytes)
+            self.resumed_bytes = self._arrived.size
+
+    def take(self, limit: int) -> Range | None:
+        """Hand out the next bytes to move, at most `limit` and within one section; None when none is left."""
+        with self._lock:
+            piece = self._todo.take_first(limit)
+            if piece is None:
+                return None
+            start, end = piece
+            edge = (start // SECTION_BYTES + 1) * SECTION_BYTES
+            if end > edge:
+                self._todo.add(edge, end)
+                end = edge
+            return start, end
+
+    def give_back(self, start: int, end: int) -> None:
+        """Return bytes that were taken and not moved."""
+        with self._lock:
+            for missing in self._arrived.missing(start, end):
+                self._todo.add(*missing)
+
+    def redo_missing(self) -> int:
+        """Put everything that has not arrived back to be handed out; return how many bytes that is."""
+        with self._lock:
+            self._todo = self._arrived.missing(0, self.size_bytes)
+            return self._todo.size
+
+    def redo(self, start: int, end: int) -> None:
+        """Move [start, end) once more: it arrived, but wrong."""
+        with self._lock:
+            self._claimed = False
+            self._arrived.remove(start, end)
+            self._todo.add(start, end)
+            self.verified.remove(start, end)
+            if self._sums:
+                self._sums.forget(start, end)
+
+    @property
+    def todo_bytes(self) -> int:
+        """How many bytes wait to be handed out."""
+        with self._lock:
+            return self._todo.size
+
+    # --- what has arrived ----------------------------------------------------------------------------
+
+    def landed(self, start: int, end: int) -> int:
+        """Record bytes that arrived; return how many of them arrived for the first time."""
+        with self._lock:
+            new = self._arrived.add(start, end)
+            if new:
+                self._fresh.append((start, end))
+            return new
+
+    def summed(self, start: int, end: int, value: int) -> None:
+        """Record the Adler-32 of bytes that passed by."""
+        if self._sums:
+            with self._lock:
+                self._sums.add(start, end, value)
+
+    def section_sum(self, start: int, end: int, read: Callable[[int, int, int], int]) -> int:
+        """Return the Adler-32 of a section, reading with `read(start, end, value)` what did not pass by."""
+        with self._lock:
+            sums = self._sums or RunningSums()
+        return sums.sum_of(start, end, read)
+
+    def take_fresh(self) -> list[Range]:
+        """Return, joined, what has arrived since the last call."""
+        with self._lock:
+            fresh, self._fresh = self._fresh, []
+        return list(RangeSet(fresh))
+
+    def has_arrived(self, start: int, end: int) -> bool:
+        """Tell whether all of [start, end) has arrived."""
+        with self._lock:
+            return self._arrived.covers(start, end)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every byte has arrived."""
+        return self.has_arrived(0, self.size_bytes)
+
+    @property
+    def arrived_bytes(self) -> int:
+        """How many bytes have arrived, with those of earlier runs."""
+        with self._lock:
+            return self._arrived.size
+
+    def claim_whole(self) -> bool:
+        """Return True to the first who asks once every byte has arrived."""
+        with self._lock:
+            if self._claimed or not self._arrived.covers(0, self.size_bytes):
+                return False
+            self._claimed = True
+            return True
+
+    def claim_given_up(self) -> bool:
+        """Return True to the first who gives this file up; nobody will claim it whole afterwards."""
+        with self._lock:
+            first, self._claimed = not self._claimed, True
+            self._todo = RangeSet()
+            return first
+
+    @property
+    def is_summed(self) -> bool:
+        """Whether those who pass bytes on are to record their Adler-32."""
+        return self._sums is not None
+
+    def missing_within(self, start: int, end: int) -> RangeSet:
+        """Return what of [start, end) has not arrived."""
+        with self._lock:
+            return self._arrived.missing(start, end)
+
+    # --- the local file ------------------------------------------------------------------------------
+
+    def open(self, name: str, flags: int) -> int:
+        """Open the local side, or use it once more; return its descriptor. Raises OSError.
+
+        It lives until each `open` has been met by a `close`, so that a straggler never writes to a
+        descriptor that means another file by then.
+        """
+        with self._lock:
+            if self._fd is None:
+                self._fd = os.open(name, flags | os.O_CLOEXEC, 0o600)
+            self._users += 1
+            return self._fd
+
+    def close(self) -> None:
+        """Let go of the local side; the last one closes it."""
+        with self._lock:
+            self._users -= 1
+            if self._users == 0 and self._fd is not None:
+                os.close(self._fd)
+                self._fd = None
+
+
+class Pool:
+    """The files waiting to be moved, filled by the lister and emptied by the carrier's lanes.
+
+    Bounded, so that listing a million names takes no more memory than listing a thousand.
+    """
+
+    def __init__(self, cancel: threading.Event, limit: int = 1000) -> None:
+        self._cancel = cancel
+        self._limit = limit
+        self._waiting: deque[Move] = deque()
+        self._changed = threading.Condition()
+        self._unsettled = 0
+        self._listing = True
+        self.listed_bytes = 0  # of all files put so far
+        self.listed_todo_bytes = 0  # of which had not arrived before
+        self.listed_files = 0
+
+    def put(self, move: Move) -> None:
+        """Add a file; waits while the pool is full. Raises Interrupted when the copy is stopped."""
+        with self._changed:
+            while len(self._waiting) >= self._limit:
+                self._wait()
+            self._waiting.append(move)
+            self._unsettled += 1
+            self.listed_files += 1
+            self.listed_bytes += move.size_bytes
+            self.listed_todo_bytes += move.size_bytes - move.resumed_bytes
+            self._changed.notify_all()
+
+    def put_again(self, move: Move) -> None:
+        """Add a file once more that is not settled yet; it goes first."""
+        with self._changed:
+            self._waiting.appendleft(move)
+            self._changed.notify_all()
+
+    def take(self) -> Move | None:
+        """Return the next file, waiting for one; None when all are settled and no more will come."""
+        with self._changed:
+            while not self._waiting:
+                if not self._listing and self._unsettled == 0:
+                    return None
+                self._wait()
+            move = self._waiting.popleft()
+            self._changed.notify_all()
+            return move
+
+    def take_more(self, fits: Callable[[Move], bool]) -> Move | None:
+        """Return the next file if one waits and `fits`; never waits."""
+        with self._changed:
+            if not self._waiting or not fits(self._waiting[0]):
+                return None
+            self._changed.notify_all()
+            return self._waiting.popleft()
+
+    def settle(self) -> None:
+        """Say that a file is committed or given up."""
+        with self._changed:
+            self._unsettled -= 1
+            self._changed.notify_all()
+
+    def end_listing(self) -> None:
+        """Say that no more files will be put."""
+        with self._changed:
+            self._listing = False
+            self._changed.notify_all()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing is left and nothing more will come."""
+        with self._changed:
+            return not self._listing and self._unsettled == 0
+
+    def wait_settled(self, timeout_s: float) -> None:
+        """Wait until all is settled, or so long."""
+        with self._changed:
+            if self._listing or self._unsettled:
+                self._changed.wait_for(lambda: not self._listing and not self._unsettled, timeout_s)
+
+    @property
+    def resumed_bytes(self) -> int:
+        """How many bytes of the listed files had arrived before this run."""
+        return self.listed_bytes - self.listed_todo_bytes
+
+    @property
+    def unsettled(self) -> int:
+        """How many files are waiting, on their way or being verified."""
+        with self._changed:
+            return self._unsettled
+
+    def _wait(self) -> None:
+        if self._cancel.is_set():
+            raise Interrupted("stopped")
+        self._changed.wait(0.2)
+
+
+class Pacer:
+    """Holds all streams together to one rate: each byte gets its place on one shared clock."""
+
+    def __init__(self, cancel: threading.Event, rate_bps: float | None = None) -> None:
+        self._cancel = cancel
+        self._lock = threading.Lock()
+        self._next_s = 0.0
+        self.rate_bps = rate_bps
+
+    def piece(self, largest_bytes: int) -> int:
+        """Return how much to pass at once: `largest_bytes`, or about 20 ms of the rate."""
+        if self.rate_bps is None:
+            return largest_bytes
+        return max(1460, min(largest_bytes, int(self.rate_bps * 0.02 / 8)))
+
+    def wait(self, size_bytes: int) -> None:
+        """Wait until `size_bytes` more may pass; returns at once when unlimited or stopped."""
+        if self.rate_bps is None:
+            return
+        with self._lock:
+            now = time.monotonic()
+            begin = max(now, self._next_s)
+            self._next_s = begin + size_bytes * 8 / self.rate_bps
+        if begin > now:
+            self._cancel.wait(begin - now)
+
+
+class Gate:
+    """Lets through a chunk and no more, where a tuner wants the mover to stand still in between."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._left: int | None = None
+        self._passed = 0
+
+    def open(self, chunk_bytes: int | None) -> None:
+        """Let `chunk_bytes` more through; None lets everything through from now on."""
+        with self._changed:
+            self._left = chunk_bytes
+            self._changed.notify_all()
+
+    def take(self, want_bytes: int) -> int:
+        """Return how many of `want_bytes` may go now; 0 after a short wait when the gate stays shut."""
+        with self._changed:
+            if self._left == 0:
+                self._changed.wait(0.02)
+            allowed = want_bytes if self._left is None else min(self._left, want_bytes)
+            if self._left is not None:
+                self._left -= allowed
+            self._passed += allowed
+            return allowed
+
+    def give_back(self, size_bytes: int) -> None:
+        """Return what was let through and not used."""
+        with self._changed:
+            self._passed -= size_bytes
+            if self._left is not None:
+                self._left += size_bytes
+
+    @property
+    def passed_bytes(self) -> int:
+        """How many bytes have been let through and used."""
+        with self._changed:
+            return self._passed
+
+    @property
+    def is_shut(self) -> bool:
+        """Whether everything that was let through has been taken."""
+        with self._changed:
+            return self._left == 0
+
+
+class Failure:
+    """The first error that ends the whole copy, and the event that tells every thread to stop."""
+
+    def __init__(self, cancel: threading.Event) -> None:
+        self.cancel = cancel
+        self.error: MpxError | None = None
+        self._lock = threading.Lock()
+
+    def set(self, error: MpxError) -> None:
+        """Stop everything because of `error`, unless something else did before."""
+        with self._lock:
+            if self.error is None and not self.cancel.is_set():
+                self.error = error
+        self.cancel.set()

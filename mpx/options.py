@@ -1,0 +1,104 @@
+"""The options of a copy: each one's name, default, unit and help, in one place.
+
+The command line, the Python API and the documentation are derived from CopyOptions.
+"""
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from mpx.checksum import ALGORITHMS
+from mpx.errors import UsageError
+
+
+def _option(default: Any, kind: str, text: str, **more: Any) -> Any:
+    """Declare an option: its kind tells the command line how to read a value with its unit."""
+    return field(default=default, metadata={"kind": kind, "help": text, **more})
+
+
+@dataclass(frozen=True, slots=True)
+class CopyOptions:
+    """What a copy may be told; every default is meant to be left alone."""
+
+    recursive: bool = _option(False, "flag", "copy folders with all that is in them", short="-r")
+    overwrite: str = _option(
+        "different",
+        "choice",
+        "replace existing files: those that differ (in size, or by more than 1 s in time), all, or none",
+        choices=("different", "always", "never"),
+    )
+    links: str = _option(
+        "follow",
+        "choice",
+        "copy what symbolic links point to, keep them as links, or leave them out and say so",
+        choices=("follow", "keep", "skip"),
+    )
+    dry_run: bool = _option(False, "flag", "say what would be copied, and copy nothing")
+    files: int | None = _option(None, "count", "files on their way at once, or auto", minimum=1)
+    streams: int | None = _option(None, "count", "data streams in all: a fixed number, or auto", minimum=1)
+    max_streams: int = _option(256, "number", "never use more streams than this", minimum=1)
+    max_sessions: int = _option(8, "number", "never open more sessions with a server than this", minimum=1)
+    tuner: str = _option(
+        "auto",
+        "choice",
+        "how the number of streams is found: mpx's own way, or GridFTP-APT as published",
+        choices=("auto", "paper"),
+    )
+    initial_streams: int = _option(4, "number", "where the tuner starts", minimum=1)
+    growth: float = _option(
+        2.0, "factor", "by what the paper's tuner multiplies while it brackets", minimum=1.01
+    )
+    chunk_time_s: float = _option(
+        3.0, "duration", "how long the paper's tuner measures one number of streams"
+    )
+    congestion: str | None = _option(
+        None, "text", "congestion control of our streams (unset: the kernel's choice)"
+    )
+    rate_bps: float | None = _option(None, "rate", "never go faster than this, over all streams")
+    block_size_bytes: int | None = _option(None, "size", "bytes in a block (unset: about 100 ms of a stream)")
+    checksum: str = _option(
+        "adler32", "choice", "how the copy is verified end to end", choices=(*ALGORITHMS, "none")
+    )
+    resume: bool = _option(True, "flag", "continue what an interrupted copy left", name="continue")
+    connect_timeout_s: float = _option(30.0, "duration", "how long a connection may take to open")
+    timeout_s: float = _option(60.0, "duration", "how long a reply or any progress may take")
+    retries: int = _option(5, "number", "how often a lost session is tried again without progress", minimum=0)
+    port_range: str | None = _option(None, "text", "ports we listen on for data, as 40000-41000")
+    source_ports: str | None = _option(None, "text", "ports our streams connect from, as 40000-41000")
+    data_address: str | None = _option(
+        None, "text", "our address for data, where it is not that of the session"
+    )
+    ipv4: bool = _option(False, "flag", "use IPv4 only", short="-4", name="ipv4")
+    ipv6: bool = _option(False, "flag", "use IPv6 only", short="-6", name="ipv6")
+    explicit: frozenset[str] = field(default=frozenset(), repr=False)  # what was given by hand
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for a value that is out of its range."""
+        for option in fields(self):
+            value, about = getattr(self, option.name), option.metadata
+            shown = flag_of(option.name)
+            if "choices" in about and value not in about["choices"]:
+                raise UsageError(f"{shown} is one of {', '.join(about['choices'])}, not {value!r}")
+            if about.get("kind") in ("duration", "rate", "size") and value is not None and value <= 0:
+                raise UsageError(f"{shown} must be more than nothing, not {value}")
+            if "minimum" in about and value is not None and value < about["minimum"]:
+                raise UsageError(f"{shown} must be at least {about['minimum']}, not {value}")
+        if self.ipv4 and self.ipv6:
+            raise UsageError("-4 and -6 exclude each other; give one of them")
+        if self.streams is not None and self.streams > self.max_streams:
+            raise UsageError(f"--streams {self.streams} is more than --max-streams {self.max_streams}")
+
+    def was_given(self, name: str) -> bool:
+        """Tell whether an option was given by hand, so that it must be honoured or refused."""
+        return name in self.explicit or getattr(self, name) != _DEFAULTS[name]
+
+
+_DEFAULTS = {option.name: option.default for option in fields(CopyOptions)}
+
+
+def flag_of(name: str) -> str:
+    """Return the flag of an option: `connect_timeout_s` is `--connect-timeout` (values carry units)."""
+    about = {option.name: option.metadata for option in fields(CopyOptions)}[name]
+    base: str = about.get("name", name)
+    for unit in ("_bytes", "_bps", "_s"):
+        base = base.removesuffix(unit)
+    return "--" + base.replace("_", "-")

@@ -1,0 +1,96 @@
+"""Finding out by checksum what of an interrupted file has arrived, where no marker and no journal says so."""
+
+import os
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+from mpx import checksum
+from mpx.endpoint import Endpoint, Part
+from mpx.mover import Move
+from mpx.ranges import Range
+
+ALGORITHM = "adler32"  # the whole file is verified once more by the algorithm of the copy
+SMALLEST_PIECE = 256 * 1024
+LARGEST_PIECE = 64 * 1024 * 1024
+PIECES = 128
+SPLIT = 8
+
+
+class Prover:
+    """Proves partial files of one copy; opens the far endpoint for each, since that is rare."""
+
+    def __init__(
+        self, open_far: Callable[[], Endpoint], *, far_is_source: bool, stop: Callable[[], bool]
+    ) -> None:
+        self._open_far = open_far
+        self._far_is_source = far_is_source
+        self._stop = stop
+
+    def __call__(self, move: Move) -> None:
+        """Record as arrived what of the partial file is proven; forget everything if it is not there.
+
+        Raises what the far endpoint raises.
+        """
+        far = self._open_far()
+        try:
+            present = self._present_bytes(move, far)
+            if present is None:
+                move.forget_arrived()
+            elif far.can_checksum(ALGORITHM):
+                far_name, near_name = move.partial, move.source
+                if self._far_is_source:
+                    far_name, near_name = near_name, far_name
+                prove(move, far, far_name, near_name, present, self._stop)
+        finally:
+            far.close()
+
+    def _present_bytes(self, move: Move, far: Endpoint) -> int | None:
+        """Return the size of the partial file; it may have holes, but nothing beyond it arrived."""
+        if self._far_is_source:
+            try:
+                return Path(move.partial).stat().st_size
+            except FileNotFoundError:
+                return None
+        info = far.stat(move.partial)
+        return info.size_bytes if info else None
+
+
+def prove(
+    move: Move, far: Endpoint, far_name: str, near_name: str, present_bytes: int, stop: Callable[[], bool]
+) -> int:
+    """Compare the unknown part of the first `present_bytes` at both ends; record what is equal as arrived.
+
+    Large pieces first; those that differ are cut smaller, down to 256 KiB, so a few round trips do.
+    Returns how many bytes were proven. Raises what the far endpoint raises.
+    """
+    unknown = move.missing_within(0, min(present_bytes, move.size_bytes))
+    size = min(max(unknown.size // PIECES, SMALLEST_PIECE), LARGEST_PIECE)
+    todo = _cut(list(unknown), size)
+    proven = 0
+    fd = os.open(near_name, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        while todo and not stop():
+            sums = far.checksums(ALGORITHM, [Part(far_name, start, end) for start, end in todo], stop)
+            differ: list[Range] = []
+            for (start, end), far_sum in zip(todo, sums, strict=True):
+                if far_sum == checksum.of_file(ALGORITHM, fd, start, end, stop):
+                    proven += move.landed(start, end)
+                else:
+                    differ.append((start, end))
+            if size <= SMALLEST_PIECE:
+                break
+            size = max(size // SPLIT, SMALLEST_PIECE)
+            todo = _cut(differ, size)
+    finally:
+        os.close(fd)
+    return proven
+
+
+def _cut(ranges: list[Range], size: int) -> list[Range]:
+    """Cut ranges at multiples of `size`."""
+    pieces = []
+    for start, end in ranges:
+        edges = [start, *range((start // size + 1) * size, end, size), end]
+        pieces += list(pairwise(edges))
+    return pieces

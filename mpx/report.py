@@ -1,0 +1,179 @@
+"""What was done, when and why: the record that the progress line, the JSON report and the plots read."""
+
+import contextlib
+import json
+import os
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mpx._version import __version__
+from mpx.errors import Interrupted, MpxError, UsageError
+
+
+@dataclass
+class Tally:
+    """How many files, or bytes, met which fate."""
+
+    total: int = 0
+    moved: int = 0
+    resumed: int = 0
+    skipped: int = 0
+    failed: int = 0
+
+    def as_dict(self) -> dict[str, int]:
+        """Return the counts by name."""
+        return {
+            "total": self.total,
+            "moved": self.moved,
+            "resumed": self.resumed,
+            "skipped": self.skipped,
+            "failed": self.failed,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One line of the timeline; goodput in bit/s over the time since the previous line."""
+
+    t_s: float
+    path: str
+    streams: int
+    goodput_bps: float
+    rtt_s: float | None
+    congestion: str | None
+    reason: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the line as it stands in the JSON report."""
+        return {
+            "t_s": round(self.t_s, 3),
+            "path": self.path,
+            "streams": self.streams,
+            "goodput_bps": round(self.goodput_bps),
+            "rtt_s": None if self.rtt_s is None else round(self.rtt_s, 6),
+            "congestion": self.congestion,
+            "reason": self.reason,
+        }
+
+
+@dataclass
+class Report:
+    """The record of one copy. Filled while it runs; complete when `status` is not "running"."""
+
+    source: str
+    destination: str
+    status: str = "running"  # done, failed, interrupted
+    exit_code: int = 0
+    error: str | None = None
+    files: Tally = field(default_factory=Tally)
+    bytes: Tally = field(default_factory=Tally)
+    duration_s: float = 0.0
+    goodput_bps: float = 0.0
+    checksum: dict[str, Any] = field(default_factory=dict)
+    decisions: dict[str, Any] = field(default_factory=dict)
+    timeline: list[Event] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    failures: list[dict[str, str]] = field(default_factory=list)
+    skipped: list[dict[str, str]] = field(default_factory=list)
+    began_s: float = field(default_factory=time.monotonic)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    MOST_LINES = 1000  # of notes, failures and skips each; the counts go on
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the copy began."""
+        return time.monotonic() - self.began_s
+
+    def note(self, text: str) -> None:
+        """Add a line for people, once."""
+        with self._lock:
+            if text not in self.notes and len(self.notes) < self.MOST_LINES:
+                self.notes.append(text)
+
+    def skip(self, name: str, reason: str, size_bytes: int = 0) -> None:
+        """Count a file that was left alone."""
+        with self._lock:
+            self.files.total += 1
+            self.files.skipped += 1
+            self.bytes.total += size_bytes
+            self.bytes.skipped += size_bytes
+            if len(self.skipped) < self.MOST_LINES:
+                self.skipped.append({"name": name, "reason": reason})
+
+    def begin(self, size_bytes: int) -> None:
+        """Count a file that is to be moved."""
+        with self._lock:
+            self.files.total += 1
+            self.bytes.total += size_bytes
+
+    def moved(self, size_bytes: int, resumed_bytes: int) -> None:
+        """Count a file that has its final name; `resumed_bytes` of it came with an earlier run."""
+        with self._lock:
+            if resumed_bytes:
+                self.files.resumed += 1
+            else:
+                self.files.moved += 1
+            self.bytes.resumed += resumed_bytes
+            self.bytes.moved += size_bytes - resumed_bytes
+
+    def failed(self, name: str, error: str, size_bytes: int = 0) -> None:
+        """Count a file that could not be copied."""
+        with self._lock:
+            self.files.failed += 1
+            self.bytes.failed += size_bytes
+            if len(self.failures) < self.MOST_LINES:
+                self.failures.append({"name": name, "error": error})
+
+    def decided(self, event: Event) -> None:
+        """Add a line to the timeline."""
+        with self._lock:
+            self.timeline.append(event)
+
+    def ended_by(self, error: MpxError) -> None:
+        """Record what ended the copy."""
+        self.status = "interrupted" if isinstance(error, Interrupted) else "failed"
+        self.exit_code = error.exit_code
+        self.error = str(error)
+
+    def close(self) -> None:
+        """Record how long it took; goodput counts what this run brought over."""
+        self.duration_s = self.elapsed_s
+        self.goodput_bps = self.bytes.moved * 8 / self.duration_s
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the report as docs/report-format.md describes it."""
+        with self._lock:
+            return {
+                "mpx": __version__,
+                "status": self.status,
+                "exit_code": self.exit_code,
+                "error": self.error,
+                "source": self.source,
+                "destination": self.destination,
+                "files": self.files.as_dict(),
+                "bytes": self.bytes.as_dict(),
+                "duration_s": round(self.duration_s, 3),
+                "goodput_bps": round(self.goodput_bps),
+                "checksum": self.checksum,
+                "decisions": self.decisions,
+                "timeline": [event.as_dict() for event in self.timeline],
+                "notes": list(self.notes),
+                "failures": list(self.failures),
+                "skipped": list(self.skipped),
+            }
+
+    def write(self, name: str) -> None:
+        """Write the JSON report, whole or not at all; raises UsageError if that fails."""
+        target = Path(name)
+        aside = target.with_name(f".{target.name}.{os.getpid()}")
+        try:
+            aside.write_text(json.dumps(self.as_dict(), indent=1, ensure_ascii=True) + "\n")
+            aside.replace(target)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                aside.unlink()
+            raise UsageError(f"cannot write the report {name}: {error.strerror}") from None

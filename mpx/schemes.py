@@ -1,0 +1,48 @@
+"""Which endpoint and which carrier serve a location: the one table of schemes."""
+
+import socket
+from collections.abc import Callable
+
+from mpx.carrier import Carrier, Work
+from mpx.endpoint import Endpoint
+from mpx.errors import UsageError
+from mpx.gridftp import GridFtpEndpoint
+from mpx.gridftp_data import DownloadCarrier, UploadCarrier
+from mpx.gridftp_session import SessionOptions
+from mpx.local import LocalEndpoint
+from mpx.local_carrier import LocalCarrier
+from mpx.location import Location
+from mpx.options import CopyOptions
+
+
+def session_options(options: CopyOptions, stop: Callable[[], bool]) -> SessionOptions:
+    """Return how sessions of this copy are opened."""
+    family = socket.AF_INET if options.ipv4 else socket.AF_INET6 if options.ipv6 else socket.AF_UNSPEC
+    return SessionOptions(options.connect_timeout_s, options.timeout_s, family, stop)
+
+
+def open_endpoint(
+    location: Location, options: CopyOptions, stop: Callable[[], bool], *, writing: bool
+) -> Endpoint:
+    """Return the endpoint of a location; a remote one connects when first used."""
+    if location.scheme == "file":
+        return LocalEndpoint(location, writing=writing)
+    return GridFtpEndpoint(location, session_options(options, stop), writing=writing)
+
+
+def check_pair(source: Location, destination: Location) -> None:
+    """Raise UsageError for a pair that no carrier serves."""
+    if source.scheme != "file" and destination.scheme != "file":
+        raise UsageError(
+            "mpx does not yet copy from one server to another; copy to this host first, then from here"
+        )
+
+
+def carrier_for(source: Location, destination: Location, work: Work, *, sessions: int) -> Carrier:
+    """Return what moves the bytes between the two."""
+    options = session_options(work.options, work.failure.cancel.is_set)
+    if destination.scheme != "file":
+        return UploadCarrier(destination, options, work)
+    if source.scheme != "file":
+        return DownloadCarrier(source, options, work, sessions=sessions)
+    return LocalCarrier(work)

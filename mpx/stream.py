@@ -1,0 +1,109 @@
+"""What the data connections of uploads and downloads have in common: a thread, a socket, its counters."""
+
+import contextlib
+import socket
+import threading
+import time
+from dataclasses import dataclass
+
+from mpx import tcp
+
+BLOCK_S = 0.1  # a block lasts about so long, so that a stream can always be left soon
+SMALLEST_BLOCK = 64 * 1024
+FIRST_BLOCK = 256 * 1024
+LARGEST_BLOCK = 4 * 1024 * 1024
+
+
+class BlockSize:
+    """Sizes blocks to about 100 ms of the stream's own goodput."""
+
+    def __init__(self, fixed_bytes: int | None) -> None:
+        self._fixed = fixed_bytes
+        self.bytes = fixed_bytes or FIRST_BLOCK
+
+    def took(self, size_bytes: int, took_s: float) -> None:
+        """Learn from a block that took `took_s`; at most twice as large or half as large as before."""
+        if self._fixed is None and size_bytes >= SMALLEST_BLOCK:
+            ideal = size_bytes * BLOCK_S / max(took_s, 1e-6)
+            size = min(max(ideal, self.bytes / 2), self.bytes * 2)
+            self.bytes = int(min(max(size, SMALLEST_BLOCK), LARGEST_BLOCK)) // SMALLEST_BLOCK * SMALLEST_BLOCK
+
+
+@dataclass(slots=True)
+class StreamTotals:
+    """Sums over streams, those that have ended with them."""
+
+    streams: int = 0
+    bytes: int = 0
+    retransmits: int = 0
+    busy_s: float = 0.0
+    limited_by_receiver_s: float = 0.0
+    limited_by_sender_s: float = 0.0
+
+    def add(self, other: "StreamTotals") -> None:
+        """Add what another sum holds."""
+        self.streams += other.streams
+        self.bytes += other.bytes
+        self.retransmits += other.retransmits
+        self.busy_s += other.busy_s
+        self.limited_by_receiver_s += other.limited_by_receiver_s
+        self.limited_by_sender_s += other.limited_by_sender_s
+
+
+class Stream(threading.Thread):
+    """A data connection with a thread of its own."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name=name, daemon=True)
+        self.retire = False  # set by others; the stream leaves at the next block edge
+        self.connection: socket.socket | None = None
+        self.passed_bytes = 0  # file bytes handed to the kernel, or taken from it
+        self.progress_s = time.monotonic()  # when something was last seen to move
+        self._seen_bytes = 0
+        self._guard = threading.Lock()
+        self._last = StreamTotals()
+
+    def opened(self, connection: socket.socket) -> None:
+        """Take over an open connection."""
+        with self._guard:
+            self.connection = connection
+        self.progress_s = time.monotonic()
+
+    def closed(self) -> None:
+        """Close the connection, keeping its last counters."""
+        self.totals()
+        with self._guard:
+            if self.connection is not None:
+                self.connection.close()
+                self.connection = None
+
+    def cut(self) -> None:
+        """Reset the connection from any thread; the stream's own thread gets an OSError."""
+        with self._guard, contextlib.suppress(OSError):
+            if self.connection is not None:
+                tcp.reset(self.connection)
+
+    def totals(self) -> StreamTotals:
+        """Return the counters, up to date if the connection is still open."""
+        with self._guard:
+            info = tcp.tcp_info(self.connection) if self.connection is not None else None
+            if info is not None:
+                self._last = StreamTotals(
+                    streams=1,
+                    bytes=min(info.bytes_acked, self.passed_bytes),
+                    retransmits=info.retransmits,
+                    busy_s=info.busy_s,
+                    limited_by_receiver_s=info.limited_by_receiver_s,
+                    limited_by_sender_s=info.limited_by_sender_s,
+                )
+            elif self.connection is None:
+                self._last.streams = 0
+            return self._last
+
+    def idle_s(self, moved_bytes: int) -> float:
+        """Return for how long `moved_bytes`, a counter of this stream, has not grown."""
+        now = time.monotonic()
+        if moved_bytes != self._seen_bytes:
+            self._seen_bytes = moved_bytes
+            self.progress_s = now
+        return now - self.progress_s

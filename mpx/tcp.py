@@ -1,0 +1,220 @@
+"""Sockets of the Transmission Control Protocol (TCP): options, and what the kernel tells of them."""
+
+import errno
+import os
+import random
+import socket
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+from mpx.errors import ConnectionLost, TransferTimeout, UsageError
+
+Address = tuple[str, int]
+PortRange = tuple[int, int]  # first and last port, both included
+
+ALLOWED_CONGESTION = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
+
+
+@dataclass(frozen=True, slots=True)
+class TcpInfo:
+    """What the kernel tells of one connection (struct tcp_info); counters since it was opened."""
+
+    bytes_acked: int
+    retransmits: int
+    rtt_s: float
+    busy_s: float  # time with data to send
+    limited_by_receiver_s: float  # of which held back by the receiver's window
+    limited_by_sender_s: float  # of which held back by our send buffer
+
+
+_RTT = struct.Struct("=I")  # tcpi_rtt at 68, tcpi_total_retrans at 100, both in struct tcp_info
+_COUNTERS = struct.Struct("=Q")  # tcpi_bytes_acked at 120
+_LIMITS = struct.Struct("=QQQ")  # tcpi_busy_time, tcpi_rwnd_limited, tcpi_sndbuf_limited at 168
+_TCP_INFO_BYTES = 192
+_TCP_NOTSENT_LOWAT = 25  # Linux; the socket module has no name for it
+
+
+def tcp_info(connection: socket.socket) -> TcpInfo | None:
+    """Return the kernel's record of a connection, or None when it is closed or the kernel too old."""
+    try:
+        raw = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
+    except OSError:
+        return None
+    if len(raw) < _TCP_INFO_BYTES:
+        return None
+    busy, receiver, sender = _LIMITS.unpack_from(raw, 168)
+    return TcpInfo(
+        bytes_acked=_COUNTERS.unpack_from(raw, 120)[0],
+        retransmits=_RTT.unpack_from(raw, 100)[0],
+        rtt_s=_RTT.unpack_from(raw, 68)[0] / 1e6,
+        busy_s=busy / 1e6,
+        limited_by_receiver_s=receiver / 1e6,
+        limited_by_sender_s=sender / 1e6,
+    )
+
+
+def congestion_of(connection: socket.socket) -> str:
+    """Return the name of the congestion control that this connection uses."""
+    raw = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
+    return raw.split(b"\0", 1)[0].decode()
+
+
+def set_congestion(connection: socket.socket, name: str) -> None:
+    """Switch a connection to the congestion control `name`; open connections may be switched too.
+
+    Raises UsageError if the kernel does not have it or does not permit it to this user.
+    """
+    try:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
+    except FileNotFoundError:
+        raise UsageError(
+            f"congestion control {name!r} is not in this kernel; as root: modprobe tcp_{name}"
+        ) from None
+    except PermissionError:
+        allowed = ALLOWED_CONGESTION.read_text().strip() if ALLOWED_CONGESTION.exists() else ""
+        raise UsageError(
+            f"congestion control {name!r} is not permitted to this user (permitted: {allowed}); as root: "
+            f'sysctl -w net.ipv4.tcp_allowed_congestion_control="{allowed} {name}"'
+        ) from None
+
+
+def limit_unsent(connection: socket.socket, size_bytes: int) -> None:
+    """Let the kernel hold at most about `size_bytes` that are not sent yet (TCP_NOTSENT_LOWAT)."""
+    connection.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT, size_bytes)
+
+
+def default_congestion() -> str:
+    """Return what this kernel uses where nobody says otherwise."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        return congestion_of(probe)
+
+
+def check_congestion(name: str) -> None:
+    """Raise UsageError unless this user may use the congestion control `name` on a new socket."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        set_congestion(probe, name)
+
+
+def resolve(host: str, port: int, family: int) -> list[tuple[int, Address]]:
+    """Return (family, address) pairs to try in order; raises ConnectionLost if the name is unknown."""
+    try:
+        found = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM)
+    except OSError as error:
+        raise ConnectionLost(f"cannot find the host {host!r}: {error.strerror or error}") from None
+    return [(entry[0], (str(entry[4][0]), port)) for entry in found]
+
+
+def connect(
+    address: Address,
+    timeout_s: float,
+    *,
+    source_ports: PortRange | None = None,
+    source_host: str | None = None,
+    congestion: str | None = None,
+) -> socket.socket:
+    """Open a connection, blocking afterwards and without Nagle's delay.
+
+    Raises ConnectionLost when refused or unreachable, TransferTimeout is for callers to raise: a
+    connect that gets no answer counts as unreachable.
+    """
+    family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+    connection = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if congestion:
+            set_congestion(connection, congestion)
+        if source_ports or source_host:
+            _bind(connection, source_host or "", source_ports)
+        connection.settimeout(timeout_s)
+        connection.connect(address)
+        connection.settimeout(None)
+    except TimeoutError:
+        connection.close()
+        raise ConnectionLost(f"no answer from {show(address)} within {timeout_s:g} s") from None
+    except OSError as error:
+        connection.close()
+        raise ConnectionLost(f"cannot connect to {show(address)}: {error.strerror or error}") from None
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def listen(host: str, ports: PortRange | None) -> socket.socket:
+    """Listen on `host`, on a port of `ports` if given; raises UsageError if none is free."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        _bind(listener, host, ports)
+        listener.listen(512)
+    except OSError as error:
+        listener.close()
+        raise UsageError(f"cannot listen on {host}: {error.strerror or error}") from None
+    except BaseException:
+        listener.close()
+        raise
+    return listener
+
+
+def _bind(sock: socket.socket, host: str, ports: PortRange | None) -> None:
+    """Bind to a free port of the range, in random order so that two copies seldom collide."""
+    if ports is None:
+        sock.bind((host, 0))
+        return
+    candidates = list(range(ports[0], ports[1] + 1))
+    random.shuffle(candidates)
+    for port in candidates:
+        try:
+            sock.bind((host, port))
+            return
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+    raise UsageError(f"no free port between {ports[0]} and {ports[1]}; widen the range")
+
+
+def show(address: Address) -> str:
+    """Write an address as people do: host:port, [v6]:port."""
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def parse_ports(text: str) -> PortRange:
+    """Read `40000-41000` or the GCT's `40000,41000`; raises UsageError."""
+    first, _, last = text.replace(",", "-").partition("-")
+    if first.strip().isdigit() and last.strip().isdigit():
+        ports = int(first), int(last)
+        if 0 < ports[0] <= ports[1] < 65536:
+            return ports
+    raise UsageError(f"not a range of ports: {text!r}; write it as 40000-41000")
+
+
+def ports(given: str | None, variable: str) -> PortRange | None:
+    """Return the range given, else that of GLOBUS_TCP_PORT_RANGE or GLOBUS_TCP_SOURCE_RANGE, as the GCT does.
+
+    Raises UsageError.
+    """
+    text = given or os.environ.get(variable)
+    return parse_ports(text) if text else None
+
+
+def reset(connection: socket.socket) -> None:
+    """Close at once, without waiting for what is unsent; wakes a thread that blocks on it."""
+    try:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        connection.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass  # it was gone already
+
+
+def receive(connection: socket.socket, timeout_s: float, what: str) -> bytes:
+    """Receive some bytes; empty at the end. Raises TransferTimeout or ConnectionLost."""
+    connection.settimeout(timeout_s)
+    try:
+        return connection.recv(65536)
+    except TimeoutError:
+        raise TransferTimeout(f"{what} did not answer within {timeout_s:g} s") from None
+    except OSError as error:
+        raise ConnectionLost(f"the connection to {what} was lost: {error.strerror or error}") from None

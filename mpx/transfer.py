@@ -1,0 +1,281 @@
+"""copy(): moves files from one endpoint to another, start to end. Reads as the list of its steps."""
+
+import threading
+from collections.abc import Sequence
+
+from mpx import tcp
+from mpx.carrier import Carrier, Work
+from mpx.endpoint import Endpoint
+from mpx.errors import MpxError, PartialFailure, UsageError
+from mpx.finisher import Finisher
+from mpx.journal import Journal
+from mpx.lister import Lister, Pair, tasks
+from mpx.location import Location, parse_location
+from mpx.mover import Failure, Gate, Pacer, Pool
+from mpx.options import CopyOptions
+from mpx.planner import pair_up
+from mpx.prove import Prover
+from mpx.report import Report
+from mpx.rtt_probe import RttProbe
+from mpx.schemes import carrier_for, check_pair, open_endpoint
+from mpx.tuners import tuner_for
+from mpx.watcher import OnProgress, Watcher
+
+
+def copy(
+    sources: str | Sequence[str],
+    destination: str,
+    options: CopyOptions | None = None,
+    *,
+    targets: Sequence[str | None] | None = None,
+    on_progress: OnProgress | None = None,
+    cancel: threading.Event | None = None,
+) -> Report:
+    """Copy files and, with `recursive`, folders; return the report.
+
+    `targets` names each source at the destination where that is not to be its own name. `cancel` stops
+    the copy within a second; what has arrived stays, and the next run continues. Works from any thread,
+    installs no signal handler and prints nothing.
+
+    Raises MpxError, whose `report` then holds what was done.
+    """
+    names = [sources] if isinstance(sources, str) else list(sources)
+    if not names:
+        raise UsageError("nothing to copy; name at least one source")
+    run = _Copy(names, destination, options or CopyOptions(), targets, on_progress, cancel)
+    try:
+        run.copy()
+        run.report.status = "done"
+    except MpxError as error:
+        run.report.ended_by(error)
+        error.report = run.report
+        raise
+    finally:
+        run.report.close()
+        run.close()
+    return run.report
+
+
+class _Copy:
+    """One copy: what its steps share."""
+
+    def __init__(
+        self,
+        sources: list[str],
+        destination: str,
+        options: CopyOptions,
+        targets: Sequence[str | None] | None,
+        on_progress: OnProgress | None,
+        cancel: threading.Event | None,
+    ) -> None:
+        self.options = options
+        self.sources = [parse_location(source) for source in sources]
+        self.destination = parse_location(destination)
+        self.targets: Sequence[str | None] = targets or [None] * len(sources)
+        self.report = Report(" ".join(map(str, self.sources)), str(self.destination))
+        self.on_progress = on_progress
+        self.cancel = cancel or threading.Event()
+        self.failure = Failure(threading.Event())
+        self.far_is_source = self.sources[0].scheme != "file"
+        self.algorithm = options.checksum
+        self.endpoints: list[Endpoint] = []
+        self.journal: Journal | None = None
+
+    def copy(self) -> None:
+        """Do it, step by step."""
+        self.resolve()
+        self.measure()
+        self.check_options()
+        pairs = self.pair_up()
+        if self.options.dry_run:
+            self.rehearse(pairs)
+        else:
+            self.journal = Journal(self.report.source, self.report.destination)
+            self.move(pairs, self.journal)
+            self.judge()
+
+    def resolve(self) -> None:
+        """Find both endpoints and make sure that a carrier serves them."""
+        if len({source.endpoint for source in self.sources}) > 1:
+            raise UsageError("all sources of one copy must be at one endpoint; copy them apart")
+        check_pair(self.sources[0], self.destination)
+        self.source_end = self.open_source()
+        self.destination_end = self.open_destination()
+        self.far_end = self.source_end if self.far_is_source else self.destination_end
+
+    def open_source(self) -> Endpoint:
+        """Open the source endpoint once more."""
+        return self._open(self.sources[0], writing=False)
+
+    def open_destination(self) -> Endpoint:
+        """Open the destination endpoint once more."""
+        return self._open(self.destination, writing=True)
+
+    def _open(self, location: Location, *, writing: bool) -> Endpoint:
+        endpoint = open_endpoint(location, self.options, self._stopping, writing=writing)
+        self.endpoints.append(endpoint)
+        return endpoint
+
+    def _stopping(self) -> bool:
+        return self.failure.cancel.is_set() or self.cancel.is_set()
+
+    def measure(self) -> None:
+        """Learn the RTT on the control channel; its first use also connects and logs in."""
+        rtt_s = self.far_end.measure_rtt()
+        self.rtt_s = rtt_s
+        self.congestion = self.options.congestion or tcp.default_congestion()
+        self.report.decisions = {"rtt_s": rtt_s, "congestion": self.congestion}
+
+    def check_options(self) -> None:
+        """Refuse what was asked for by hand and cannot be had; note which defaults cannot."""
+        options = self.options
+        if options.congestion and self.far_is_source:
+            raise UsageError(
+                f"--congestion {options.congestion} cannot be honoured: the server sends, so its kernel "
+                "chooses; set it there with: ip route change ... congctl NAME"
+            )
+        if options.congestion:
+            tcp.check_congestion(options.congestion)
+        if self.algorithm != "none" and not self.far_end.can_checksum(self.algorithm):
+            if options.was_given("checksum"):
+                raise UsageError(
+                    f"--checksum {self.algorithm} cannot be honoured: the server does not offer it (CKSM); "
+                    "give --checksum none to copy unverified"
+                )
+            self.algorithm = "none"
+            self.report.note("unverified: the server cannot compute checksums of parts of files")
+        result = "unverified" if self.algorithm == "none" else "verified"
+        self.report.checksum = {"algorithm": self.algorithm, "result": result}
+
+    def pair_up(self) -> list[Pair]:
+        """Decide what becomes what."""
+        names = [source.name for source in self.sources]
+        return pair_up(
+            names, self.targets, self.destination.name, self.source_end, self.destination_end, self.options
+        )
+
+    def rehearse(self, pairs: list[Pair]) -> None:
+        """Note what would be copied."""
+        for task in tasks(pairs, self.source_end, self.options):
+            if task.skip:
+                self.report.skip(task.source, task.skip)
+            else:
+                self.report.note(f"would copy {task.source} to {task.target}")
+
+    def move(self, pairs: list[Pair], journal: Journal) -> None:
+        """Run lister, carrier and finisher side by side until all is settled or the copy fails."""
+        options, failure = self.options, self.failure
+        pool, gate = Pool(failure.cancel), Gate()
+        prover = Prover(
+            self.open_source if self.far_is_source else self.open_destination,
+            far_is_source=self.far_is_source,
+            stop=self._stopping,
+        )
+        self.finisher = finisher = Finisher(
+            open_source=self.open_source,
+            open_destination=self.open_destination,
+            far_is_source=self.far_is_source,
+            algorithm=self.algorithm,
+            pool=pool,
+            failure=failure,
+            journal=journal,
+            report=self.report,
+            retries=options.retries,
+        )
+        work = Work(
+            options=options,
+            pool=pool,
+            pacer=Pacer(failure.cancel, options.rate_bps),
+            gate=gate,
+            failure=failure,
+            whole=finisher.whole,
+            given_up=finisher.given_up,
+            note=self.report.note,
+            prove=prover,
+            source_ports=tcp.ports(options.source_ports, "GLOBUS_TCP_SOURCE_RANGE"),
+            listen_ports=tcp.ports(options.port_range, "GLOBUS_TCP_PORT_RANGE"),
+        )
+        lister = Lister(
+            pairs,
+            options=options,
+            source_end=self.source_end,
+            destination_end=self.destination_end,
+            pool=pool,
+            failure=failure,
+            journal=journal,
+            finisher=finisher,
+            report=self.report,
+            prove=prover,
+            sums=self.algorithm == "adler32",
+        )
+        carrier = carrier_for(self.sources[0], self.destination, work, sessions=self.sessions)
+        probe = RttProbe(self.far_end, self.rtt_s, lister)
+        watcher = Watcher(
+            carrier=carrier,
+            tuner=tuner_for(options) if carrier.tunable else None,
+            pool=pool,
+            gate=gate,
+            failure=failure,
+            finisher=finisher,
+            report=self.report,
+            rtt=probe.latest,
+            congestion=self.congestion,
+            on_progress=self.on_progress,
+            cancel=self.cancel,
+        )
+        watcher.start(*self.beginning())
+        self.run(carrier, finisher, lister, probe, watcher)
+        lister.finish_folders()
+
+    def run(
+        self, carrier: Carrier, finisher: Finisher, lister: Lister, probe: RttProbe, watcher: Watcher
+    ) -> None:
+        """Start everything, watch, and stop everything; raises what ended the copy."""
+        try:
+            carrier.start()
+            finisher.start()
+            lister.start()
+            probe.start()
+            watcher.watch()
+        except BaseException:
+            self.failure.set(MpxError("stopped"))
+            raise
+        finally:
+            if self.failure.cancel.is_set():
+                carrier.stop()
+            for part in (carrier, finisher, lister):
+                part.join()
+            probe.end()
+            finisher.journal_arrivals()
+        if self.failure.error:
+            raise self.failure.error
+
+    @property
+    def sessions(self) -> int:
+        """How many sessions a download may use: one is enough where the number of streams is fixed."""
+        if self.options.streams is not None or self.options.tuner == "paper":
+            return 1
+        return self.options.max_sessions
+
+    def beginning(self) -> tuple[int, str]:
+        """Return how many streams to begin with, and why."""
+        if self.options.streams is not None:
+            return self.options.streams, "fixed by --streams"
+        return min(self.options.initial_streams, self.options.max_streams), "where the tuner starts"
+
+    def judge(self) -> None:
+        """Raise what the failed files amount to."""
+        errors = self.finisher.errors
+        if errors and self.report.files.total == 1:
+            raise errors[0]
+        if errors:
+            total = self.report.files.total
+            raise PartialFailure(f"{len(errors)} of {total} files were not copied; the first: {errors[0]}")
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self.failure.cancel.set()
+        for endpoint in self.endpoints:
+            endpoint.close()
+        if self.journal:
+            self.journal.close()

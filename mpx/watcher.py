@@ -1,0 +1,138 @@
+"""Watches a copy run: every 100 ms it feeds the tuner, acts on decisions, and tells journal and caller."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from mpx.carrier import Carrier
+from mpx.errors import Interrupted
+from mpx.finisher import Finisher
+from mpx.mover import Failure, Gate, Pool
+from mpx.report import Event, Report
+from mpx.tuner import Decision, Sample, Tuner
+
+TICK_S = 0.1
+GOODPUT_WINDOW_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What a caller of copy() is told about ten times a second; bytes and files of this copy so far."""
+
+    elapsed_s: float
+    files_total: int
+    files_done: int
+    bytes_total: int
+    bytes_done: int
+    goodput_bps: float
+    streams: int
+    reason: str  # of the latest decision
+
+
+OnProgress = Callable[[Progress], None]
+
+
+class Watcher:
+    """The one place where decisions become actions."""
+
+    def __init__(
+        self,
+        *,
+        carrier: Carrier,
+        tuner: Tuner | None,
+        pool: Pool,
+        gate: Gate,
+        failure: Failure,
+        finisher: Finisher,
+        report: Report,
+        rtt: Callable[[], float | None],
+        congestion: str,
+        on_progress: OnProgress | None,
+        cancel: threading.Event,
+    ) -> None:
+        self._carrier = carrier
+        self._tuner = tuner
+        self._pool = pool
+        self._gate = gate
+        self._failure = failure
+        self._finisher = finisher
+        self._report = report
+        self._rtt = rtt
+        self._congestion = congestion
+        self._on_progress = on_progress
+        self._cancel = cancel
+        self._began_s = time.monotonic()
+        self._decided = (0.0, 0)  # time and bytes at the latest decision
+        self._window: deque[tuple[float, int]] = deque()
+        self._reason = ""
+
+    def start(self, streams: int, reason: str) -> None:
+        """Say how many streams to begin with, before the carrier starts."""
+        self._carrier.set_streams(streams)
+        self._record(Decision(self._carrier.path, streams, reason), 0.0, 0)
+
+    def watch(self) -> None:
+        """Return when everything is settled or the copy has failed."""
+        while not self._pool.is_settled and not self._failure.cancel.is_set():
+            self._pool.wait_settled(TICK_S)
+            if self._cancel.is_set():
+                self._failure.set(Interrupted("interrupted; run the same command again to continue"))
+                return
+            now = time.monotonic() - self._began_s
+            sample = self._carrier.sample()
+            self._finisher.journal_arrivals()
+            self._window.append((now, sample.arrived_bytes))
+            while now - self._window[0][0] > GOODPUT_WINDOW_S:
+                self._window.popleft()
+            self._tell(now, sample)
+            if self._tuner is None:
+                continue
+            for decision in self._tuner.observe(
+                now, {self._carrier.path: replace(sample, rtt_s=self._rtt())}
+            ):
+                self._act(decision)
+                self._record(decision, now, sample.arrived_bytes)
+
+    def _act(self, decision: Decision) -> None:
+        if decision.barrier:
+            self._carrier.renew_streams()
+        self._carrier.set_streams(decision.streams)
+        self._gate.open(decision.chunk_bytes if decision.barrier else None)
+
+    def _record(self, decision: Decision, now: float, arrived: int) -> None:
+        since, before = self._decided
+        took = now - since
+        self._decided = now, arrived
+        self._reason = decision.reason
+        self._report.decided(
+            Event(
+                t_s=now,
+                path=decision.path,
+                streams=decision.streams,
+                goodput_bps=(arrived - before) * 8 / took if took > 0 else 0.0,
+                rtt_s=self._rtt(),
+                congestion=self._congestion,
+                reason=decision.reason,
+            )
+        )
+
+    def _tell(self, now: float, sample: Sample) -> None:
+        if self._on_progress is None:
+            return
+        (since, before), (until, latest) = self._window[0], self._window[-1]
+        goodput = (latest - before) * 8 / (until - since) if until > since else 0.0
+        files, size = self._report.files, self._report.bytes
+        self._on_progress(
+            Progress(
+                elapsed_s=now,
+                files_total=files.total,
+                files_done=files.moved + files.resumed + files.skipped,
+                bytes_total=size.total,
+                bytes_done=min(size.total, size.skipped + self._pool.resumed_bytes + sample.arrived_bytes),
+                goodput_bps=goodput,
+                streams=sample.streams,
+                reason=self._reason,
+            )
+        )
