@@ -1,5 +1,65 @@
-"""mpx moves bulk data over shared wide-area networks."""
+"""mpx moves bulk data over shared wide-area networks.
+
+    import mpx
+    report = mpx.copy("big.dat", "ftp://dtn.example.org/data/big.dat")
+
+Public: `copy`, `CopyOptions`, `Report`, `Progress` and the errors. Nothing else is.
+"""
+
+from typing import TYPE_CHECKING, Any
 
 from mpx._version import __version__
+from mpx.errors import (
+    AuthenticationError,
+    ConnectionLost,
+    DestinationError,
+    IntegrityError,
+    Interrupted,
+    MpxError,
+    NoSpace,
+    PartialFailure,
+    SourceError,
+    TransferTimeout,
+    UsageError,
+)
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from mpx.options import CopyOptions
+    from mpx.report import Report
+    from mpx.transfer import copy
+    from mpx.watcher import Progress
+
+__all__ = [
+    "AuthenticationError",
+    "ConnectionLost",
+    "CopyOptions",
+    "DestinationError",
+    "IntegrityError",
+    "Interrupted",
+    "MpxError",
+    "NoSpace",
+    "PartialFailure",
+    "Progress",
+    "Report",
+    "SourceError",
+    "TransferTimeout",
+    "UsageError",
+    "__version__",
+    "copy",
+]
+
+_LAZY = {
+    "copy": "mpx.transfer",
+    "CopyOptions": "mpx.options",
+    "Report": "mpx.report",
+    "Progress": "mpx.watcher",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import the heavier parts when they are first used, so that `mpx --help` stays quick."""
+    if name in _LAZY:
+        import importlib
+
+        return getattr(importlib.import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'mpx' has no attribute {name!r}")

@@ -61,6 +61,10 @@ class Endpoint(Protocol):
 
     location: Location
 
+    def check_name(self, name: str) -> None:
+        """Raise UsageError for a name that cannot be used at this endpoint."""
+        ...
+
     def measure_rtt(self) -> float | None:
         """Return the smoothed RTT in seconds after one more exchange; None for this host."""
         ...

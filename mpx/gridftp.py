@@ -47,6 +47,10 @@ class GridFtpEndpoint:
     def _refused(self, reply: Reply, what: str, name: str) -> MpxError:
         return reply_error(reply, f"{self.session.peer} cannot {what} {name}", self._refusal)
 
+    def check_name(self, name: str) -> None:
+        """See Endpoint."""
+        self._full(name)
+
     def measure_rtt(self) -> float | None:
         """See Endpoint."""
         return self.session.measure_rtt()

@@ -2,6 +2,7 @@
 
 import netrc
 import os
+import re
 import socket
 import time
 from collections import deque
@@ -15,6 +16,8 @@ from mpx.gridftp_wire import Reply, command
 from mpx.location import Location
 
 RTT_WEIGHT = 0.25  # of a new command's time in the moving average
+# The Globus server's telnet driver (globus_xio_telnet.c) removes all other bytes from a command.
+_SURVIVES_TELNET = re.compile(rb"[\x07-\x09\x0b\x0c\x20-\x7e]*")
 PIPELINE = 200  # commands on the way at once; a stock server's queue holds 1000
 
 
@@ -114,7 +117,17 @@ class Session:
             self.home = folder.text[1 : folder.text.rindex('"')].replace('""', '"')
 
     def name(self, name: str) -> str:
-        """Return `name` as an absolute one: relative names are below the login directory."""
+        """Return `name` as an absolute one: relative names are below the login directory.
+
+        Raises UsageError for a name that this server would not understand as it is.
+        """
+        wire.check_name(name)
+        raw = name.encode("utf-8", "surrogateescape")
+        if "DSI" in self.features and not _SURVIVES_TELNET.fullmatch(raw):
+            raise UsageError(
+                f"{self.peer} is a Globus server, and in the clear those silently drop every byte of a name "
+                f"that is not printable ASCII; rename {name!r}, or run mpx serve there"
+            )
         return name if name.startswith("/") else f"{self.home.rstrip('/')}/{name}"
 
     # --- talking -------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 
 from mpx.endpoint import Endpoint, FileInfo, Kind, partial_name
-from mpx.errors import DestinationError, Interrupted, MpxError, NoSpace
+from mpx.errors import DestinationError, Interrupted, MpxError, NoSpace, UsageError
 from mpx.finisher import Finisher
 from mpx.journal import Journal
 from mpx.mover import Failure, Move, Pool
@@ -83,6 +83,12 @@ class Lister(threading.Thread):
     def _prepare(self, group: Sequence[Task]) -> None:
         files = []
         for task in group:
+            try:
+                self._source_end.check_name(task.source)
+                self._destination_end.check_name(task.target)
+            except UsageError as error:
+                self._fail(task, error)
+                continue
             if task.skip:
                 self._report.skip(task.source, task.skip)
             elif task.info.kind is Kind.FOLDER:
@@ -97,14 +103,17 @@ class Lister(threading.Thread):
             try:
                 decided = by_overwrite(task, info, self._options)
             except DestinationError as error:
-                self._report.begin(task.info.size_bytes)
-                self._report.failed(task.source, str(error), task.info.size_bytes)
-                self._finisher.errors.append(error)
+                self._fail(task, error)
                 continue
             if decided.skip:
                 self._report.skip(task.source, decided.skip, task.info.size_bytes)
             else:
                 self._put(task)
+
+    def _fail(self, task: Task, error: MpxError) -> None:
+        self._report.begin(task.info.size_bytes)
+        self._report.failed(task.source, str(error), task.info.size_bytes)
+        self._finisher.errors.append(error)
 
     def _put(self, task: Task) -> None:
         info, journal = task.info, self._journal

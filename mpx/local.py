@@ -45,6 +45,9 @@ class LocalEndpoint:
     def _error(self, error: OSError, name: str) -> MpxError:
         return local_error(error, name, writing=self._writing)
 
+    def check_name(self, name: str) -> None:
+        """See Endpoint. Whatever a user can type names a file here, except NUL, which they cannot."""
+
     def measure_rtt(self) -> float | None:
         """See Endpoint."""
         return None

@@ -87,6 +87,10 @@ def walk(source: str, target: str, info: FileInfo, end: Endpoint, options: CopyO
     while waiting:
         folder = waiting.pop()
         yield Task(folder.source, folder.target, folder.info)
+        try:
+            end.check_name(folder.source)
+        except UsageError:
+            continue  # reported with the folder itself
         links: list[_Found] = []
         for name, entry in end.entries(folder.source):
             found = folder.below(name, entry)

@@ -1,0 +1,5 @@
+"""`python -m mpx` is `mpx`."""
+
+from mpx.cli import main
+
+main()

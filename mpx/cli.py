@@ -1,0 +1,113 @@
+"""The command line. Every subcommand imports its code only when it is called."""
+
+import signal
+import sys
+import threading
+from types import FrameType
+from typing import NoReturn
+
+import click
+
+from mpx._version import __version__
+from mpx.errors import Interrupted, MpxError, Terminated
+
+
+class _Commands(click.Group):
+    """Finds subcommands by name; their modules are imported when they are used or asked for help."""
+
+    MODULES = {
+        "copy": ("mpx.copy_command", "copy_command", "Copy files and folders."),
+        "list": ("mpx.other_commands", "list_command", "List a folder of a server or of this host."),
+        "serve": ("mpx.serve.command", "serve", "Serve a folder to GridFTP and FTP clients."),
+        "unfinished": ("mpx.other_commands", "unfinished_command", "Show what was interrupted here."),
+    }
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return sorted(self.MODULES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in self.MODULES:
+            return None
+        import importlib
+
+        module, name, _ = self.MODULES[cmd_name]
+        command: click.Command = getattr(importlib.import_module(module), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, _, text) in sorted(self.MODULES.items())])
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, "--version", prog_name="mpx", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Move bulk data over wide-area networks, as fast as the network allows, with nothing to tune."""
+
+
+def main() -> NoReturn:
+    """Run the command line; every failure is one clear line on stderr and an exit code of its own."""
+    try:
+        code = cli.main(standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except click.exceptions.Exit as done:
+        sys.exit(done.exit_code)
+    except click.UsageError as error:
+        where = f"; see {error.ctx.command_path} --help" if error.ctx else ""
+        fail(f"{error.format_message().rstrip('.')}{where}", 2)
+    except click.ClickException as error:
+        fail(error.format_message(), 2)
+    except MpxError as error:
+        fail(str(error), error.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        fail("interrupted", Interrupted.exit_code)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(1)
+    except Exception as error:
+        import os
+
+        if os.environ.get("MPX_DEBUG"):
+            raise
+        fail(
+            f"unexpected {type(error).__name__}: {error}; this is a fault of mpx: "
+            "set MPX_DEBUG=1, run it again and report what it prints",
+            1,
+        )
+
+
+def fail(message: str, exit_code: int) -> NoReturn:
+    """Print one line on stderr and exit."""
+    line = " ".join(message.split())
+    print(f"mpx: {line}".encode("utf-8", "surrogateescape").decode("utf-8", "replace"), file=sys.stderr)
+    sys.exit(exit_code)
+
+
+class Signals:
+    """Turns SIGINT and SIGTERM into the cancel event of a copy; a second signal ends at once."""
+
+    def __init__(self) -> None:
+        self.cancel = threading.Event()
+        self.received: int | None = None
+
+    def __enter__(self) -> "Signals":
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._received)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
+
+    def _received(self, number: int, _: FrameType | None) -> None:
+        self.received = number
+        self.cancel.set()
+        signal.signal(number, signal.SIG_DFL)
+
+    def translate(self, error: MpxError) -> MpxError:
+        """Return `error`, as Terminated if it was SIGTERM that interrupted."""
+        if isinstance(error, Interrupted) and self.received == signal.SIGTERM:
+            terminated = Terminated(str(error))
+            terminated.report = error.report
+            return terminated
+        return error

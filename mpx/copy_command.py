@@ -1,0 +1,210 @@
+"""`mpx copy`: reads the command line into CopyOptions, shows progress, writes the report."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
+
+import click
+
+from mpx.cli import Signals
+from mpx.errors import MpxError, UsageError
+from mpx.options import CopyOptions, flag_of
+from mpx.units import format_duration, format_rate, format_size, parse_duration, parse_rate, parse_size
+
+
+def _reader(read: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, str | None], Any]:
+    def callback(_: click.Context, __: click.Parameter, value: str | None) -> Any:
+        return None if value is None else read(value)
+
+    return callback
+
+
+def _count(text: str) -> int | None:
+    if text == "auto":
+        return None
+    if not text.isdigit():
+        raise UsageError(f"{text!r} is not a number; write a whole number, or auto")
+    return int(text)
+
+
+_READERS: dict[str, Callable[[str], Any]] = {
+    "duration": parse_duration,
+    "rate": parse_rate,
+    "size": parse_size,
+    "count": _count,
+}
+_METAVARS = {"duration": "TIME", "rate": "RATE", "size": "SIZE", "count": "N|auto", "text": "TEXT"}
+
+
+def _shown_default(kind: str, value: Any) -> str | None:
+    if value is None:
+        return "auto" if kind == "count" else None
+    shown = {"duration": format_duration, "rate": format_rate, "size": format_size}.get(kind, str)
+    return shown(value).replace(" ", "")
+
+
+def _with_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Derive the options of the command line from CopyOptions."""
+    for option in reversed(fields(CopyOptions)):
+        about = option.metadata
+        if not about:
+            continue
+        kind, flags = about["kind"], [flag_of(option.name)]
+        if "short" in about:
+            flags.append(about["short"])
+        more: dict[str, Any] = {"help": about["help"], "default": None}
+        if kind == "flag":
+            if option.default is True:
+                flags = [f"{flags[0]}/--no-{flags[0][2:]}"]
+            more |= {"is_flag": True}
+        elif kind == "choice":
+            more |= {"type": click.Choice(about["choices"])}
+        elif kind == "number":
+            more |= {"type": int, "metavar": "N"}
+        elif kind == "factor":
+            more |= {"type": float, "metavar": "FACTOR"}
+        else:
+            more |= {"metavar": _METAVARS[kind]}
+            if kind in _READERS:
+                more |= {"callback": _reader(_READERS[kind])}
+        default = _shown_default(kind, option.default)
+        if default is not None and kind != "flag":
+            more["help"] += f"  [default: {default}]"
+        command = click.option(*flags, option.name, **more)(command)
+    return command
+
+
+@click.command("copy")
+@click.argument("names", nargs=-1, metavar="SRC... DST")
+@_with_options
+@click.option(
+    "--from-file",
+    metavar="FILE",
+    help="read sources from FILE (- is standard input), one per line, "
+    "each with an optional tab and name at the destination",
+)
+@click.option("--report", "report_file", metavar="FILE", help="write the JSON report to FILE")
+@click.option(
+    "--progress",
+    type=click.Choice(("auto", "plain", "json", "none")),
+    default="auto",
+    help="how progress is shown  [default: auto]",
+)
+@click.option("-v", "--verbose", is_flag=True, help="print every decision and note")
+@click.option("-q", "--quiet", is_flag=True, help="print nothing but errors")
+@click.pass_context
+def copy_command(
+    context: click.Context,
+    /,
+    names: tuple[str, ...],
+    from_file: str | None,
+    report_file: str | None,
+    progress: str,
+    verbose: bool,
+    quiet: bool,
+    **given: Any,
+) -> None:
+    """Copy files, and with -r folders, between this host and a GridFTP server, or within this host.
+
+    SRC and DST are plain names, file: URLs or ftp://HOST[:PORT]/NAME. One source goes to DST, or into
+    it if DST ends in / or is a folder; several go into DST.
+    """
+    from mpx.progress import view
+    from mpx.transfer import copy
+
+    explicit = {
+        name for name in given if context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
+    }
+    options = CopyOptions(**{name: given[name] for name in explicit}, explicit=frozenset(explicit))
+    sources, targets, destination = _sources(list(names), from_file)
+    with Signals() as signals, view("none" if quiet else progress) as show:
+        try:
+            report = copy(
+                sources, destination, options, targets=targets, on_progress=show, cancel=signals.cancel
+            )
+        except MpxError as error:
+            translated = signals.translate(error)
+            if translated.report:
+                translated.report.ended_by(translated)
+                _write(translated.report, report_file)
+                _details(translated.report, verbose=verbose and not quiet)
+            raise translated from None
+    _write(report, report_file)
+    _details(report, verbose=verbose and not quiet)
+    if not quiet:
+        _summary(report, options)
+
+
+def _sources(names: list[str], from_file: str | None) -> tuple[list[str], list[str | None] | None, str]:
+    """Tell sources from destination; raises UsageError."""
+    if not names:
+        raise UsageError("nothing to copy; give SRC and DST, see mpx copy --help")
+    *sources, destination = names
+    if from_file is None:
+        if not sources:
+            raise UsageError(f"a source or the destination is missing beside {destination}; give SRC and DST")
+        return sources, None, destination
+    if sources:
+        raise UsageError("give sources either on the command line or with --from-file, not both")
+    listed, targets = read_list(from_file)
+    return listed, targets, destination
+
+
+def read_list(name: str) -> tuple[list[str], list[str | None]]:
+    """Read --from-file: one source per line, with an optional tab and target. Raises UsageError."""
+    try:
+        if name == "-":
+            text = sys.stdin.buffer.read()
+        else:
+            from pathlib import Path
+
+            text = Path(name).read_bytes()
+    except OSError as error:
+        raise UsageError(f"cannot read {name}: {error.strerror}") from None
+    sources: list[str] = []
+    targets: list[str | None] = []
+    for line in text.decode("utf-8", "surrogateescape").split("\n"):
+        source, tab, target = line.removesuffix("\r").partition("\t")
+        if source:
+            sources.append(source)
+            targets.append(target if tab and target else None)
+    if not sources:
+        raise UsageError(f"{name} names no source")
+    return sources, targets
+
+
+def _write(report: Any, name: str | None) -> None:
+    if name:
+        report.write(name)
+
+
+def _details(report: Any, *, verbose: bool) -> None:
+    if not verbose:
+        return
+    for event in report.timeline:
+        rate = format_rate(event.goodput_bps)
+        print(f"{event.t_s:8.2f} s {event.streams:4d} streams {rate:>14}  {event.reason}", file=sys.stderr)
+    for note in report.notes:
+        print(f"note: {note}", file=sys.stderr)
+    for entry in report.skipped:
+        print(f"skipped {entry['name']}: {entry['reason']}", file=sys.stderr)
+    for entry in report.failures:
+        print(f"failed {entry['name']}: {entry['error']}", file=sys.stderr)
+
+
+def _summary(report: Any, options: CopyOptions) -> None:
+    files, size = report.files, report.bytes
+    if options.dry_run:
+        for note in report.notes:
+            print(note)
+        return
+    moved = size.moved + size.resumed
+    line = (
+        f"copied {files.moved + files.resumed} of {files.total} files, {format_size(moved)} in "
+        f"{format_duration(report.duration_s)}, {format_rate(report.goodput_bps)}, "
+        f"{report.checksum.get('result', 'unverified')}"
+    )
+    if files.skipped:
+        line += f", {files.skipped} left alone"
+    print(line)

@@ -1,0 +1,71 @@
+"""`mpx list` and `mpx unfinished`."""
+
+from datetime import UTC, datetime
+
+import click
+
+from mpx.endpoint import FileInfo, Kind
+from mpx.errors import MpxError, SourceError
+from mpx.options import CopyOptions
+
+
+@click.command("list")
+@click.argument("url", metavar="URL")
+@click.option("-l", "--long", is_flag=True, help="show kind, mode, size and time beside the name")
+def list_command(url: str, long: bool) -> None:
+    """List a folder, or describe a file, of a server or of this host."""
+    from mpx.location import parse_location
+    from mpx.schemes import open_endpoint
+
+    location = parse_location(url)
+    endpoint = open_endpoint(location, CopyOptions(), lambda: False, writing=False)
+    try:
+        info = endpoint.stat(location.name or "/")
+        if info is None:
+            raise SourceError(f"{url} does not exist")
+        if info.kind is not Kind.FOLDER:
+            click.echo(_line(location.name.rsplit("/", 1)[-1], info, long=long))
+            return
+        for name, entry in endpoint.entries(location.name or "/"):
+            click.echo(_line(name, entry, long=long))
+    finally:
+        endpoint.close()
+
+
+def _line(name: str, info: FileInfo, *, long: bool) -> str:
+    shown = name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    shown += "/" if info.kind is Kind.FOLDER else ""
+    if not long:
+        return shown
+    when = "-"
+    if info.modified_s is not None:
+        when = datetime.fromtimestamp(info.modified_s, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    mode = "----" if info.mode is None else f"{info.mode:04o}"
+    arrow = f" -> {info.link_target}" if info.link_target else ""
+    return f"{info.kind.value:<7}{mode:>5} {info.size_bytes:>15} {when:>20} {shown}{arrow}"
+
+
+@click.command("unfinished")
+@click.option("--discard", is_flag=True, help="remove the partial files and forget them")
+def unfinished_command(discard: bool) -> None:
+    """Show the copies that were interrupted here; the same command again continues each."""
+    from mpx.journal import leftovers
+    from mpx.location import parse_location
+    from mpx.schemes import open_endpoint
+
+    for leftover in leftovers():
+        click.echo(f"{leftover.source} -> {leftover.destination}")
+        destination = parse_location(leftover.destination)
+        for file in leftover.files:
+            click.echo(f"    {file.arrived.size} of {file.size_bytes} bytes in {file.partial}")
+        if discard:
+            endpoint = open_endpoint(destination, CopyOptions(), lambda: False, writing=True)
+            try:
+                for file in leftover.files:
+                    endpoint.remove(file.partial)
+                leftover.path.unlink(missing_ok=True)
+                click.echo("    discarded")
+            except MpxError as error:
+                click.echo(f"    kept: {error}")
+            finally:
+                endpoint.close()
