@@ -370,6 +370,17 @@ def test_a_reset_is_passed_on_without_waiting_for_bytes(who: str, eventually) ->
         path.data(path.passive())  # the session lives on
 
 
+def test_a_reset_is_noticed_while_nobody_reads(eventually) -> None:
+    with world() as path:
+        client, _ = path.data(path.passive())
+        client.setblocking(False)
+        while select.select([], [client], [], 0.3)[1]:  # no room for a while: the window is full
+            client.send(bytes(65536))
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
+        client.close()
+        eventually(lambda: path.proxy.record().connections[-1].ended_by == "reset")
+
+
 def test_nobody_behind_the_proxy_is_a_reset() -> None:
     with listen() as front:
         address = front.getsockname()
