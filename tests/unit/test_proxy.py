@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 from mpx_lab.proxy import BUCKET_S, ConnectionRecord, DelayProxy, Record, longest_gap_s
-from mpx_lab.proxy.pipe import CREDIT_S
+from mpx_lab.proxy.path import CREDIT_S
 from mpx_lab.proxy.session import MOST_LISTENERS
 
 PATIENCE_S = 30

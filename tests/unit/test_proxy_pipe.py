@@ -5,7 +5,8 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from mpx_lab.proxy.pipe import LARGEST_CHUNK_BYTES, Line, PathOptions, Pipe
+from mpx_lab.proxy.path import LARGEST_CHUNK_BYTES, Line, PathOptions
+from mpx_lab.proxy.pipe import Pipe
 
 
 class FakeLoop:

@@ -17,7 +17,8 @@ import time
 from collections.abc import Callable, Mapping
 
 from mpx_lab.proxy.loop import BOTH_ENDED, FAILED, READABLE, WRITABLE, Loop
-from mpx_lab.proxy.pipe import Line, PathOptions, Pipe, Rewriter
+from mpx_lab.proxy.path import Line, PathOptions
+from mpx_lab.proxy.pipe import Pipe, Rewriter
 from mpx_lab.proxy.record import BUCKET_S, ConnectionRecord, Direction, Record
 
 SOCKET_BUFFER_BYTES = 256 * 1024  # the kernel's own queue would otherwise dwarf the emulated window

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Literal, Self, TypeVar
 
 from mpx_lab.proxy.loop import Loop
-from mpx_lab.proxy.pipe import Line, PathOptions
+from mpx_lab.proxy.path import Line, PathOptions
 from mpx_lab.proxy.record import ConnectionRecord, Direction, Record
 from mpx_lab.proxy.relay import Relay
 from mpx_lab.proxy.rewrite import Address, LineRewriter
@@ -34,7 +34,7 @@ class DelayProxy:
     rewritten, so that data connections come through here too, whichever side opens them; one
     announced address takes any number of connections, for as long as its session lives.
 
-    The modules pipe and relay tell the details of delay, window, handshake, half-close and
+    The modules path, pipe and relay tell the details of delay, window, handshake, half-close and
     reset. All methods may be called from any thread.
     """
 
