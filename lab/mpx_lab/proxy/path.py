@@ -1,0 +1,89 @@
+"""What a connection meets on its way: the delay, the window, and lines of a fixed rate."""
+
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import Protocol
+
+from mpx_lab.proxy.loop import Loop
+
+LARGEST_CHUNK_BYTES = 256 * 1024
+SMALLEST_CHUNK_BYTES = 2048
+CHUNK_S = 0.004  # of a capped line's time per chunk: shorter than a bucket of the record
+CREDIT_S = 0.005  # idle time a line may make up for, so that waking up late costs no rate
+
+
+@dataclass(frozen=True, slots=True)
+class PathOptions:
+    """What one connection meets in each direction."""
+
+    rtt_s: float = 0.030
+    rate_bps: float | None = None  # None: as fast as the machine
+    window_bytes: int | None = None  # None: twice rate times RTT, 1 MiB without a rate
+
+    @property
+    def one_way_s(self) -> float:
+        """The delay of one direction."""
+        return self.rtt_s / 2
+
+    @property
+    def effective_window_bytes(self) -> int:
+        """Bytes taken from a sender and not delivered yet, at most."""
+        if self.window_bytes is not None:
+            return self.window_bytes
+        if self.rate_bps is None:
+            return 1 << 20
+        return max(2 * int(self.rate_bps * self.rtt_s / 8), 2 * SMALLEST_CHUNK_BYTES)
+
+
+class Waiter(Protocol):
+    """Who wants to send on a line: a pipe."""
+
+    queues_for_line: bool
+
+    def read(self) -> None:
+        """Take bytes now: it is this one's turn."""
+
+
+class Line:
+    """A serial line of a fixed rate. Pipes that want to send while it is busy take turns."""
+
+    def __init__(self, loop: Loop, rate_bps: float) -> None:
+        self.chunk_bytes = int(min(max(rate_bps / 8 * CHUNK_S, SMALLEST_CHUNK_BYTES), LARGEST_CHUNK_BYTES))
+        self._loop = loop
+        self._s_per_byte = 8 / rate_bps
+        self._free_s = 0.0
+        self._waiting: deque[Waiter] = deque()
+        self._turn: Waiter | None = None
+        self._timer_set = False
+
+    def admits(self, pipe: Waiter, now_s: float) -> bool:
+        """Return whether the pipe may take bytes now; if not, its `read` is called when it may."""
+        if now_s >= self._free_s and (pipe is self._turn or not self._waiting):
+            return True
+        self._waiting.append(pipe)
+        pipe.queues_for_line = True
+        self._set_timer()
+        return False
+
+    def carry(self, now_s: float, size_bytes: int) -> float:
+        """Return the time when the last of these bytes has entered the path."""
+        self._free_s = max(self._free_s, now_s - CREDIT_S) + size_bytes * self._s_per_byte
+        return self._free_s
+
+    def _set_timer(self) -> None:
+        if self._waiting and not self._timer_set:
+            self._timer_set = True
+            self._loop.at(self._free_s, self._serve)
+
+    def _serve(self) -> None:
+        self._timer_set = False
+        waiting = self._waiting
+        for _ in range(len(waiting)):
+            if time.monotonic() < self._free_s:
+                break
+            self._turn = waiting.popleft()
+            self._turn.queues_for_line = False
+            self._turn.read()
+        self._turn = None
+        self._set_timer()

@@ -1,0 +1,240 @@
+"""One connection through the proxy: the socket that was accepted, the one opened for it, two pipes.
+
+The handshake is emulated, since the kernel accepts at once: the connection to the other side is
+opened one one-way delay after the accept, bytes of whoever connected are taken from one RTT after
+it (when a distant `connect` would have returned) and bytes of the other side from one and a half
+(when a distant `accept` would have). So nothing at all is forwarded during the first RTT.
+
+A half-close follows the bytes before it. A reset does not wait: it is passed on at once, and what
+was under way is lost, as in a peer that throws its connection away.
+"""
+
+import contextlib
+import errno
+import socket
+import struct
+import time
+from collections.abc import Callable, Mapping
+
+from mpx_lab.proxy.loop import BOTH_ENDED, FAILED, READABLE, WRITABLE, Loop
+from mpx_lab.proxy.path import Line, PathOptions
+from mpx_lab.proxy.pipe import Pipe, Rewriter
+from mpx_lab.proxy.record import BUCKET_S, ConnectionRecord, Direction, Record
+
+SOCKET_BUFFER_BYTES = 256 * 1024  # the kernel's own queue would otherwise dwarf the emulated window
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
+
+
+def new_socket(host: str) -> socket.socket:
+    """Return a socket for connections through the proxy; `host` chooses IPv4 or IPv6."""
+    sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    sock.setblocking(False)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SOCKET_BUFFER_BYTES)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER_BYTES)
+    return sock
+
+
+class SocketEnd:
+    """One of the two sockets; it asks epoll for no more than its pipes want."""
+
+    def __init__(self, loop: Loop, outgoing: Pipe, incoming: Pipe, on_failure: Callable[[], None]) -> None:
+        self.sock: socket.socket | None = None  # None until the connection is opened
+        self._loop = loop
+        self._outgoing, self._incoming = outgoing, incoming
+        self._on_failure = on_failure
+        self._events = 0
+        self._watched = False
+
+    def attach(self, sock: socket.socket) -> None:
+        """Use this socket from now on; it may still be connecting."""
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.sock = sock
+        self.watch()
+
+    def watch(self) -> None:
+        """Tell epoll what is wanted."""
+        if self.sock is None:
+            return
+        if self._watched:
+            self._loop.change(self.sock, self._events)
+        else:
+            self._loop.watch(self.sock, self._events, self._on_events)
+            self._watched = True
+
+    def unwatch(self) -> None:
+        """Notice nothing, not even a reset."""
+        if self._watched and self.sock is not None:
+            self._loop.unwatch(self.sock)
+        self._watched = False
+
+    def close(self, reset: bool) -> None:
+        """Close the socket, by a reset if so wished."""
+        if self.sock is not None:
+            if reset:
+                self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+            self._loop.close(self.sock)
+
+    def want_read(self, wanted: bool) -> None:
+        """See pipe.End."""
+        self._want(READABLE, wanted)
+
+    def want_write(self, wanted: bool) -> None:
+        """See pipe.End."""
+        self._want(WRITABLE, wanted)
+
+    def receive_into(self, buffer: memoryview, size_bytes: int) -> int:
+        """See pipe.End."""
+        if self.sock is None:
+            raise BlockingIOError
+        return self.sock.recv_into(buffer, size_bytes)
+
+    def send(self, data: memoryview) -> int:
+        """See pipe.End."""
+        if self.sock is None:
+            raise BlockingIOError
+        return self.sock.send(data)
+
+    def end_writing(self) -> None:
+        """See pipe.End."""
+        if self.sock is not None:
+            with contextlib.suppress(OSError):  # already reset: epoll reports that by itself
+                self.sock.shutdown(socket.SHUT_WR)
+
+    def _want(self, event: int, wanted: bool) -> None:
+        events = self._events | event if wanted else self._events & ~event
+        if events != self._events:
+            self._events = events
+            self.watch()
+
+    def _on_events(self, events: int) -> None:
+        if events & FAILED:
+            self._on_failure()
+            return
+        if events & WRITABLE:
+            self._incoming.deliver()
+        if events & READABLE:
+            self._outgoing.read()
+        elif events & BOTH_ENDED:
+            self.unwatch()  # epoll would report this for ever; a pipe that wants to read watches anew
+
+
+class Relay:
+    """A control or data connection; `log.number` names it. Nothing happens before the first `resume`."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        path: PathOptions,
+        accepted: socket.socket,
+        dial: tuple[str, int],
+        log: ConnectionRecord,
+        record: Record,
+        *,
+        started_s: float,
+        total_lines: dict[Direction, Line],
+        rewriters: Mapping[Direction, Rewriter],
+        on_closed: "Callable[[Relay], None]",
+    ) -> None:
+        self.log = log
+        self._loop, self._record, self._started_s = loop, record, started_s
+        self._dial_address = dial
+        self._on_closed = on_closed
+        self._paused = False
+        now_s = time.monotonic()
+        self._dial_s = now_s + path.one_way_s
+        outward: Direction = "up" if log.opened_by == "client" else "down"
+        back: Direction = "down" if outward == "up" else "up"
+
+        def pipe(direction: Direction, opens_s: float) -> Pipe:
+            lines = [Line(loop, path.rate_bps)] if path.rate_bps is not None else []
+            lines += [total_lines[direction]] if direction in total_lines else []
+            count = self._count_up if direction == "up" else self._count_down
+            return Pipe(
+                loop,
+                path,
+                lines,
+                opens_s,
+                on_delivered=count,
+                on_end=self._end_if_done,
+                on_failure=self.reset,
+                rewriter=rewriters.get(direction),
+            )
+
+        out = pipe(outward, now_s + path.rtt_s)
+        home = pipe(back, now_s + path.rtt_s + path.one_way_s)
+        self._pipes = (out, home)
+        self._near = SocketEnd(loop, out, home, self.reset)
+        self._far = SocketEnd(loop, home, out, self.reset)
+        out.connect(self._near, self._far)
+        home.connect(self._far, self._near)
+        self._near.attach(accepted)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is still there."""
+        return self.log.closed_s is None
+
+    def pause(self) -> None:
+        """Forward nothing and notice nothing, not even that a peer has gone."""
+        self._paused = True
+        for pipe in self._pipes:
+            pipe.paused = True
+        self._near.unwatch()
+        self._far.unwatch()
+
+    def resume(self) -> None:
+        """Begin, or go on with everything that was under way."""
+        if not self.is_open:
+            return
+        self._paused = False
+        self._near.watch()
+        self._far.watch()
+        self._dial()
+        for pipe in self._pipes:
+            if self.is_open:
+                pipe.start()
+
+    def reset(self) -> None:
+        """Reset both sides at once."""
+        self._close(reset=True)
+
+    def _dial(self) -> None:
+        if self._paused or not self.is_open or self._far.sock is not None:
+            return
+        if time.monotonic() < self._dial_s:
+            self._loop.at(self._dial_s, self._dial)
+            return
+        sock = new_socket(self._dial_address[0])
+        if sock.connect_ex(self._dial_address) in (0, errno.EINPROGRESS):
+            self._far.attach(sock)
+        else:
+            sock.close()
+            self.reset()
+
+    def _end_if_done(self) -> None:
+        if all(pipe.ended for pipe in self._pipes):
+            self._close(reset=False)
+
+    def _close(self, *, reset: bool) -> None:
+        if not self.is_open:
+            return
+        self.pause()
+        self._near.close(reset)
+        self._far.close(reset)
+        self.log.closed_s = time.monotonic() - self._started_s
+        self.log.ended_by = "reset" if reset else "close"
+        self._on_closed(self)
+
+    def _count_up(self, size_bytes: int) -> None:
+        self.log.up_bytes += size_bytes
+        if self.log.kind == "data":
+            self._count(self._record.up, size_bytes)
+
+    def _count_down(self, size_bytes: int) -> None:
+        self.log.down_bytes += size_bytes
+        if self.log.kind == "data":
+            self._count(self._record.down, size_bytes)
+
+    def _count(self, buckets: dict[int, int], size_bytes: int) -> None:
+        bucket = int((time.monotonic() - self._started_s) / BUCKET_S)
+        buckets[bucket] = buckets.get(bucket, 0) + size_bytes
