@@ -6,12 +6,11 @@ from typing import Protocol
 
 from mpx.carrier import Work
 from mpx.errors import UsageError
-from mpx.gridftp_download import Pull
 from mpx.gridftp_download_lane import DownloadLane
 from mpx.gridftp_session import SessionOptions
 from mpx.gridftp_upload_lane import SMALL_BYTES, UploadLane
 from mpx.location import Location
-from mpx.shelf import Shelf
+from mpx.shelf import Pending, Shelf
 from mpx.stream import StreamTotals
 from mpx.tuner import Sample
 
@@ -155,7 +154,7 @@ class DownloadCarrier(_LaneCarrier):
             "set it there with: ip route change ... congctl NAME"
         )
 
-    def _others(self, lane: DownloadLane) -> list[tuple[Pull, float]]:
+    def _others(self, lane: DownloadLane) -> list[Pending]:
         return [entry for other in self._downloads if other is not lane for entry in other.under_way()]
 
 

@@ -25,7 +25,9 @@ SLOW_PIECE_S = 0.05  # a piece that takes longer is recorded as it trickles in
 class Pull:
     """One partial retrieve: [start, end) of a file, queued at the server."""
 
-    def __init__(self, move: Move, start: int, end: int, fd: int) -> None:
+    def __init__(self, move: Move, start: int, end: int, fd: int, fan: "Fan") -> None:
+        self.fan = fan
+        self.number = 0  # in its fan
         self.move = move
         self.start = start
         self.end = end
@@ -72,6 +74,7 @@ class Fan:
     def add(self, pull: Pull) -> None:
         """Queue a retrieve, before its ERET is sent."""
         with self._changed:
+            pull.number = self._added
             self._pulls[self._added] = pull
             self._added += 1
             self._changed.notify_all()
@@ -94,11 +97,10 @@ class Fan:
                 self._changed.wait()
             return None if self._closed else self._pulls[index]
 
-    def forget(self, count: int) -> None:
-        """Let go of all but the last `count` retrieves; every connection is past them."""
+    def forget(self, pull: Pull) -> None:
+        """Let go of a retrieve that every connection is past."""
         with self._changed:
-            for index in [i for i in self._pulls if i < self._added - count]:
-                del self._pulls[index]
+            self._pulls.pop(pull.number, None)
 
     def fail(self, error: MpxError) -> None:
         """Say that the retrieves under way cannot be completed."""

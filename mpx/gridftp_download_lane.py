@@ -31,11 +31,11 @@ from mpx.local import local_error
 from mpx.location import Location
 from mpx.mover import Move
 from mpx.retry import Retry
-from mpx.shelf import Piece, Shelf
+from mpx.shelf import Pending, Piece, Shelf
 from mpx.stream import StreamTotals
 
-AHEAD_S = 1.0  # queued at the server: a retrieve that is queued cannot be called back
-PIECE_S = 0.5  # one retrieve lasts about so long
+AHEAD_S = 0.5  # queued at the server, or 3 RTT: a retrieve that is queued cannot be called back
+PIECE_S = 0.2  # one retrieve lasts about so long, or 1 RTT
 FIRST_PIECE = 512 * 1024
 FIRST_AHEAD = 4 * 1024 * 1024
 SMALLEST_PIECE = 256 * 1024
@@ -55,7 +55,7 @@ class DownloadLane(threading.Thread):
         options: SessionOptions,
         work: Work,
         shelf: Shelf,
-        others: Callable[["DownloadLane"], list[tuple[Pull, float]]],
+        others: Callable[["DownloadLane"], list[Pending]],
     ) -> None:
         super().__init__(name=f"mpx-download-{number}", daemon=True)
         self.location = location
@@ -68,14 +68,15 @@ class DownloadLane(threading.Thread):
         self._others = others
         self._session: Session | None = None
         self._listener: socket.socket | None = None
-        self._fan: Fan | None = None
+        self._fans: list[Fan] = []  # the last one is current; earlier ones still have retrieves to finish
         self._renew = False
         self._pulls: deque[Pull] = deque()
         self._past = StreamTotals()
         self._ever_opened = False
         self._measured = (time.monotonic(), 0)
         self._progress = (time.monotonic(), -1)
-        self._replies_to_skip = 0  # answers to the commands of a new fan
+        self._answers: deque[Pull | str] = deque()  # what the next final replies are about
+        self._rtt_s = 0.0
 
     # --- for the carrier -----------------------------------------------------------------------------
 
@@ -83,25 +84,28 @@ class DownloadLane(threading.Thread):
         """Return the counters of all streams that there are and were."""
         sums = StreamTotals()
         sums.add(self._past)
-        fan = self._fan
-        if fan:
+        for fan in list(self._fans):
             sums.add(fan.totals())
         return sums
 
     def renew(self) -> None:
-        """Replace the connections once what is queued has arrived."""
+        """Replace the connections, from the next retrieve on."""
         self._renew = True
 
-    def under_way(self) -> list[tuple[Pull, float]]:
-        """Return the retrieves that this session still has to bring, with its goodput."""
-        return [(pull, self.goodput) for pull in list(self._pulls) if not pull.is_done]
+    def under_way(self) -> list[Pending]:
+        """Return the retrieves that this session still has to bring, and when it will have."""
+        before, pending = 0, []
+        for pull in list(self._pulls):
+            before += pull.move.missing_within(pull.start, pull.end).size
+            pending.append(Pending(pull, before / max(self.goodput, 1.0)))
+        return pending
 
     def cut(self) -> None:
         """Reset everything; the lane's thread ends soon."""
-        session, fan = self._session, self._fan
+        session = self._session
         if session:
             session.abort()
-        if fan:
+        for fan in list(self._fans):
             fan.cut()
 
     # --- the thread ----------------------------------------------------------------------------------
@@ -141,9 +145,9 @@ class DownloadLane(threading.Thread):
         while not work.pool.is_settled:
             if work.failure.cancel.is_set():
                 raise Interrupted("stopped")
-            fan = self._fan
-            if fan and fan.broken:
-                raise self._verdict(fan.broken)
+            for fan in self._fans:
+                if fan.broken:
+                    raise self._verdict(fan.broken)
             self._feed()
             if self._session and (reply := self._session.poll_reply(TICK_S)):
                 self._heard(reply)
@@ -168,39 +172,34 @@ class DownloadLane(threading.Thread):
     def _feed(self) -> None:
         """Queue retrieves until about a second's worth is ahead."""
         waiting = sum(pull.size_bytes for pull in self._pulls if not pull.is_done)
-        room = max(self.goodput * AHEAD_S, FIRST_AHEAD) - waiting
+        room = max(self.goodput * max(AHEAD_S, 3 * self._rtt_s), FIRST_AHEAD) - waiting
         lines: list[bytes] = []
-        fan = self._fan
-        wants_new_fan = fan is None or self._renew or fan.parallelism != self.target
         while self.target and room > 0 and len(self._pulls) < MOST_AHEAD:
-            if wants_new_fan and self._pulls:
-                break  # first let the queue run dry; the other sessions go on
             piece = self._next_piece()
             if piece is None:
                 break
             if piece.start == piece.end:
                 self._make_empty(piece.move)
                 continue
-            pull = self._open(piece)
+            session = self._open_session()
+            if not self._fans or self._renew or self._fans[-1].parallelism != self.target:
+                lines += self._new_fan()
+            pull = self._open(piece, self._fans[-1])
             if pull is None:
                 continue
-            session = self._open_session()
-            if wants_new_fan:
-                lines += self._new_fan()
-                wants_new_fan = False
-            assert self._fan is not None
-            self._fan.add(pull)
+            pull.fan.add(pull)
             self._pulls.append(pull)
-            lines.append(
-                command("ERET", "P", piece.start, piece.end - piece.start, session.name(piece.move.source))
-            )
+            self._answers.append(pull)
+            name = session.name(piece.move.source)
+            lines.append(command("ERET", "P", piece.start, piece.end - piece.start, name))
             room -= pull.size_bytes
         if lines and self._session:
             self._session.send(*lines)
 
     def _next_piece(self) -> Piece | None:
         work, shelf = self.work, self._shelf
-        size = int(min(max(self.goodput * PIECE_S, SMALLEST_PIECE), LARGEST_PIECE)) or FIRST_PIECE
+        size = self.goodput * max(PIECE_S, self._rtt_s) if self.goodput else FIRST_PIECE
+        size = int(min(max(size, SMALLEST_PIECE), LARGEST_PIECE))
         tail = shelf.todo_bytes // 4
         if tail:
             size = min(size, max(tail, SMALLEST_PIECE))
@@ -216,14 +215,14 @@ class DownloadLane(threading.Thread):
         work.gate.give_back(allowed - (piece.end - piece.start))
         return piece
 
-    def _open(self, piece: Piece) -> Pull | None:
+    def _open(self, piece: Piece, fan: Fan) -> Pull | None:
         move = piece.move
         try:
             fd = move.open(move.partial, os.O_RDWR | os.O_CREAT)
         except OSError as error:
             self._give_up(move, local_error(error, move.final, writing=True))
             return None
-        return Pull(move, piece.start, piece.end, fd)
+        return Pull(move, piece.start, piece.end, fd, fan)
 
     def _make_empty(self, move: Move) -> None:
         try:
@@ -246,17 +245,16 @@ class DownloadLane(threading.Thread):
     # --- reaping -------------------------------------------------------------------------------------
 
     def _heard(self, reply: Reply) -> None:
-        """Match a reply with the oldest retrieve that has none."""
+        """Match a reply with the oldest command that has none."""
         if reply.is_preliminary:
             return
-        if self._replies_to_skip:
-            self._replies_to_skip -= 1
+        if not self._answers:
+            raise ConnectionLost(f"a reply without a command: {reply.code} {reply.text}")
+        pull = self._answers.popleft()
+        if isinstance(pull, str):
             if not reply.is_ok:
                 raise reply_error(reply, f"{self.location.host} refuses our data port", ConnectionLost)
             return
-        pull = next((pull for pull in self._pulls if not pull.replied), None)
-        if pull is None:
-            raise ConnectionLost(f"a reply without a command: {reply.code} {reply.text}")
         if reply.is_ok:
             pull.replied = True
             return
@@ -274,12 +272,13 @@ class DownloadLane(threading.Thread):
         raise ConnectionLost(str(error))  # connections and retrieves are out of step: start the session anew
 
     def _reap(self) -> None:
-        fan = self._fan
-        while self._pulls and fan and self._pulls[0].replied and self._pulls[0].is_done:
+        while self._pulls and self._pulls[0].replied and self._pulls[0].is_done:
             pull = self._pulls.popleft()
-            fan.forget(len(self._pulls))
+            pull.fan.forget(pull)
+            while self._fans[0] is not pull.fan:
+                self._retire_fan(self._fans[0])
             move = pull.move
-            self._measure(fan)
+            self._measure()
             if not move.has_arrived(pull.start, pull.end):
                 move.close()
                 self._give_up(
@@ -291,8 +290,8 @@ class DownloadLane(threading.Thread):
             if whole:
                 self.work.whole(move)
 
-    def _measure(self, fan: Fan) -> None:
-        now, passed = time.monotonic(), fan.totals().bytes + self._past.bytes
+    def _measure(self) -> None:
+        now, passed = time.monotonic(), self.totals().bytes
         since, before = self._measured
         if now - since > 0.1:
             rate = (passed - before) / (now - since)
@@ -301,11 +300,10 @@ class DownloadLane(threading.Thread):
 
     def _watch(self) -> None:
         """Raise TransferTimeout when what is under way does not move; drop what others have brought."""
-        if not self._pulls or not self._fan:
-            self._progress = time.monotonic(), -1
+        now, passed = time.monotonic(), self.totals().bytes
+        if not self._pulls:
+            self._progress = now, -1
             return
-        passed = self._fan.totals().bytes
-        now = time.monotonic()
         since, before = self._progress
         if passed != before:
             self._progress = now, passed
@@ -331,6 +329,7 @@ class DownloadLane(threading.Thread):
             session = Session(self.location, self._options)
             self._session = session
             session.login()
+            self._rtt_s = session.rtt_s or 0.0
             mode = session.call(command("MODE", "E"))
             if not mode.is_ok:
                 raise ConnectionLost(f"{session.peer} refuses MODE E: {mode.text}")
@@ -349,21 +348,24 @@ class DownloadLane(threading.Thread):
                 connection, _ = listener.accept()
             except OSError:
                 return  # the listener was closed
-            fan = self._fan
-            if fan is None:
-                connection.close()
+            waiting = [fan for fan in list(self._fans) if fan.accepted < fan.parallelism]
+            if waiting:
+                waiting[0].accept(connection)  # the server opens one fan after the other
             else:
-                fan.accept(connection)
+                connection.close()
 
     def _new_fan(self) -> list[bytes]:
-        """Replace the connections; return the commands that make the server open `target` others."""
-        if self._fan:
-            self._retire_fan(self._fan)
+        """Replace the connections; return the commands that make the server open `target` others.
+
+        They are queued behind the retrieves under way, which the old connections still serve.
+        """
         assert self._listener is not None
         host, port = self._listener.getsockname()[:2]
+        if self._fans:
+            self.goodput *= self.target / self._fans[-1].parallelism
         self._renew = False
-        self._fan = Fan(self.work, self.target)
-        self._replies_to_skip = 2
+        self._fans.append(Fan(self.work, self.target))
+        self._answers.extend(["fan", "fan"])
         return [
             command("OPTS", "RETR", f"Parallelism={self.target},{self.target},{self.target};"),
             port_command((str(host), int(port))),
@@ -374,7 +376,7 @@ class DownloadLane(threading.Thread):
         fan.join()
         self._past.add(fan.totals())
         self._past.streams = 0
-        self._fan = None
+        self._fans.remove(fan)
 
     def _drop(self) -> None:
         """Give up the session; what it was to bring goes back."""
@@ -386,8 +388,8 @@ class DownloadLane(threading.Thread):
             tcp.reset(self._listener)
             self._listener.close()
             self._listener = None
-        if self._fan:
-            self._retire_fan(self._fan)
+        for fan in list(self._fans):
+            self._retire_fan(fan)
         while self._pulls:
             pull = self._pulls.popleft()
             pull.move.give_back(pull.start, pull.end)
@@ -395,4 +397,4 @@ class DownloadLane(threading.Thread):
             pull.move.close()
             if whole:
                 self.work.whole(pull.move)
-        self._replies_to_skip = 0
+        self._answers.clear()

@@ -13,8 +13,8 @@ from mpx.gridftp_download import Pull
 from mpx.mover import Move
 from mpx.ranges import RangeSet
 
-TAKEOVER_S = 0.5  # what a slow lane needs longer for is taken over
-SMALLEST_TAKEOVER = 256 * 1024
+TAKEOVER_S = 0.3  # what a lane needs longer for is taken over by an idle one
+STUCK_S = 2.0  # as is what was asked for so long ago
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,14 @@ class Piece:
     move: Move
     start: int
     end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A retrieve under way, and in how many seconds its lane will have brought it."""
+
+    pull: Pull
+    in_s: float
 
 
 class Shelf:
@@ -61,29 +69,20 @@ class Shelf:
         with self._lock:
             return sum(move.todo_bytes for move in self._moves)
 
-    def take_over(self, pulls: list[tuple[Pull, float]]) -> Piece | None:
-        """Return the last part of what the slowest lane still has to bring, once for any byte.
-
-        `pulls`: the retrieves under way at other lanes, each with its lane's goodput in bytes/s.
-        """
-        worst: tuple[float, Pull, RangeSet] | None = None
+    def take_over(self, pending: list[Pending]) -> Piece | None:
+        """Return a part of what comes last at other lanes, once for any byte; None if it comes soon."""
         now = time.monotonic()
-        for pull, goodput in pulls:
+        for late in sorted(pending, key=lambda entry: -entry.in_s):
+            pull = late.pull
+            if late.in_s < TAKEOVER_S and now - pull.sent_s < STUCK_S:
+                continue
             missing = pull.move.missing_within(pull.start, pull.end)
             with self._lock:
-                for start, end in self._doubled.get(pull.move, RangeSet()):
+                doubled = self._doubled.setdefault(pull.move, RangeSet())
+                for start, end in doubled:
                     missing.remove(start, end)
-            if missing.size < SMALLEST_TAKEOVER and now - pull.sent_s < 2.0:
-                continue
-            left_s = missing.size / max(goodput, 1.0)
-            if missing.size and left_s > TAKEOVER_S and (worst is None or left_s > worst[0]):
-                worst = left_s, pull, missing
-        if worst is None:
-            return None
-        _, pull, missing = worst
-        start, end = list(missing)[-1]
-        if end - start > 2 * SMALLEST_TAKEOVER:
-            start = (start + end) // 2
-        with self._lock:
-            self._doubled.setdefault(pull.move, RangeSet()).add(start, end)
-        return Piece(pull.move, start, end)
+                if missing.size:
+                    start, end = list(missing)[-1]
+                    doubled.add(start, end)
+                    return Piece(pull.move, start, end)
+        return None
