@@ -65,6 +65,10 @@ class Endpoint(Protocol):
         """Raise UsageError for a name that cannot be used at this endpoint."""
         ...
 
+    def can_mode_e(self) -> bool:
+        """Tell whether data can move in MODE E (several connections that come and go)."""
+        ...
+
     def measure_rtt(self) -> float | None:
         """Return the smoothed RTT in seconds after one more exchange; None for this host."""
         ...

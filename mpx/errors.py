@@ -61,6 +61,10 @@ class ConnectionLost(MpxError):
     may_retry = True
 
 
+class InboundBlocked(ConnectionLost):
+    """The server cannot connect to us; the copy is tried again the other way round."""
+
+
 class TransferTimeout(MpxError):
     """No banner, no reply or no progress for as long as the timeout allows."""
 

@@ -51,6 +51,10 @@ class GridFtpEndpoint:
         """See Endpoint."""
         self._full(name)
 
+    def can_mode_e(self) -> bool:
+        """See Endpoint."""
+        return self.session.call(command("MODE", "E")).is_ok
+
     def measure_rtt(self) -> float | None:
         """See Endpoint."""
         return self.session.measure_rtt()

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from mpx.carrier import Work
 from mpx.errors import UsageError
+from mpx.ftp_stream_lane import StreamLane
 from mpx.gridftp_download_lane import DownloadLane
 from mpx.gridftp_session import SessionOptions
 from mpx.gridftp_upload_lane import SMALL_BYTES, UploadLane
@@ -156,6 +157,29 @@ class DownloadCarrier(_LaneCarrier):
 
     def _others(self, lane: DownloadLane) -> list[Pending]:
         return [entry for other in self._downloads if other is not lane for entry in other.under_way()]
+
+
+class StreamCarrier(_LaneCarrier):
+    """Between local files and any FTP server, in MODE S: one connection per session."""
+
+    def __init__(
+        self, location: Location, options: SessionOptions, work: Work, *, upload: bool, sessions: int
+    ) -> None:
+        super().__init__(work)
+        shelf = Shelf(work)
+        self._sessions = [
+            StreamLane(i, location, options, work, shelf, upload=upload) for i in range(sessions)
+        ]
+        self._lanes = self._sessions
+
+    def set_streams(self, streams: int) -> None:
+        """See Carrier. Each session is one stream, so there are never more than sessions allowed."""
+        for i, lane in enumerate(self._sessions):
+            lane.target = 1 if i < streams else 0
+
+    def set_congestion(self, name: str) -> None:
+        """See Carrier. Connections last for one piece; the next ones use it."""
+        raise UsageError(f"a transfer in MODE S cannot switch its congestion control to {name!r}")
 
 
 def spread(streams: int, large: Sequence[bool]) -> list[int]:

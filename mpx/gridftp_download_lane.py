@@ -16,6 +16,7 @@ from mpx import tcp
 from mpx.carrier import Work
 from mpx.errors import (
     ConnectionLost,
+    InboundBlocked,
     IntegrityError,
     Interrupted,
     MpxError,
@@ -43,6 +44,7 @@ LARGEST_PIECE = 256 * 1024 * 1024
 MOST_AHEAD = 64  # retrieves
 TICK_S = 0.02
 STALL_S = 5.0
+INBOUND_S = 10.0  # a server that has not connected to us by then never will
 
 
 class DownloadLane(threading.Thread):
@@ -121,6 +123,8 @@ class DownloadLane(threading.Thread):
                 brought = self._past.bytes
                 try:
                     self._serve()
+                except InboundBlocked:
+                    raise
                 except (ConnectionLost, TransferTimeout) as error:
                     self._drop()
                     if not self._ever_opened and self._number > 0:
@@ -264,6 +268,8 @@ class DownloadLane(threading.Thread):
             error = SourceError(f"{pull.move.source} is gone: {reply.text}")
         elif isinstance(error, SourceError) and ("connect" in text or "callback failed" in text):
             error = ConnectionLost(str(error))
+        if isinstance(error, ConnectionLost) and not pull.fan.accepted and not self._past.bytes:
+            error = InboundBlocked(str(error))
         if isinstance(error, NoSpace):
             error = SourceError(str(error))
         if error.may_retry:
@@ -313,9 +319,13 @@ class DownloadLane(threading.Thread):
         if needless and silent_s > 1.0:
             raise ConnectionLost("what this session was to bring has come another way")
         limit = self._options.timeout_s
+        if not self._fans[0].accepted:
+            limit = min(limit, INBOUND_S + 3 * self._rtt_s)
         if self._others(self):
             limit = min(limit, STALL_S)
         if silent_s > limit:
+            if not self._fans[0].accepted and not self._past.bytes:
+                raise InboundBlocked(f"{self.location.host} cannot connect to our data port")
             raise TransferTimeout(
                 f"nothing has come from {self.location.host} for {limit:g} s while fetching "
                 f"{self._pulls[0].move.source}; can it reach our data port "

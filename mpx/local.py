@@ -48,6 +48,10 @@ class LocalEndpoint:
     def check_name(self, name: str) -> None:
         """See Endpoint. Whatever a user can type names a file here, except NUL, which they cannot."""
 
+    def can_mode_e(self) -> bool:
+        """See Endpoint. Files of this host need no connections."""
+        return False
+
     def measure_rtt(self) -> float | None:
         """See Endpoint."""
         return None

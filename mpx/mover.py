@@ -80,6 +80,12 @@ class Move:
                 end = edge
             return start, end
 
+    def take_all(self) -> None:
+        """Hand out everything at once, also what has arrived before."""
+        with self._lock:
+            self._todo = RangeSet()
+            self._arrived = RangeSet()
+
     def give_back(self, start: int, end: int) -> None:
         """Return bytes that were taken and not moved."""
         with self._lock:

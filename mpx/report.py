@@ -133,6 +133,13 @@ class Report:
         with self._lock:
             self.timeline.append(event)
 
+    def start_over(self) -> None:
+        """Forget the counts of an attempt that moved nothing."""
+        with self._lock:
+            self.files, self.bytes = Tally(), Tally()
+            self.failures.clear()
+            self.skipped.clear()
+
     def ended_by(self, error: MpxError) -> None:
         """Record what ended the copy."""
         self.status = "interrupted" if isinstance(error, Interrupted) else "failed"

@@ -7,7 +7,7 @@ from mpx.carrier import Carrier, Work
 from mpx.endpoint import Endpoint
 from mpx.errors import UsageError
 from mpx.gridftp import GridFtpEndpoint
-from mpx.gridftp_data import DownloadCarrier, UploadCarrier
+from mpx.gridftp_data import DownloadCarrier, StreamCarrier, UploadCarrier
 from mpx.gridftp_session import SessionOptions
 from mpx.local import LocalEndpoint
 from mpx.local_carrier import LocalCarrier
@@ -38,9 +38,16 @@ def check_pair(source: Location, destination: Location) -> None:
         )
 
 
-def carrier_for(source: Location, destination: Location, work: Work, *, sessions: int) -> Carrier:
-    """Return what moves the bytes between the two."""
+def carrier_for(
+    source: Location, destination: Location, work: Work, *, mode_e: bool, sessions: int
+) -> Carrier:
+    """Return what moves the bytes between the two: in MODE E if `mode_e`, over so many sessions at most."""
     options = session_options(work.options, work.failure.cancel.is_set)
+    far = source if destination.scheme == "file" else destination
+    if not mode_e and far.scheme != "file":
+        return StreamCarrier(
+            far, options, work, upload=far is destination, sessions=work.options.max_sessions
+        )
     if destination.scheme != "file":
         return UploadCarrier(destination, options, work)
     if source.scheme != "file":

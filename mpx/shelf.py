@@ -63,6 +63,15 @@ class Shelf:
                     return Piece(opened, 0, 0)
                 self._moves.append(opened)
 
+    def take_file(self) -> Piece | None:
+        """Return the next file whole, from its first byte, whatever of it has arrived; None if none waits."""
+        with self._lock:
+            opened = self._work.pool.take_more(lambda _: True)
+            if opened is None:
+                return None
+            opened.take_all()
+            return Piece(opened, 0, opened.size_bytes)
+
     @property
     def todo_bytes(self) -> int:
         """How many bytes of the opened files wait to be handed out."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from mpx import tcp
 from mpx.carrier import Carrier, Work
 from mpx.endpoint import Endpoint
-from mpx.errors import MpxError, PartialFailure, UsageError
+from mpx.errors import InboundBlocked, MpxError, PartialFailure, UsageError
 from mpx.finisher import Finisher
 from mpx.journal import Journal
 from mpx.lister import Lister, Pair, tasks
@@ -91,7 +91,7 @@ class _Copy:
             self.rehearse(pairs)
         else:
             self.journal = Journal(self.report.source, self.report.destination)
-            self.move(pairs, self.journal)
+            self.move_somehow(pairs, self.journal)
             self.judge()
 
     def resolve(self) -> None:
@@ -162,7 +162,20 @@ class _Copy:
             else:
                 self.report.note(f"would copy {task.source} to {task.target}")
 
-    def move(self, pairs: list[Pair], journal: Journal) -> None:
+    def move_somehow(self, pairs: list[Pair], journal: Journal) -> None:
+        """Move in MODE E; if the server cannot, or cannot reach us, in MODE S."""
+        mode_e = self.far_end.can_mode_e()
+        if not mode_e and self.far_end.measure_rtt() is not None:
+            self.report.note("MODE S: the server has no MODE E; one connection per session")
+        try:
+            self.move(pairs, journal, mode_e=mode_e)
+        except InboundBlocked as error:
+            self.report.start_over()
+            self.report.note(f"MODE S, where we open the connections: {error}")
+            self.failure = Failure(threading.Event())
+            self.move(pairs, journal, mode_e=False)
+
+    def move(self, pairs: list[Pair], journal: Journal, *, mode_e: bool) -> None:
         """Run lister, carrier and finisher side by side until all is settled or the copy fails."""
         options, failure = self.options, self.failure
         pool, gate = Pool(failure.cancel), Gate()
@@ -208,7 +221,7 @@ class _Copy:
             prove=prover,
             sums=self.algorithm == "adler32",
         )
-        carrier = carrier_for(self.sources[0], self.destination, work, sessions=self.sessions)
+        carrier = carrier_for(self.sources[0], self.destination, work, mode_e=mode_e, sessions=self.sessions)
         probe = RttProbe(self.far_end, self.rtt_s, lister)
         watcher = Watcher(
             carrier=carrier,

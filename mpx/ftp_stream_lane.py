@@ -1,0 +1,301 @@
+"""Transfers in MODE S (stream): one connection per piece of a file, which every FTP server can do.
+
+For servers without MODE E, and for clients that no server can connect to: the client always opens the
+connection. A download is cut into pieces for several sessions where the server understands REST; since
+MODE S cannot name an end, the connection is simply closed when a piece is complete. An upload is one
+connection per file, since servers disagree on what REST means to STOR; several files go at once.
+"""
+
+import os
+import threading
+import time
+
+from mpx import tcp
+from mpx.carrier import Work
+from mpx.checksum import adler32
+from mpx.errors import (
+    ConnectionLost,
+    DestinationError,
+    IntegrityError,
+    Interrupted,
+    MpxError,
+    NoSpace,
+    SourceError,
+    TransferTimeout,
+)
+from mpx.gridftp import is_missing, passive_address
+from mpx.gridftp_session import Session, SessionOptions, reply_error
+from mpx.gridftp_wire import Reply, command
+from mpx.local import local_error
+from mpx.location import Location
+from mpx.mover import Move
+from mpx.retry import Retry
+from mpx.shelf import Piece, Shelf
+from mpx.stream import Stream, StreamTotals
+
+PIECE_S = 5.0  # a piece lasts about so long, so that its handshake and slow start weigh little
+FIRST_PIECE = 16 * 1024 * 1024
+SMALLEST_PIECE = 4 * 1024 * 1024
+BUFFER_BYTES = 256 * 1024
+IDLE_S = 0.05
+
+
+class _Connection(Stream):
+    """The data connection of the piece under way; its lane's thread uses it."""
+
+
+class StreamLane(threading.Thread):
+    """One session that carries piece after piece, in one direction."""
+
+    def __init__(
+        self,
+        number: int,
+        location: Location,
+        options: SessionOptions,
+        work: Work,
+        shelf: Shelf,
+        *,
+        upload: bool,
+    ) -> None:
+        super().__init__(name=f"mpx-stream-{number}", daemon=True)
+        self.target = 0  # 1: take pieces
+        self._location = location
+        self._options = options
+        self._work = work
+        self._shelf = shelf
+        self._upload = upload
+        self._number = number
+        self._session: Session | None = None
+        self._whole_files = upload
+        self._data: _Connection | None = None
+        self._past = StreamTotals()
+        self._goodput = 0.0
+        self._ever_opened = False
+        self._buffer = memoryview(bytearray(BUFFER_BYTES))
+
+    # --- for the carrier -----------------------------------------------------------------------------
+
+    def totals(self) -> StreamTotals:
+        """Return the counters of all connections that there are and were."""
+        sums = StreamTotals()
+        sums.add(self._past)
+        data = self._data
+        if data:
+            totals = data.totals()
+            if not self._upload:
+                totals = StreamTotals(streams=1, bytes=data.passed_bytes)
+            sums.add(totals)
+        return sums
+
+    def renew(self) -> None:
+        """Do nothing: every piece has a connection of its own."""
+
+    def cut(self) -> None:
+        """Reset everything; the lane's thread ends soon."""
+        session, data = self._session, self._data
+        if session:
+            session.abort()
+        if data:
+            data.cut()
+
+    # --- the thread ----------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Carry pieces until the pool is settled or the copy stops."""
+        work = self._work
+        retry = Retry(work.options.retries, work.failure.cancel)
+        try:
+            while not work.pool.is_settled and not work.failure.cancel.is_set():
+                piece = self._next_piece() if self.target else None
+                if piece is None:
+                    work.failure.cancel.wait(IDLE_S)
+                    continue
+                before = self._past.bytes
+                try:
+                    self._carry(piece)
+                    retry.progressed()
+                except (ConnectionLost, TransferTimeout) as error:
+                    self._drop()
+                    piece.move.give_back(piece.start, piece.end)
+                    if not self._ever_opened and self._number > 0:
+                        work.note(f"no further session with {self._location.host}: {error}")
+                        return
+                    if self._past.bytes > before:
+                        retry.progressed()
+                    retry.again(error)
+                    work.note(f"trying again after: {error}")
+        except Interrupted:
+            pass
+        except MpxError as error:
+            work.failure.set(error)
+        except Exception as error:
+            work.failure.set(MpxError(f"unexpected: {type(error).__name__}: {error}"))
+        finally:
+            self._drop()
+
+    def _next_piece(self) -> Piece | None:
+        if self._whole_files:
+            return self._shelf.take_file()
+        size = int(max(self._goodput * PIECE_S, SMALLEST_PIECE)) if self._goodput else FIRST_PIECE
+        return self._shelf.take(size)
+
+    def _carry(self, piece: Piece) -> None:
+        """Carry one piece; raises ConnectionLost and TransferTimeout, gives the file up for the rest."""
+        move = piece.move
+        name = move.source if self._upload else move.partial
+        try:
+            fd = move.open(name, os.O_RDONLY if self._upload else os.O_RDWR | os.O_CREAT)
+        except OSError as error:
+            self._give_up(move, local_error(error, name, writing=not self._upload))
+            return
+        try:
+            if not self._upload and piece.start == piece.end:
+                os.ftruncate(fd, 0)
+            else:
+                self._transfer(piece, fd)
+        except (ConnectionLost, TransferTimeout, Interrupted, NoSpace):
+            raise
+        except MpxError as error:
+            self._drop()
+            self._give_up(move, error)
+            return
+        finally:
+            move.close()
+        if move.claim_whole():
+            self._work.whole(move)
+
+    def _give_up(self, move: Move, error: MpxError) -> None:
+        if isinstance(error, NoSpace):
+            raise error
+        if move.claim_given_up():
+            self._work.given_up(move, error)
+
+    # --- one piece -----------------------------------------------------------------------------------
+
+    def _transfer(self, piece: Piece, fd: int) -> None:
+        session, options = self._open_session(), self._work.options
+        move, began = piece.move, time.monotonic()
+        address = passive_address(session)
+        verb, name = ("STOR", move.partial) if self._upload else ("RETR", move.source)
+        if piece.start:
+            reply = session.call(command("REST", piece.start))
+            if not reply.is_ok:
+                raise ConnectionLost(f"{session.peer} cannot start at an offset: {reply.text}")
+        session.send(command(verb, session.name(name)))
+        data = _Connection(name="mpx-stream-data")
+        try:
+            data.opened(
+                tcp.connect(
+                    address,
+                    options.connect_timeout_s,
+                    source_ports=self._work.source_ports,
+                    source_host=options.data_address,
+                    congestion=options.congestion if self._upload else None,
+                )
+            )
+            self._data = data
+            reply = session.read_reply()
+            if not reply.is_preliminary:
+                raise self._refusal(session, reply, move)
+            try:
+                if self._upload:
+                    self._send(piece, fd, data)
+                else:
+                    self._receive(piece, fd, data)
+            except TimeoutError:
+                raise TransferTimeout(
+                    f"nothing has moved for {self._options.timeout_s:g} s between us and {session.peer}"
+                ) from None
+            except OSError as error:
+                raise self._verdict(session, move, error) from None
+        finally:
+            self._data = None
+            data.closed()
+            self._past.add(StreamTotals(bytes=data.passed_bytes))
+        reply = session.final_reply()
+        if self._upload:
+            if not reply.is_ok:
+                raise self._refusal(session, reply, move)
+            move.landed(piece.start, piece.end)
+        self._goodput = (piece.end - piece.start) / max(time.monotonic() - began, 1e-3)
+
+    def _verdict(self, session: Session, move: Move, error: OSError) -> MpxError:
+        """Read what the server says of a broken connection before judging it."""
+        lost = ConnectionLost(f"a data connection to {session.peer} was lost: {error.strerror or error}")
+        try:
+            reply = session.poll_reply(5.0)
+        except MpxError:
+            return lost
+        if reply is None or reply.is_ok or reply.is_preliminary:
+            return lost
+        said = self._refusal(session, reply, move)
+        return said if isinstance(said, NoSpace) else ConnectionLost(str(said))
+
+    def _refusal(self, session: Session, reply: Reply, move: Move) -> MpxError:
+        if self._upload:
+            return reply_error(reply, f"{session.peer} cannot store {move.final}", DestinationError)
+        what = "is gone" if is_missing(reply) else "cannot be sent"
+        return reply_error(reply, f"{move.source} {what}", SourceError)
+
+    def _send(self, piece: Piece, fd: int, data: _Connection) -> None:
+        connection, move, pacer = data.connection, piece.move, self._work.pacer
+        assert connection is not None
+        connection.settimeout(self._options.timeout_s)
+        position = piece.start
+        while position < piece.end:
+            want = min(piece.end - position, pacer.piece(BUFFER_BYTES))
+            got = os.preadv(fd, [self._buffer[:want]], position)
+            if not got:
+                raise IntegrityError(
+                    f"{move.source} became shorter while it was copied; run the command again"
+                )
+            pacer.wait(got)
+            connection.sendall(self._buffer[:got])
+            self._sum(move, position, position + got)
+            data.passed_bytes += got
+            position += got
+
+    def _receive(self, piece: Piece, fd: int, data: _Connection) -> None:
+        connection, move, pacer = data.connection, piece.move, self._work.pacer
+        assert connection is not None
+        connection.settimeout(self._options.timeout_s)
+        position = piece.start
+        while position < piece.end:
+            want = min(piece.end - position, pacer.piece(BUFFER_BYTES))
+            pacer.wait(want)
+            got = connection.recv_into(self._buffer, want)
+            if not got:
+                raise IntegrityError(
+                    f"{move.source} became shorter while it was copied; run the command again"
+                )
+            try:
+                written = 0
+                while written < got:
+                    written += os.pwrite(fd, self._buffer[written:got], position + written)
+            except OSError as error:
+                raise local_error(error, move.final, writing=True) from None
+            self._sum(move, position, position + got)
+            move.landed(position, position + got)
+            data.passed_bytes += got
+            position += got
+
+    def _sum(self, move: Move, start: int, end: int) -> None:
+        if move.is_summed:
+            move.summed(start, end, adler32(self._buffer[: end - start]))
+
+    # --- the session ---------------------------------------------------------------------------------
+
+    def _open_session(self) -> Session:
+        if self._session is None:
+            session = Session(self._location, self._options)
+            self._session = session
+            session.login()
+            session.call(command("MODE", "S"))
+            self._ever_opened = True
+            self._whole_files = self._whole_files or "REST" not in session.features
+        return self._session
+
+    def _drop(self) -> None:
+        if self._session:
+            self._session.close()
+            self._session = None
