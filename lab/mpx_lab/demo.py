@@ -1,0 +1,124 @@
+"""`make demo`: copies a tree up and down through a path of 30 ms, with the tuner on, and shows what it did.
+
+Starts `mpx serve` on loopback behind the delaying proxy, which caps each connection and all of them
+together, so that one stream is not enough and too many bring nothing. Removes everything but the reports.
+"""
+
+import filecmp
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from mpx.units import format_duration, format_rate, format_size
+from mpx_lab.proxy import DelayProxy
+
+LARGE_BYTES = 1 << 30
+SMALL_FILES = 50
+RTT_S = 0.03
+RATE_BPS = 80e6  # of each connection
+TOTAL_RATE_BPS = 640e6  # of all together
+REPORTS = Path("reports")
+
+
+def main() -> int:
+    """Run the demo; return 0 when both copies are whole."""
+    REPORTS.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="mpx-demo-") as name:
+        folder = Path(name)
+        print(
+            f"making a tree: one file of {format_size(LARGE_BYTES)} and {SMALL_FILES} small ones", flush=True
+        )
+        make_tree(folder / "tree")
+        (folder / "served").mkdir()
+        with (
+            Endpoint(folder / "served") as port,
+            DelayProxy(
+                ("127.0.0.1", port), rtt_s=RTT_S, rate_bps=RATE_BPS, total_rate_bps=TOTAL_RATE_BPS
+            ) as proxy,
+        ):
+            url = f"ftp://127.0.0.1:{proxy.port}"
+            print(
+                f"the path to it has {format_duration(RTT_S)}, {format_rate(RATE_BPS)} for each connection and "
+                f"{format_rate(TOTAL_RATE_BPS)} for all",
+                flush=True,
+            )
+            whole = True
+            for way, source, target in (
+                ("up", str(folder / "tree"), f"{url}/tree"),
+                ("down", f"{url}/tree", str(folder / "back")),
+            ):
+                print(f"\n--- {way}: mpx copy -r {source} {target}", flush=True)
+                whole &= copy(source, target, REPORTS / f"demo-{way}.json", folder / "state")
+        whole &= same(folder / "tree", folder / "back")
+    print(f"\n{'both copies are whole' if whole else 'SOMETHING IS WRONG'}: compared byte for byte")
+    return 0 if whole else 1
+
+
+class Endpoint:
+    """`mpx serve` as a process of its own, as a user would start it."""
+
+    def __init__(self, root: Path) -> None:
+        self._command = [sys.executable, "-m", "mpx", "serve", str(root), "--writable", "--port", "0"]
+
+    def __enter__(self) -> int:
+        self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        ready = self._process.stdout.readline()
+        print(ready.rstrip(), flush=True)
+        return int(ready.split("127.0.0.1:")[1].split("/")[0])
+
+    def __exit__(self, *_: object) -> None:
+        self._process.terminate()
+        self._process.wait()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
+
+def make_tree(root: Path) -> None:
+    """Write files that do not compress."""
+    (root / "small").mkdir(parents=True)
+    with (root / "large.bin").open("wb") as out:
+        for _ in range(LARGE_BYTES >> 20):
+            out.write(os.urandom(1 << 20))
+    for i in range(SMALL_FILES):
+        (root / "small" / f"file {i:02}.dat").write_bytes(os.urandom(1000 * i))
+
+
+def copy(source: str, target: str, report: Path, state: Path) -> bool:
+    """Run `mpx copy` and print what it decided."""
+    progress = "auto" if sys.stderr.isatty() else "plain"
+    command = [sys.executable, "-m", "mpx", "copy", "-r", "--progress", progress, "--report", str(report)]
+    environment = {**os.environ, "MPX_STATE_DIR": str(state)}
+    began = time.monotonic()
+    done = subprocess.run([*command, source, target], env=environment, check=False)
+    took = time.monotonic() - began
+    if done.returncode:
+        return False
+    told: dict[str, Any] = json.loads(report.read_text())
+    print(
+        f"what was decided, and why (checksum {told['checksum']['algorithm']}: {told['checksum']['result']}):"
+    )
+    for event in told["timeline"]:
+        rate = format_rate(event["goodput_bps"])
+        print(f"  {event['t_s']:6.2f} s  {event['streams']:3d} streams  {rate:>13}  {event['reason']}")
+    print(f"{format_duration(took)} in all; the whole record: {report.resolve()}", flush=True)
+    return True
+
+
+def same(one: Path, other: Path) -> bool:
+    """Compare two trees byte for byte."""
+    names = sorted(str(path.relative_to(one)) for path in one.rglob("*") if path.is_file())
+    others = sorted(str(path.relative_to(other)) for path in other.rglob("*") if path.is_file())
+    if names != others:
+        return False
+    _, mismatch, errors = filecmp.cmpfiles(one, other, names, shallow=False)
+    return not mismatch and not errors
+
+
+if __name__ == "__main__":
+    sys.exit(main())
