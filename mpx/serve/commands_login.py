@@ -92,15 +92,6 @@ def _protection(_: Session, argument: str) -> bytes:
     return b"200 Protection level set to C.\r\n"
 
 
-def _status(session: Session, argument: str) -> bytes:
-    if argument.strip():
-        from mpx.serve.commands_names import status_of
-
-        return status_of(session, argument)
-    mode = "E" if session.settings.blocks else "S"
-    return reply_line(211, "mpx serve", f"MODE {mode}, {session.directory}", "End.")
-
-
 def _ok(_: Session, __: str) -> bytes:
     return _OK
 

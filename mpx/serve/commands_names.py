@@ -100,8 +100,11 @@ def _facts_of_directory(session: Session, argument: str) -> bytes:
     return _directory(session, argument, 250, line)
 
 
-def status_of(session: Session, argument: str) -> bytes:
-    """STAT with a name: what LIST says, on the control connection."""
+def _status(session: Session, argument: str) -> bytes:
+    """STAT: of the session, or of a name, which is what LIST says but on the control connection."""
+    if not argument.strip():
+        mode = "E" if session.settings.blocks else "S"
+        return reply_line(211, "mpx serve", f"MODE {mode}, directory {session.directory}", "End.")
     path = session.path(argument)
     if not stat.S_ISDIR(session.root.stat(path).st_mode):
         line = listing.long_line(listing.item(session.root, path, argument))
@@ -161,5 +164,6 @@ COMMANDS = {
     "MFMT": Command(_set_modification_time, argument=True, writes=True),
     "MLST": Command(_facts),
     "MLSC": Command(_facts_of_directory),
+    "STAT": Command(_status),
     "CKSM": Command(_checksum, argument=True),
 }

@@ -166,10 +166,10 @@ class Transfer:
             with self._progress.lock:
                 failure, running, connected = self._failure, self._running, self._connected
                 now_bytes, complete = self._progress.moved_bytes, self._engine.complete
-            if failure:
-                raise self._explained(failure)
             if connected and not self._begun:
                 self._begin(b"150 Beginning transfer.\r\n")
+            if failure:
+                raise self._explained(failure)
             wanted = listener is not None and (self._engine.accepts_more or not self.stream_count)
             if complete or (not running and not wanted):
                 return

@@ -1,0 +1,38 @@
+"""Shared by all tests: finding the real GridFTP programs, and waiting for a condition."""
+
+import os
+import shutil
+import time
+from collections.abc import Callable
+
+import pytest
+from install_peers import PROGRAMS
+
+
+def find_peer(program: str) -> str:
+    """Return the path of a program of Debian; without it skip the test, or fail it where CI is set."""
+    found = shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+    if found is None:
+        message = f"needs {program}, Debian package {PROGRAMS[program]}"
+        if os.environ.get("CI"):
+            pytest.fail(message)
+        pytest.skip(message)
+    return found
+
+
+@pytest.fixture
+def peer() -> Callable[[str], str]:
+    return find_peer
+
+
+@pytest.fixture
+def eventually() -> Callable[..., None]:
+    """`eventually(condition)` returns when the condition holds, and fails when it does not in 30 s."""
+
+    def wait(condition: Callable[[], object], within_s: float = 30) -> None:
+        deadline_s = time.monotonic() + within_s
+        while not condition():
+            assert time.monotonic() < deadline_s, "the condition did not come true"
+            time.sleep(0.005)
+
+    return wait

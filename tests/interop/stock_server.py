@@ -1,0 +1,123 @@
+"""A stock globus-gridftp-server for one test: anonymous, on loopback, ended with everything it started."""
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from conftest import find_peer
+
+STARTED_WITHIN_S = 30
+
+
+class StockServer:
+    """Runs globus-gridftp-server while in the `with` block; the URL of a file is its absolute path.
+
+    Started by root it serves as `nobody`, who must be able to reach and to write `root`: pytest's
+    own folders are closed to others, so `root` and its parents in the temporary folder are opened.
+    """
+
+    def __init__(self, root: Path, *, host: str = "127.0.0.1", arguments: tuple[str, ...] = ()) -> None:
+        self.root = root
+        self.host = host
+        self.log_path = root.parent / f"{root.name}.server.log"
+        self.port = 0  # known once started
+        self._arguments = arguments
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """The URL of the served folder, with a slash at its end."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"ftp://{host}:{self.port}{self.root}/"
+
+    @property
+    def session_pids(self) -> list[int]:
+        """The processes that serve a control connection each."""
+        return _children(self._process.pid) if self._process else []
+
+    def __enter__(self) -> Self:
+        command = [find_peer("globus-gridftp-server"), "-aa", "-home-dir", str(self.root), "-p", "0"]
+        command += ["-control-interface", self.host, "-data-interface", self.host]
+        command += ["-l", str(self.log_path), "-log-level", "ALL", "-log-module", "stdio:buffer=0"]
+        if os.geteuid() == 0:
+            command += ["-anonymous-user", "nobody"]
+            _open_to_everyone(self.root)
+        self._process = subprocess.Popen([*command, *self._arguments], stdout=subprocess.PIPE)
+        try:
+            self.port = self._read_port(self._process)
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End the server as an administrator would, and then the sessions it leaves behind."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End the server and its sessions with SIGKILL, as a machine that goes down."""
+        self._end(signal.SIGKILL)
+
+    def _end(self, signal_number: signal.Signals) -> None:
+        if self._process is None:
+            return
+        # Frozen first, so that no session is born after we looked; they outlive their parent.
+        self._process.send_signal(signal.SIGSTOP)
+        sessions = self.session_pids
+        if signal_number == signal.SIGKILL:
+            self._process.kill()
+        else:
+            self._process.terminate()
+            self._process.send_signal(signal.SIGCONT)
+        for pid in sessions:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self._process.wait(30)
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        self._process = None
+
+    def _read_port(self, process: subprocess.Popen[bytes]) -> int:
+        assert process.stdout is not None
+        deadline_s = time.monotonic() + STARTED_WITHIN_S
+        said = b""
+        while b"\n" not in said:
+            ready, _, _ = select.select([process.stdout], [], [], max(0, deadline_s - time.monotonic()))
+            more = os.read(process.stdout.fileno(), 4096) if ready else b""
+            if not more:
+                raise AssertionError(f"globus-gridftp-server is not ready; it said {said!r}")
+            said += more
+        assert b"Server listening at" in said, said
+        return int(said.split(b"\n")[0].rsplit(b":", 1)[1])
+
+
+def _children(parent_pid: int) -> list[int]:
+    """Return the process ids whose parent is this one, from /proc."""
+    children = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            with contextlib.suppress(OSError):  # it has ended meanwhile
+                # The name in parentheses may hold anything, so look behind the last one.
+                if int((folder / "stat").read_text().rsplit(")", 1)[1].split()[1]) == parent_pid:
+                    children.append(int(folder.name))
+    return children
+
+
+def _open_to_everyone(root: Path) -> None:
+    root.chmod(0o777)
+    temporary = Path(tempfile.gettempdir()).resolve()
+    for parent in root.resolve().parents:
+        if parent.is_relative_to(temporary) and parent != temporary:
+            parent.chmod(parent.stat().st_mode | 0o001)
