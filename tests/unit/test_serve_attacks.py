@@ -189,10 +189,10 @@ def hasty_client(root: Path):
         yield client
 
 
-VERBS = (
-    "REST ERET ESTO OPTS TREV CKSM SITE MFMT MLST PORT EPRT SPOR EPSV STAT CWD RNFR SIZE MDTM TYPE MODE SBUF "
-    "SPAS LIST USER HELP ALLO"
-).split()
+VERBS = [
+    "REST", "ERET", "ESTO", "OPTS", "TREV", "CKSM", "SITE", "MFMT", "MLST", "PORT", "EPRT", "SPOR", "EPSV",
+    "STAT", "CWD", "RNFR", "SIZE", "MDTM", "TYPE", "MODE", "SBUF", "SPAS", "LIST", "USER", "HELP", "ALLO",
+]  # fmt: skip
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
