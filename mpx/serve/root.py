@@ -41,8 +41,9 @@ class Root:
         self._fd = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
 
     def close(self) -> None:
-        """Let go of the directory."""
-        os.close(self._fd)
+        """Let go of the directory; every later call fails."""
+        fd, self._fd = self._fd, -1
+        os.close(fd)
 
     @contextmanager
     def _parent(self, path: str, follow: bool) -> Iterator[tuple[int, str]]:

@@ -1,12 +1,12 @@
 """Sending: blocks of a file leave over whichever data connection is free next."""
 
+import errno
 import os
 
 from mpx.gridftp_wire import EOD, EOF, HEADER, HEADER_BYTES
 from mpx.ranges import RangeSet
 from mpx.serve.data import BLOCK_BYTES, Connection
 from mpx.serve.progress import Progress
-from mpx.serve.replies import DataChannelError
 
 
 class BlockSender:
@@ -73,11 +73,11 @@ class StreamSender:
 
 
 def read_all(fd: int, view: memoryview, offset: int) -> None:
-    """Fill `view` from `offset` of the file. Raises DataChannelError if the file has become shorter."""
+    """Fill `view` from `offset` of the file. Raises OSError, also if the file has become shorter."""
     while view:
         size = os.preadv(fd, [view], offset)
         if not size:
-            raise DataChannelError("the file became shorter while it was sent")
+            raise OSError(errno.EIO, "The file became shorter while it was sent")
         view = view[size:]
         offset += size
 

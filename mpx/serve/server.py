@@ -126,7 +126,13 @@ class Server:
         thread = threading.Thread(target=self._run, args=(session,), name="mpx-serve-session", daemon=True)
         with self._lock:
             self._sessions[session] = thread
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError as error:  # no more threads are to be had
+            _log.warning("cannot start a session: %s", error)
+            with self._lock:
+                del self._sessions[session]
+            sock.close()
 
     def _run(self, session: Session) -> None:
         _log.info("%s: session begins", session.control.peer)

@@ -16,6 +16,7 @@ from mpx.serve.root import Root, join
 from mpx.serve.settings import Settings
 
 _LOGIN_TIMEOUT_S = 120.0
+_HTTP = frozenset(("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE"))
 
 _log = logging.getLogger(__name__)
 
@@ -86,6 +87,8 @@ class Session:
         verb = verb.upper()
         if "\r" in line or "\0" in line:
             return b"501 A carriage return or NUL cannot be part of a command.\r\n"
+        if verb in _HTTP:
+            raise ControlClosed("a browser, or a page in one that tries to speak FTP through it")
         command = commands.get(verb)
         if not command:
             return reply_line(500, f"{verb[:20]!a}: command not understood.")

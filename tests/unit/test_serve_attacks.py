@@ -170,6 +170,15 @@ def test_thousands_of_commands_behind_a_transfer_end_the_session(client, server)
         assert other.do("NOOP").code == 200
 
 
+def test_a_web_page_cannot_make_a_browser_speak_ftp(server, root):
+    with connect(("127.0.0.1", server.port)) as sock:
+        sock.sendall(b"POST / HTTP/1.1\r\nHost: x\r\n\r\nUSER ftp\r\nPASS x\r\nDELE file\r\n")
+        with suppress(ConnectionError):
+            while sock.recv(1000):
+                pass
+    assert (root / "file").exists()
+
+
 @pytest.mark.parametrize("name", ["a\rb", "a\0b", "\0"])
 def test_carriage_return_and_nul_are_refused(client, root, name):
     assert client.do(f"MKD {name}").code == 501

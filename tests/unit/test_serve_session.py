@@ -1,5 +1,6 @@
 """The server on loopback against literal commands and MODE E bytes."""
 
+import contextlib
 import hashlib
 import os
 import socket
@@ -583,7 +584,7 @@ def test_a_file_that_shrinks_is_never_sent_as_whole(client, listener, root):
         os.truncate(root / "big", 1000)
         drain(data)
         reply = client.reply()
-    assert reply.code == 426
+    assert reply.code == 451
     assert "shorter" in reply.text
 
 
@@ -618,6 +619,19 @@ def test_abort_of_a_retrieve(client, root):
         data.recv(1)
         client.send("ABOR")
         assert [client.reply().code, client.reply().code] == [426, 226]
+
+
+def test_abort_while_we_still_connect(client):
+    with socket.socket() as crowded, contextlib.ExitStack() as stack:
+        crowded.bind(("127.0.0.1", 0))
+        crowded.listen(0)  # the kernel leaves what it has no room for unanswered
+        stack.enter_context(connect(crowded.getsockname()))
+        client.do("MODE E")
+        client.do("OPTS RETR Parallelism=8;")
+        client.do(f"PORT {wire.format_host_port(crowded.getsockname())}")
+        client.send("RETR file", "ABOR")
+        assert [client.reply().code, client.reply().code] in ([426, 226], [150, 426])
+    assert client.do("NOOP").code in (200, 226)
 
 
 def test_commands_wait_for_the_transfer(client):
