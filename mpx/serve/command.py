@@ -1,0 +1,52 @@
+"""`mpx serve`: the command line of the embedded endpoint."""
+
+import logging
+import signal
+import threading
+
+import click
+
+from mpx.errors import UsageError
+from mpx.serve.server import Server
+
+
+@click.command()
+@click.argument("directory", metavar="DIR")
+@click.option("--host", default="127.0.0.1", show_default=True, help="IP address to listen at.")
+@click.option(
+    "--port", default=2811, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one."
+)
+@click.option("--writable", is_flag=True, help="Let clients store, rename and remove.")
+@click.option("--insecure", is_flag=True, help="Listen beyond this machine, in the clear, without password.")
+@click.option("--allow-from", metavar="CIDR", multiple=True, help="With --insecure: who may connect.")
+@click.option("-v", "--verbose", is_flag=True, help="A line on stderr per session, command and transfer.")
+def serve(
+    directory: str,
+    host: str,
+    port: int,
+    writable: bool,
+    insecure: bool,
+    allow_from: tuple[str, ...],
+    verbose: bool,
+) -> None:
+    """Serve DIR over GridFTP (ftp://) until stopped, read-only unless told otherwise.
+
+    When it is ready it prints one line with its URL. SIGTERM and SIGINT end it, with exit code 0.
+    """
+    logging.basicConfig(
+        level=logging.INFO if verbose else logging.ERROR, format="%(asctime)s mpx serve: %(message)s"
+    )
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    try:
+        server = Server(
+            directory, host=host, port=port, writable=writable, insecure=insecure, allow_from=allow_from
+        )
+    except UsageError as error:
+        raise click.UsageError(str(error)) from error
+    with server:
+        access = "writable" if writable else "read-only"
+        openness = f" insecure: open to {' '.join(allow_from)}" if insecure else ""
+        print(f"mpx serve: {server.url} serves {directory} ({access}){openness}", flush=True)  # noqa: T201
+        stop.wait()

@@ -1,0 +1,85 @@
+"""SITE: what FTP has no command of its own for."""
+
+import re
+
+from mpx._version import __version__
+from mpx.gridftp_wire import reply_line
+from mpx.serve.replies import Refusal
+from mpx.serve.session import Command, Session
+from mpx.serve.times import parse_time
+
+
+def site(session: Session, argument: str) -> bytes:
+    """Do one SITE command."""
+    verb, _, rest = argument.strip().partition(" ")
+    command = _COMMANDS.get(verb.upper())
+    if not command:
+        raise Refusal(500, f"SITE {verb[:20]!a}: command not understood.")
+    if command.login and not session.logged_in:
+        raise Refusal(530, "Log in with USER anonymous and PASS.")
+    if command.writes and not session.writable:
+        raise PermissionError(30, "This server is read-only")
+    return command.run(session, rest)
+
+
+def _help(_: Session, __: str) -> bytes:
+    return reply_line(214, "SITE commands:", *sorted(_COMMANDS), "End.")
+
+
+def _version(_: Session, __: str) -> bytes:
+    return reply_line(200, f"mpx serve {__version__}")
+
+
+def _mode(session: Session, argument: str) -> bytes:
+    found = re.fullmatch(r"([0-7]{1,4}) (.+)", argument)
+    if not found or int(found.group(1), 8) > 0o777:
+        raise Refusal(501, "SITE CHMOD takes permission bits up to 777 in octal, and a name.")
+    session.root.set_mode(session.path(found.group(2)), int(found.group(1), 8))
+    return b"250 SITE CHMOD command successful.\r\n"
+
+
+def _times(session: Session, argument: str) -> bytes:
+    # Two forms are in use: `NAME ATIME MTIME CTIME UTC`, and `MTIME NAME`.
+    if found := re.fullmatch(r"(.+) (\d{14}) (\d{14}) \d{14} UTC", argument):
+        name, access, modification = found.groups()
+    elif found := re.fullmatch(r"(\d{14}) (.+)", argument):
+        access = modification = found.group(1)
+        name = found.group(2)
+    else:
+        raise Refusal(501, "SITE UTIME takes a time and a name, or a name, three times and UTC.")
+    session.root.set_times(session.path(name), parse_time(access), parse_time(modification))
+    return b"250 SITE UTIME command successful.\r\n"
+
+
+def _truncate(session: Session, argument: str) -> bytes:
+    found = re.fullmatch(r"(\d{1,18}) (.+)", argument)
+    if not found:
+        raise Refusal(501, "SITE TRNC takes a length and a name.")
+    session.root.shrink(session.path(found.group(2)), int(found.group(1)))
+    return b"250 SITE TRNC command successful.\r\n"
+
+
+def set_buffer(session: Session, argument: str) -> bytes:
+    """SBUF and its older names: the socket buffers of data connections, in bytes."""
+    if not re.fullmatch(r"\d{1,9}", argument.strip()):
+        raise Refusal(501, "A size in bytes is needed.")
+    session.channel.buffer_bytes = int(argument)
+    return b"200 Buffer size set.\r\n"
+
+
+def _ok(_: Session, __: str) -> bytes:
+    return b"250 OK.\r\n"
+
+
+_COMMANDS = {
+    "HELP": Command(_help, login=False),
+    "VERSION": Command(_version, login=False),
+    "CLIENTINFO": Command(_ok, login=False),
+    "TASKID": Command(_ok),
+    "CHMOD": Command(_mode, writes=True),
+    "UTIME": Command(_times, writes=True),
+    "TRNC": Command(_truncate, writes=True),
+    "SBUF": Command(set_buffer),
+    "RETRBUFSIZE": Command(set_buffer),
+    "STORBUFSIZE": Command(set_buffer),
+}

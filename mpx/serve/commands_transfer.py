@@ -1,0 +1,234 @@
+"""Commands that say where data goes, and those that move it."""
+
+import os
+import re
+import stat
+import tempfile
+from collections.abc import Iterable
+
+from mpx.gridftp_wire import format_host_port, parse_extended_address, parse_host_port, reply_line
+from mpx.ranges import RangeSet
+from mpx.serve import listing
+from mpx.serve.progress import Progress
+from mpx.serve.receive import BlockReceiver, StreamReceiver
+from mpx.serve.replies import Refusal
+from mpx.serve.send import BlockSender, StreamSender
+from mpx.serve.session import Command, Session
+from mpx.serve.transfer import Engine, Transfer
+
+_DONE = b"226 Transfer Complete.\r\n"
+
+# --- where data goes -----------------------------------------------------------------------------
+
+
+def _passive(session: Session, _: str) -> bytes:
+    _only_ipv4(session, "EPSV")
+    return reply_line(227, f"Entering Passive Mode ({format_host_port(session.channel.listen())})")
+
+
+def _extended_passive(session: Session, argument: str) -> bytes:
+    if argument.strip().upper() == "ALL":
+        return b"229 EPSV ALL command successful.\r\n"
+    _check_family(session, argument.strip())
+    return reply_line(229, f"Entering Extended Passive Mode (|||{session.channel.listen()[1]}|)")
+
+
+def _striped_passive(session: Session, argument: str) -> bytes:
+    _check_family(session, argument.strip())
+    host, port = session.channel.listen()
+    where = f"|2|{host}|{port}|" if ":" in host else format_host_port((host, port))
+    return reply_line(229, "Entering Striped Passive Mode.", where, "End")
+
+
+def _active(session: Session, argument: str) -> bytes:
+    _only_ipv4(session, "EPRT")
+    try:
+        address = parse_host_port(argument)
+    except ValueError as error:
+        raise Refusal(501, f"PORT: {error}") from error
+    session.channel.connect_to(address)
+    return b"200 PORT Command successful.\r\n"
+
+
+def _extended_active(session: Session, argument: str) -> bytes:
+    try:
+        address = parse_extended_address(argument)
+    except ValueError as error:
+        raise Refusal(501, f"EPRT: {error}") from error
+    session.channel.connect_to(address)
+    return b"200 EPRT Command successful.\r\n"
+
+
+def _striped_active(session: Session, argument: str) -> bytes:
+    # Of several addresses (a striped receiver) the first takes all the data, as with a stock server.
+    first = (argument.split() or [""])[0]
+    return _extended_active(session, first) if first.startswith("|") else _active(session, first)
+
+
+def _only_ipv4(session: Session, instead: str) -> None:
+    if ":" in session.control.local:
+        raise Refusal(522, f"This is an IPv6 connection: use {instead}.")
+
+
+def _check_family(session: Session, family: str) -> None:
+    mine = "2" if ":" in session.control.local else "1"
+    if family not in ("", mine):
+        raise Refusal(522, f"Network protocol not supported, use ({mine})")
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+def _retrieve(session: Session, argument: str) -> bytes:
+    return _send_file(session, argument, 0, None)
+
+
+def _extended_retrieve(session: Session, argument: str) -> bytes:
+    found = re.fullmatch(r"[Pp] (\d{1,18}) (\d{1,18}) (.+)", argument)
+    if not found:
+        raise Refusal(501, "ERET takes P, an offset, a length and a name.")
+    return _send_file(session, found.group(3), int(found.group(1)), int(found.group(2)))
+
+
+def _send_file(session: Session, name: str, base: int, length: int | None) -> bytes:
+    restart = session.settings.take_restart()
+    session.channel.check(blocks=session.settings.blocks, sending=True)
+    fd = session.root.open_file(session.path(name))
+    try:
+        rest = max(0, os.fstat(fd).st_size - base)
+        _send(session, fd, base, rest if length is None else min(length, rest), restart)
+    finally:
+        os.close(fd)
+    return _DONE
+
+
+def _store(session: Session, argument: str) -> bytes:
+    return _receive_file(session, argument, 0, truncate=session.settings.restart.size == 0)
+
+
+def _extended_store(session: Session, argument: str) -> bytes:
+    found = re.fullmatch(r"[Aa] (\d{1,18}) (.+)", argument)
+    if not found:
+        raise Refusal(501, "ESTO takes A, an offset and a name.")
+    return _receive_file(session, found.group(2), int(found.group(1)), truncate=False)
+
+
+def _append(session: Session, argument: str) -> bytes:
+    return _receive_file(session, argument, None, truncate=False)
+
+
+def _receive_file(session: Session, name: str, base: int | None, *, truncate: bool) -> bytes:
+    """Store what comes at `base`, or after the end of the file if that is None."""
+    settings, channel = session.settings, session.channel
+    restart = settings.take_restart()
+    channel.check(blocks=settings.blocks, sending=False)
+    fd = session.root.open_for_writing(session.path(name), create=True, truncate=truncate)
+    try:
+        base = os.fstat(fd).st_size if base is None else base
+        progress = Progress(keep_ranges=settings.blocks and settings.restart_s > 0)
+        if settings.blocks:
+            transfer = _transfer(session, BlockReceiver(fd, base, progress), progress)
+            transfer.mark(performance_s=settings.performance_s, restart_s=settings.restart_s)
+            transfer.run(channel.take_kept())
+        else:
+            _run_stream(session, StreamReceiver(fd, base + _first_missing(restart), progress), progress)
+    finally:
+        os.close(fd)
+    return _DONE
+
+
+# --- listings ------------------------------------------------------------------------------------
+
+
+def _list(session: Session, argument: str) -> bytes:
+    name = re.sub(r"^(-\S*\s*)+", "", argument)  # options of ls, which clients like to add
+    path = session.path(name or ".")
+    if stat.S_ISDIR(session.root.stat(path).st_mode):
+        return _send_lines(session, map(listing.long_line, listing.items(session.root, path)))
+    return _send_lines(session, [listing.long_line(listing.item(session.root, path, name))])
+
+
+def _name_list(session: Session, argument: str) -> bytes:
+    name = re.sub(r"^(-\S*\s*)+", "", argument)
+    path = session.path(name or ".")
+    if stat.S_ISDIR(session.root.stat(path).st_mode):
+        return _send_lines(session, (item.name for item in listing.items(session.root, path)))
+    return _send_lines(session, [name])
+
+
+def _machine_list(session: Session, argument: str) -> bytes:
+    return _send_facts(session, listing.items(session.root, session.path(argument or ".")))
+
+
+def _machine_list_tree(session: Session, argument: str) -> bytes:
+    return _send_facts(session, listing.tree(session.root, session.path(argument or ".")))
+
+
+def _send_facts(session: Session, found: Iterable[listing.Item]) -> bytes:
+    facts, writable = session.settings.facts, session.writable
+    return _send_lines(session, (listing.facts_line(item, facts, writable=writable) for item in found))
+
+
+def _send_lines(session: Session, lines: Iterable[str]) -> bytes:
+    """Send a listing: written to a file without a name first, so that it is sent as any other file."""
+    session.settings.take_restart()
+    session.channel.check(blocks=session.settings.blocks, sending=True)
+    with tempfile.TemporaryFile() as spool:
+        for line in lines:
+            spool.write(f"{line}\r\n".encode("utf-8", "surrogateescape"))
+        spool.flush()
+        _send(session, spool.fileno(), 0, spool.tell(), RangeSet())
+    return _DONE
+
+
+# --- moving --------------------------------------------------------------------------------------
+
+
+def _send(session: Session, fd: int, base: int, length: int, restart: RangeSet) -> None:
+    settings, channel = session.settings, session.channel
+    progress = Progress(keep_ranges=False)
+    if settings.blocks:
+        todo = restart.missing(0, length)
+        connections = channel.take_kept() or channel.outgoing(settings.streams)
+        transfer = _transfer(session, BlockSender(fd, base, todo, len(connections), progress), progress)
+        transfer.mark(performance_s=settings.retrieve_marker_s, restart_s=0)
+        transfer.run(connections)
+    else:
+        start = min(_first_missing(restart), length)
+        _run_stream(session, StreamSender(fd, base + start, base + length, progress), progress)
+
+
+def _transfer(session: Session, engine: Engine, progress: Progress) -> Transfer:
+    return Transfer(session.control, session.channel, engine, progress, session.limits.stall_s)
+
+
+def _run_stream(session: Session, engine: Engine, progress: Progress) -> None:
+    """Run a MODE S transfer; a listener serves just one."""
+    channel = session.channel
+    _transfer(session, engine, progress).run(channel.outgoing(1) if channel.connects else [])
+    if not channel.connects:
+        channel.close()
+
+
+def _first_missing(restart: RangeSet) -> int:
+    """Return where a stream goes on: after what is there without a gap from the beginning."""
+    return next((end for start, end in restart if start == 0), 0)
+
+
+COMMANDS = {
+    "PASV": Command(_passive),
+    "EPSV": Command(_extended_passive),
+    "SPAS": Command(_striped_passive),
+    "PORT": Command(_active, argument=True),
+    "EPRT": Command(_extended_active, argument=True),
+    "SPOR": Command(_striped_active, argument=True),
+    "RETR": Command(_retrieve, argument=True),
+    "ERET": Command(_extended_retrieve, argument=True),
+    "STOR": Command(_store, argument=True, writes=True),
+    "ESTO": Command(_extended_store, argument=True, writes=True),
+    "APPE": Command(_append, argument=True, writes=True),
+    "LIST": Command(_list),
+    "NLST": Command(_name_list),
+    "MLSD": Command(_machine_list),
+    "MLSR": Command(_machine_list_tree),
+}

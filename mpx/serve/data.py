@@ -1,0 +1,218 @@
+"""Data connections: where they come from, and the ones kept open between transfers.
+
+In MODE E the sender connects: we accept (PASV) what is stored and connect (PORT) to send. After a
+transfer such connections stay open and the next one in the same direction uses them again, until a
+new PASV or PORT. In MODE S a connection serves one transfer, in either direction.
+"""
+
+import socket
+import struct
+import threading
+from contextlib import suppress
+
+from mpx.gridftp_wire import HEADER_BYTES, Address
+from mpx.serve.replies import DataChannelError, Refusal
+
+MOST_CONNECTIONS = 256  # of one session at a time
+BLOCK_BYTES = 1024 * 1024  # moved at once: see docs/serve.md for what was measured
+_BUFFER_BYTES = HEADER_BYTES + BLOCK_BYTES  # a header and its payload leave in one send()
+_TICK = struct.pack("ll", 0, 250_000)  # waiting receives and sends hand over what they have after 250 ms
+_BACKLOG = 256
+_IP_BIND_ADDRESS_NO_PORT = 24  # linux/in.h: the port is chosen at connect(), so that ports do not run out
+
+
+class Connection:
+    """One data connection and its buffer. Blocking; `cancel` from another thread ends any wait."""
+
+    def __init__(self, sock: socket.socket, address: Address | None = None) -> None:
+        self._sock = sock
+        self._address = address  # still to be connected to
+        self._lock = threading.Lock()  # between cancel and close
+        self._cancelled = False
+        self._buffer: memoryview | None = None
+        self.cached = False  # it has served an earlier transfer
+        self.reusable = False  # it ended its part of this transfer and stays open
+        self.closed = False
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _TICK)
+
+    @property
+    def buffer(self) -> memoryview:
+        """The memory this connection moves bytes through: room for one header and one block."""
+        if self._buffer is None:
+            self._buffer = memoryview(bytearray(_BUFFER_BYTES))
+        return self._buffer
+
+    def connect(self) -> None:
+        """Connect, if that is still to be done. Raises DataChannelError."""
+        if self._address:
+            try:
+                self._sock.connect(self._address)
+            except OSError as error:
+                raise DataChannelError(f"cannot connect to {self._address}: {error}") from error
+            self._address = None
+        self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _TICK)
+        if self._cancelled:
+            raise DataChannelError("cancelled")
+
+    def receive(self, view: memoryview) -> int:
+        """Fill `view`, or as much of it as arrives within a tick; return 0 at the end of the stream.
+
+        Raises DataChannelError when the connection breaks.
+        """
+        while True:
+            try:
+                return self._sock.recv_into(view, 0, socket.MSG_WAITALL)
+            except BlockingIOError:
+                continue  # nothing within the tick; the transfer's supervisor judges stalls
+            except OSError as error:
+                raise DataChannelError(f"data connection lost: {error}") from error
+
+    def send(self, view: memoryview) -> int:
+        """Send `view`, or as much of it as leaves within a tick; return how much that was."""
+        while True:
+            try:
+                return self._sock.send(view)
+            except BlockingIOError:
+                continue
+            except OSError as error:
+                raise DataChannelError(f"data connection lost: {error}") from error
+
+    def is_alive(self) -> bool:
+        """Tell whether the other side still holds an idle connection open."""
+        try:
+            return self._sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) != b""
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+
+    def finish_sending(self) -> None:
+        """Tell the other side that nothing more comes (MODE S: the end of the file)."""
+        with suppress(OSError):
+            self._sock.shutdown(socket.SHUT_WR)
+
+    def cancel(self) -> None:
+        """End what another thread does on this connection."""
+        self._cancelled = True
+        with self._lock, suppress(OSError):
+            if not self.closed:
+                self._sock.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Close the connection; nobody uses it any more but for `cancel`."""
+        with self._lock:
+            self._sock.close()
+            self.closed = True
+
+
+class DataChannel:
+    """The data side of one session: its listener or the client's address, and connections kept open."""
+
+    def __init__(self, local: str, peer: str, family: socket.AddressFamily) -> None:
+        self._local = local
+        self._peer = peer
+        self._family = family
+        self._target: Address | None = None
+        self._kept: list[Connection] = []
+        self.listener: socket.socket | None = None
+        self.buffer_bytes = 0  # SBUF; 0 leaves the size to the kernel, which adapts it
+
+    def listen(self) -> Address:
+        """Open a new listener (PASV) and return where; what was open before is closed."""
+        self.close()
+        listener = socket.socket(self._family, socket.SOCK_STREAM)
+        try:
+            self._set_buffer(listener, socket.SO_RCVBUF)
+            self._set_buffer(listener, socket.SO_SNDBUF)
+            listener.bind((self._local, 0))
+            listener.listen(_BACKLOG)
+            listener.setblocking(False)
+        except OSError:
+            listener.close()
+            raise
+        self.listener = listener
+        host, port, *_ = listener.getsockname()
+        return host, port
+
+    def connect_to(self, address: Address) -> None:
+        """Connect to `address` for the next transfers (PORT); what was open before is closed.
+
+        Raises Refusal unless it is a port of the client itself: data goes nowhere else.
+        """
+        host, port = address
+        if host != self._peer:
+            raise Refusal(501, f"Data goes only to your own address, {self._peer}.")
+        if port < 1024:
+            raise Refusal(501, "Data does not go to ports below 1024.")
+        self.close()
+        self._target = address
+
+    def accept(self) -> Connection | None:
+        """Take a waiting connection of the client; None when there is none (others are closed)."""
+        while self.listener:
+            try:
+                sock, address = self.listener.accept()
+            except OSError:
+                return None
+            if address[0] == self._peer:
+                return Connection(sock)
+            sock.close()
+        return None
+
+    def check(self, *, blocks: bool, sending: bool) -> None:
+        """Raise Refusal when neither PASV nor PORT said where data goes, or the wrong one for MODE E."""
+        if not self.listener and not self._target:
+            raise Refusal(425, "Use PASV or PORT first.")
+        if blocks and sending != self.connects:
+            raise Refusal(500, f"In MODE E the sender connects: use {'PORT' if sending else 'PASV'} first.")
+
+    def take_kept(self) -> list[Connection]:
+        """Hand out the connections an earlier transfer left open, as far as they are still alive."""
+        alive = []
+        for connection in self._kept:
+            if connection.is_alive():
+                alive.append(connection)
+            else:
+                connection.close()
+        self._kept = []
+        return alive
+
+    def outgoing(self, count: int) -> list[Connection]:
+        """Make `count` connections to the client's address, yet to be connected."""
+        assert self._target
+        made = []
+        for _ in range(count):
+            sock = socket.socket(self._family, socket.SOCK_STREAM)
+            self._set_buffer(sock, socket.SO_RCVBUF)
+            self._set_buffer(sock, socket.SO_SNDBUF)
+            sock.setsockopt(socket.IPPROTO_IP, _IP_BIND_ADDRESS_NO_PORT, 1)
+            sock.bind((self._local, 0))
+            made.append(Connection(sock, self._target))
+        return made
+
+    @property
+    def connects(self) -> bool:
+        """Whether we connect to the client (PORT) rather than it to us (PASV)."""
+        return self._target is not None
+
+    def keep(self, connections: list[Connection]) -> None:
+        """Leave these open for the next transfer."""
+        for connection in connections:
+            connection.cached = True
+            connection.reusable = False
+        self._kept = connections
+
+    def close(self) -> None:
+        """Close the listener and what was kept open; forget the address."""
+        if self.listener:
+            self.listener.close()
+            self.listener = None
+        for connection in self._kept:
+            connection.close()
+        self._kept = []
+        self._target = None
+
+    def _set_buffer(self, sock: socket.socket, option: int) -> None:
+        if self.buffer_bytes:
+            sock.setsockopt(socket.SOL_SOCKET, option, self.buffer_bytes)

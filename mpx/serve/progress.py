@@ -1,0 +1,67 @@
+"""What a transfer has done so far, counted by its data threads and told to the client in markers."""
+
+import threading
+from collections.abc import Iterable
+
+from mpx.gridftp_wire import format_ranges, reply_line
+from mpx.ranges import Range, RangeSet
+
+_MOST_RANGES = 500  # in one 111 marker; the others follow in the next
+
+
+class Progress:
+    """Counters of one transfer. `lock` also guards the small shared state of its engine."""
+
+    def __init__(self, *, keep_ranges: bool) -> None:
+        self.lock = threading.Lock()
+        self.moved_bytes = 0  # bytes sent or written twice count twice
+        self._keep_ranges = keep_ranges
+        self._new = RangeSet()
+
+    def moved(self, count: int) -> None:
+        """Count bytes."""
+        with self.lock:
+            self.moved_bytes += count
+
+    def arrived(self, start: int, end: int) -> None:
+        """Count bytes [start, end) that were handed to the kernel's write."""
+        with self.lock:
+            self.moved_bytes += end - start
+            if self._keep_ranges:
+                self._new.add(start, end)
+
+    def take_ranges(self) -> list[Range]:
+        """Return what arrived since the previous call (a bounded part of it, if it is in many pieces)."""
+        with self.lock:
+            if len(self._new) <= _MOST_RANGES:
+                new, self._new = self._new, RangeSet()
+                return list(new)
+            taken = list(self._new)[:_MOST_RANGES]
+            for start, end in taken:
+                self._new.remove(start, end)
+            return taken
+
+
+def performance_marker(now_s: float, moved_bytes: int) -> bytes:
+    """Return a 112 marker: how many bytes this transfer has moved until `now_s` (seconds since 1970)."""
+    return reply_line(
+        112,
+        "Perf Marker",
+        f"Timestamp:  {now_s:.1f}",
+        "Stripe Index: 0",
+        f"Stripe Bytes Transferred: {moved_bytes}",
+        "Total Stripe Count: 1",
+        "End.",
+    )
+
+
+def restart_marker(ranges: Iterable[Range]) -> bytes:
+    """Return a 111 marker: what arrived since the previous one."""
+    return reply_line(111, f"Range Marker {format_ranges(ranges)}")
+
+
+def checksum_marker(now_s: float, done_bytes: int) -> bytes:
+    """Return a 113 marker: how far a checksum has got."""
+    return reply_line(
+        113, "Status Marker", f"Timestamp: {now_s:.1f}", f"Bytes Processed: {done_bytes}", "End."
+    )

@@ -1,0 +1,88 @@
+"""Sending: blocks of a file leave over whichever data connection is free next."""
+
+import errno
+import os
+
+from mpx.gridftp_wire import EOD, EOF, HEADER, HEADER_BYTES
+from mpx.ranges import RangeSet
+from mpx.serve.data import BLOCK_BYTES, Connection
+from mpx.serve.progress import Progress
+
+
+class BlockSender:
+    """Sends parts of a file as MODE E blocks over `streams` connections that share one cursor.
+
+    `todo` holds what is to be sent, in bytes from `base` of the file; so do the offsets on the wire.
+    """
+
+    accepts_more = False
+    complete = False
+
+    def __init__(self, fd: int, base: int, todo: RangeSet, streams: int, progress: Progress) -> None:
+        self._fd = fd
+        self._base = base
+        self._todo = todo
+        self._streams = streams
+        self._progress = progress
+        self._announced = False
+
+    def serve(self, connection: Connection) -> None:
+        """Send blocks until none is left, then end of data. Raises DataChannelError and OSError."""
+        view = connection.buffer
+        while block := self._take():
+            offset, end = block
+            size = end - offset
+            read_all(self._fd, view[HEADER_BYTES : HEADER_BYTES + size], self._base + offset)
+            HEADER.pack_into(view, 0, 0, size, offset)
+            send_all(connection, view[: HEADER_BYTES + size])
+            self._progress.moved(size)
+        with self._progress.lock:
+            announce, self._announced = not self._announced, True
+        if announce:  # one connection also says how many there are in all
+            HEADER.pack_into(view, 0, EOD | EOF, 0, self._streams)
+        else:
+            HEADER.pack_into(view, 0, EOD, 0, 0)
+        send_all(connection, view[:HEADER_BYTES])
+        connection.reusable = True
+
+    def _take(self) -> tuple[int, int] | None:
+        with self._progress.lock:
+            return self._todo.take_first(BLOCK_BYTES)
+
+
+class StreamSender:
+    """Sends bytes `start` to `end` of a file as a MODE S stream."""
+
+    accepts_more = False
+    complete = False
+
+    def __init__(self, fd: int, start: int, end: int, progress: Progress) -> None:
+        self._fd = fd
+        self._start = start
+        self._end = end
+        self._progress = progress
+
+    def serve(self, connection: Connection) -> None:
+        """Send everything, then end the stream. Raises DataChannelError and OSError."""
+        for offset in range(self._start, self._end, BLOCK_BYTES):
+            view = connection.buffer[: min(BLOCK_BYTES, self._end - offset)]
+            read_all(self._fd, view, offset)
+            send_all(connection, view)
+            self._progress.moved(len(view))
+        connection.finish_sending()
+
+
+def read_all(fd: int, view: memoryview, offset: int) -> None:
+    """Fill `view` from `offset` of the file. Raises OSError, also if the file has become shorter."""
+    while view:
+        size = os.preadv(fd, [view], offset)
+        if not size:
+            raise OSError(errno.EIO, "The file became shorter while it was sent")
+        view = view[size:]
+        offset += size
+
+
+def send_all(connection: Connection, view: memoryview) -> None:
+    """Send all of `view`."""
+    while view:
+        view = view[connection.send(view) :]

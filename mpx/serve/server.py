@@ -1,0 +1,186 @@
+"""The listener of `mpx serve`: who may connect, how many at a time, and a clean end."""
+
+import ipaddress
+import logging
+import select
+import socket
+import threading
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+from mpx.errors import UsageError
+from mpx.serve.commands import COMMANDS
+from mpx.serve.control import Control
+from mpx.serve.root import Root
+from mpx.serve.session import Limits, Session
+
+_CLOSE_TIMEOUT_S = 1.0
+_BACKLOG = 128
+
+_log = logging.getLogger(__name__)
+
+
+class Server:
+    """Serves one directory over GridFTP from the moment it is made until `close` (or the end of `with`).
+
+    It runs in threads of its own. `port` 0 takes a free one. A `host` that is not a loopback address
+    needs `insecure` and the networks in `allow_from` (CIDR): there is no encryption and no password.
+    Raises UsageError when that is missing, or the directory or the port cannot be had.
+    """
+
+    def __init__(
+        self,
+        root: str | Path,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        writable: bool = False,
+        insecure: bool = False,
+        allow_from: Iterable[str] = (),
+        limits: Limits | None = None,
+    ) -> None:
+        self._allowed = _who_may_connect(host, insecure, tuple(allow_from))
+        self._writable = writable
+        self._limits = limits or Limits()
+        try:
+            self._root = Root(root)
+        except OSError as error:
+            raise UsageError(f"cannot serve {str(root)!r}: {error.strerror}") from error
+        try:
+            self._listener = _listen(host, port)
+        except OSError as error:
+            self._root.close()
+            raise UsageError(f"cannot listen at {host} port {port}: {error.strerror}") from error
+        self._sessions: dict[Session, threading.Thread] = {}
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self.host, self.port = self._listener.getsockname()[:2]
+        self._thread = threading.Thread(target=self._accept, name="mpx-serve", daemon=True)
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        """Where the root of the tree is served."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"ftp://{host}:{self.port}/"
+
+    def __enter__(self) -> "Server":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop: no new sessions, running ones are cut off, what they received so far stays."""
+        if self._stopping.is_set():
+            return
+        self._stopping.set()
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+        self._listener.close()
+        with self._lock:
+            left = dict(self._sessions)
+        for session in left:
+            session.stop()
+        until_s = time.monotonic() + _CLOSE_TIMEOUT_S
+        for thread in left.values():
+            thread.join(max(0.0, until_s - time.monotonic()))
+        self._root.close()
+
+    def _accept(self) -> None:
+        poll = select.poll()
+        poll.register(self._listener, select.POLLIN)
+        while not self._stopping.is_set():
+            poll.poll()
+            try:
+                sock, address = self._listener.accept()
+            except OSError as error:
+                if not self._stopping.is_set():
+                    _log.warning("cannot accept: %s", error)
+                    self._stopping.wait(0.1)  # out of descriptors, most likely: others will end
+                continue
+            if not _contains(self._allowed, address[0]):
+                _log.warning("%s: refused, not in the networks of --allow-from", address[0])
+                sock.close()
+                continue
+            self._start(sock)
+
+    def _start(self, sock: socket.socket) -> None:
+        with self._lock:
+            crowded = len(self._sessions) >= self._limits.sessions
+        try:
+            if crowded:
+                sock.send(b"421 Too many sessions, try later.\r\n", socket.MSG_DONTWAIT)
+                sock.close()
+                return
+            session = Session(Control(sock), self._root, writable=self._writable, limits=self._limits)
+        except OSError:
+            sock.close()  # the client has gone already
+            return
+        thread = threading.Thread(target=self._run, args=(session,), name="mpx-serve-session", daemon=True)
+        with self._lock:
+            self._sessions[session] = thread
+        try:
+            thread.start()
+        except RuntimeError as error:  # no more threads are to be had
+            _log.warning("cannot start a session: %s", error)
+            with self._lock:
+                del self._sessions[session]
+            sock.close()
+
+    def _run(self, session: Session) -> None:
+        _log.info("%s: session begins", session.control.peer)
+        try:
+            session.run(COMMANDS)
+        finally:
+            with self._lock:
+                del self._sessions[session]
+
+
+_Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+def _who_may_connect(host: str, insecure: bool, allow_from: tuple[str, ...]) -> list[_Network]:
+    try:
+        address = ipaddress.ip_address(host)
+        allowed = [ipaddress.ip_network(network) for network in allow_from]
+    except ValueError as error:
+        raise UsageError(f"not an IP address or network: {error}") from error
+    if address.is_loopback:
+        if insecure or allow_from:
+            raise UsageError(
+                f"--insecure and --allow-from are not for {host}, which only this machine reaches"
+            )
+        return [ipaddress.ip_network("127.0.0.0/8"), ipaddress.ip_network("::1")]
+    if not insecure or not allowed:
+        raise UsageError(
+            f"{host} can be reached from other machines, and there is no password and no encryption: "
+            "serve on 127.0.0.1, or say both --insecure and --allow-from NETWORK"
+        )
+    return allowed
+
+
+def _contains(networks: list[_Network], host: str) -> bool:
+    address = ipaddress.ip_address(host.partition("%")[0])
+    return any(address.version == network.version and address in network for network in networks)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.bind((host, port))
+        listener.listen(_BACKLOG)
+    except (OSError, OverflowError):
+        listener.close()
+        raise
+    return listener

@@ -1,0 +1,117 @@
+"""One client: its login, its place in the tree, its settings, and the loop that does its commands.
+
+Commands are done strictly in order, each to its end before the next is read, as GridFTP needs.
+"""
+
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from mpx.gridftp_wire import reply_line
+from mpx.serve.control import Control, ControlClosed
+from mpx.serve.data import DataChannel
+from mpx.serve.replies import DataChannelError, Refusal, reply_for
+from mpx.serve.root import Root, join
+from mpx.serve.settings import Settings
+
+_LOGIN_TIMEOUT_S = 120.0
+_HTTP = frozenset(("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE"))
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long a server waits, in seconds, and how many sessions it has at a time."""
+
+    idle_s: float = 600.0  # for a command
+    stall_s: float = 120.0  # for a first data connection, and for a transfer in which nothing moves
+    sessions: int = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """How one command is done: a function from session and argument to the reply."""
+
+    run: "Callable[[Session, str], bytes]"
+    argument: bool = False  # it needs one
+    login: bool = True  # only after login
+    writes: bool = False  # refused by a read-only server
+
+
+class Session:
+    """The state of one client; used by its own thread, but for `stop`."""
+
+    def __init__(self, control: Control, root: Root, *, writable: bool, limits: Limits) -> None:
+        self.control = control
+        self.root = root
+        self.writable = writable
+        self.limits = limits
+        self.channel = DataChannel(control.local, control.peer, control.family)
+        self.settings = Settings()
+        self.directory = "/"
+        self.user = ""
+        self.logged_in = False
+
+    def run(self, commands: dict[str, Command]) -> None:
+        """Greet, then do commands until the client leaves, is idle for too long, or breaks a limit."""
+        try:
+            self.control.send(b"220 mpx serve, GridFTP, ready.\r\n")
+            while True:
+                timeout_s = (
+                    self.limits.idle_s if self.logged_in else min(_LOGIN_TIMEOUT_S, self.limits.idle_s)
+                )
+                line = self.control.next_line(timeout_s)
+                self.control.send(self._answer(line, commands))
+        except ControlClosed as error:
+            _log.info("%s: session ends: %s", self.control.peer, error)
+            if error.farewell:
+                self._say_farewell(*error.farewell)
+        finally:
+            self.channel.close()
+            self.control.close()
+
+    def stop(self) -> None:
+        """End the session, and whatever it is doing, from another thread."""
+        self.control.shutdown()
+
+    def path(self, name: str) -> str:
+        """Return the absolute name of an argument; raises Refusal if it names nothing."""
+        if not name:
+            raise Refusal(501, "A name is needed.")
+        return join(self.directory, name)
+
+    def _answer(self, line: str, commands: dict[str, Command]) -> bytes:
+        verb, _, argument = line.lstrip(" ").partition(" ")
+        verb = verb.upper()
+        if "\r" in line or "\0" in line:
+            return b"501 A carriage return or NUL cannot be part of a command.\r\n"
+        if verb in _HTTP:
+            raise ControlClosed("a browser, or a page in one that tries to speak FTP through it")
+        command = commands.get(verb)
+        if not command:
+            return reply_line(500, f"{verb[:20]!a}: command not understood.")
+        if command.login and not self.logged_in:
+            return b"530 Log in with USER anonymous and PASS.\r\n"
+        if command.argument and not argument.strip():
+            return reply_line(501, f"{verb} needs an argument.")
+        try:
+            if command.writes and not self.writable:
+                raise PermissionError(30, "This server is read-only")
+            reply = command.run(self, argument)
+        except ControlClosed:
+            raise
+        except (Refusal, DataChannelError, OSError) as error:
+            reply = reply_for(error, f"{verb} failed")
+        except Exception as error:
+            _log.exception("%s: %s failed", self.control.peer, verb)
+            reply = reply_for(error, f"{verb} failed")
+        if verb != "PASS":
+            words = reply.partition(b"\r\n")[0].decode("ascii", "replace")
+            _log.info("%s: %s %r: %s", self.control.peer, verb, argument, words)
+        return reply
+
+    def _say_farewell(self, code: int, text: str) -> None:
+        with suppress(ControlClosed):  # it may have gone already
+            self.control.send(reply_line(code, text))

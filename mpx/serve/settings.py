@@ -1,0 +1,83 @@
+"""What commands of a session set for the commands after them: TYPE, MODE, OPTS, TREV, REST, ..."""
+
+import re
+from dataclasses import dataclass, field
+
+from mpx.gridftp_wire import parse_ranges
+from mpx.ranges import RangeSet
+from mpx.serve.data import MOST_CONNECTIONS
+from mpx.serve.listing import FACTS
+from mpx.serve.replies import Refusal
+
+
+@dataclass(slots=True)
+class Settings:
+    """One session's settings, with the defaults of a new session."""
+
+    blocks: bool = False  # MODE E rather than MODE S
+    streams: int = 1  # that we open for a retrieve in MODE E
+    performance_s: float = 1.0  # interval of 112 markers while storing; 0 is none
+    restart_s: float = 1.0  # interval of 111 markers while storing; 0 is none
+    retrieve_marker_s: float = 0.0  # interval of 112 markers while retrieving
+    checksum_marker_s: float = 0.0  # interval of 113 markers
+    facts: tuple[str, ...] = FACTS
+    restart: RangeSet = field(default_factory=RangeSet)  # what the next transfer can leave out
+    rename_from: str | None = None
+
+    def take_restart(self) -> RangeSet:
+        """Return what REST said; it holds for one transfer only."""
+        restart, self.restart = self.restart, RangeSet()
+        return restart
+
+
+def set_restart(settings: Settings, argument: str) -> None:
+    """REST 100, or REST 0-100,200-300: what is already there. Raises Refusal."""
+    try:
+        ranges = [(0, int(argument))] if argument.isdecimal() else parse_ranges(argument)
+    except ValueError as error:
+        raise Refusal(501, f"REST takes an offset or byte ranges: {error}") from error
+    settings.restart = RangeSet(ranges)
+
+
+def set_trigger(settings: Settings, argument: str) -> None:
+    """TREV PERF seconds, TREV RESTART seconds: marker intervals; 0 is none. Raises Refusal."""
+    found = re.fullmatch(r"(PERF|RESTART) (\d{1,5})", argument.strip().upper())
+    if not found:
+        raise Refusal(501, "TREV takes PERF or RESTART and whole seconds.")
+    if found.group(1) == "PERF":
+        settings.performance_s = float(found.group(2))
+    else:
+        settings.restart_s = float(found.group(2))
+
+
+def set_options(settings: Settings, argument: str) -> str:
+    """OPTS command options; returns what was set, in words. Raises Refusal."""
+    verb, _, options = argument.strip().partition(" ")
+    verb = verb.upper()
+    if verb == "MLST":
+        wanted = {name.lower() for name in options.split(";")}
+        settings.facts = tuple(name for name in FACTS if name.lower() in wanted)
+        return "MLST OPTS " + "".join(f"{name};" for name in settings.facts)
+    if verb == "UTF8" and options.strip().upper() in ("", "ON"):
+        return "Names are UTF-8."
+    pairs = dict(re.findall(r"\s*(\w+)=([^;]*);", options.lower()))
+    if verb == "RETR" and pairs:
+        return _set_retrieve(settings, pairs)
+    if verb == "CKSM" and re.fullmatch(r"\d{1,5}", pairs.get("markers", "")):
+        settings.checksum_marker_s = float(pairs["markers"])
+        return "Checksum markers set."
+    raise Refusal(501, f"No such option: {argument[:80]}")
+
+
+def _set_retrieve(settings: Settings, pairs: dict[str, str]) -> str:
+    # StripeLayout and BlockSize concern striped servers, and clients send them to all.
+    if set(pairs) - {"parallelism", "markers", "stripelayout", "blocksize"}:
+        raise Refusal(501, "Options of RETR are Parallelism, Markers, StripeLayout and BlockSize.")
+    numbers = {name: pairs[name].split(",")[0] for name in ("parallelism", "markers") if name in pairs}
+    if not all(re.fullmatch(r"\d{1,5}", number) for number in numbers.values()):
+        raise Refusal(501, "Options of RETR are whole numbers.")
+    if "parallelism" in numbers:
+        settings.streams = min(max(1, int(numbers["parallelism"])), MOST_CONNECTIONS)
+    if "markers" in numbers:
+        settings.retrieve_marker_s = float(numbers["markers"])
+    return "Options of RETR set."

@@ -1,0 +1,224 @@
+"""One transfer, as the session's thread sees it: it starts the data threads and watches over them.
+
+Data threads only move bytes. Everything else happens here, in one loop over the control connection,
+the listener and a wake-up: new connections, markers, ABOR, a client that has gone, stalls, the end.
+"""
+
+import logging
+import os
+import select
+import threading
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from mpx.serve.control import Control, ControlClosed
+from mpx.serve.data import MOST_CONNECTIONS, Connection, DataChannel
+from mpx.serve.progress import Progress, performance_marker, restart_marker
+from mpx.serve.replies import DataChannelError, NoDataConnection, Refusal
+
+_log = logging.getLogger(__name__)
+
+
+class Engine(Protocol):
+    """Moves the bytes of one transfer; `serve` runs in a thread of its own for each connection."""
+
+    @property
+    def accepts_more(self) -> bool:
+        """Whether connections may join at any time (MODE E, receiving) or there is just one."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether the transfer is whole though connections may be left; else it ends with its threads."""
+
+    def serve(self, connection: Connection) -> None:
+        """Move bytes over one connection to its end; sets `reusable`. Raises what went wrong."""
+
+
+class _Mark:
+    """Something to be said every `interval_s` seconds, from `due_s` on."""
+
+    def __init__(self, say: Callable[[], None], interval_s: float, due_s: float) -> None:
+        self._say = say
+        self._interval_s = interval_s
+        self.due_s = due_s
+
+    def say_if_due(self, now_s: float) -> None:
+        if now_s >= self.due_s:
+            self.due_s = now_s + self._interval_s
+            self._say()
+
+    def say(self) -> None:
+        self._say()
+
+
+class Transfer:
+    """Runs one engine over its data connections, and answers on the control connection meanwhile."""
+
+    def __init__(
+        self,
+        control: Control,
+        channel: DataChannel,
+        engine: Engine,
+        progress: Progress,
+        stall_timeout_s: float,
+    ) -> None:
+        self._control = control
+        self._channel = channel
+        self._engine = engine
+        self._progress = progress
+        self._stall_timeout_s = stall_timeout_s
+        self._streams: list[tuple[Connection, threading.Thread]] = []
+        self._marks: list[_Mark] = []
+        self._begun = False  # 125 or 150 was sent
+        self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._running = 0  # threads; this and what follows is guarded by progress.lock
+        self._connected = False
+        self._failure: Exception | None = None
+        self.stream_count = 0  # how many connections took part
+
+    def mark(self, *, performance_s: float, restart_s: float) -> None:
+        """Send 112 and 111 markers at these intervals; 0 sends none."""
+        now_s = time.monotonic()
+        if performance_s:
+            self._marks.append(_Mark(self._say_performance, performance_s, now_s))
+        if restart_s:
+            self._marks.append(_Mark(self._say_restart, restart_s, now_s + restart_s))
+
+    def run(self, connections: list[Connection]) -> None:
+        """Do the transfer over `connections` and those that the channel's listener brings.
+
+        Sends 125 or 150 and the markers; the caller sends the last reply. What is left open goes back
+        to the channel; after a failure everything is closed. Raises Refusal (ABOR),
+        DataChannelError, OSError, ControlClosed.
+        """
+        started_s, whole = time.monotonic(), False
+        try:
+            for connection in connections:
+                self._start(connection)
+            if any(connection.cached for connection in connections):
+                self._begin(b"125 Beginning transfer; reusing existing data connection.\r\n")
+            self._watch()
+            whole = True
+        finally:
+            self._stop()
+            os.close(self._wake)
+            self._channel.keep([connection for connection, _ in self._streams if not connection.closed])
+            if not whole:
+                self._channel.close()
+            _log.info(
+                "%s: %d bytes in %.3f s over %d data connections%s",
+                self._control.peer,
+                self._progress.moved_bytes,
+                time.monotonic() - started_s,
+                self.stream_count,
+                "" if whole else ", not whole",
+            )
+        for mark in self._marks:
+            mark.say()
+
+    # --- the data threads ------------------------------------------------------------------------
+
+    def _start(self, connection: Connection) -> None:
+        thread = threading.Thread(target=self._serve, args=(connection,), name="mpx-serve-data", daemon=True)
+        with self._progress.lock:
+            self._running += 1
+        thread.start()
+        self._streams.append((connection, thread))
+        self.stream_count += 1
+
+    def _serve(self, connection: Connection) -> None:
+        failure: Exception | None = None
+        try:
+            connection.connect()
+            with self._progress.lock:
+                first, self._connected = not self._connected, True
+            if first:
+                os.eventfd_write(self._wake, 1)
+            self._engine.serve(connection)
+        except Exception as error:  # the watch tells the client, whatever it is
+            failure = error
+        if not connection.reusable:
+            connection.close()
+        with self._progress.lock:
+            self._running -= 1
+            self._failure = self._failure or failure
+        os.eventfd_write(self._wake, 1)
+
+    def _stop(self) -> None:
+        for connection, _ in self._streams:
+            if not connection.reusable:
+                connection.cancel()
+        for _, thread in self._streams:
+            thread.join()
+
+    # --- the watch -------------------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        poll = select.poll()
+        poll.register(self._wake, select.POLLIN)
+        poll.register(self._control, select.POLLIN)
+        listener = self._channel.listener
+        if listener:
+            poll.register(listener, select.POLLIN)
+        moved_bytes, moved_at_s = 0, time.monotonic()
+        while True:
+            with self._progress.lock:
+                failure, running, connected = self._failure, self._running, self._connected
+                now_bytes, complete = self._progress.moved_bytes, self._engine.complete
+            if connected and not self._begun:
+                self._begin(b"150 Beginning transfer.\r\n")
+            if failure:
+                raise self._explained(failure)
+            wanted = listener is not None and (self._engine.accepts_more or not self.stream_count)
+            if complete or (not running and not wanted):
+                return
+            if self._control.interrupted():
+                if self._control.closed:
+                    raise ControlClosed("the client went away during a transfer")
+                raise Refusal(426, "Transfer aborted.")
+            now_s = time.monotonic()
+            if now_bytes != moved_bytes:
+                moved_bytes, moved_at_s = now_bytes, now_s
+            due_s = moved_at_s + self._stall_timeout_s
+            if now_s >= due_s:
+                raise self._explained(DataChannelError(f"nothing moved for {self._stall_timeout_s:g} s"))
+            if self._begun:
+                for mark in self._marks:
+                    mark.say_if_due(now_s)
+                    due_s = min(due_s, mark.due_s)
+            ready = {fd for fd, _ in poll.poll(max(0, due_s - now_s) * 1000 + 1)}
+            if self._wake in ready:
+                os.eventfd_read(self._wake)
+            if listener and listener.fileno() in ready:
+                self._accept(wanted)
+
+    def _accept(self, wanted: bool) -> None:
+        for ended, thread in self._streams:
+            if ended.closed:
+                thread.join()
+        self._streams = [(open_, thread) for open_, thread in self._streams if not open_.closed]
+        while connection := self._channel.accept():
+            if wanted and len(self._streams) < MOST_CONNECTIONS:
+                self._start(connection)
+                wanted = self._engine.accepts_more
+            else:
+                connection.close()
+
+    def _begin(self, reply: bytes) -> None:
+        self._begun = True
+        self._control.send(reply)
+
+    def _explained(self, failure: Exception) -> Exception:
+        if isinstance(failure, DataChannelError) and not self._begun:
+            return NoDataConnection(str(failure))
+        return failure
+
+    # --- markers ---------------------------------------------------------------------------------
+
+    def _say_performance(self) -> None:
+        self._control.send(performance_marker(time.time(), self._progress.moved_bytes))
+
+    def _say_restart(self) -> None:
+        while ranges := self._progress.take_ranges():
+            self._control.send(restart_marker(ranges))

@@ -1,0 +1,118 @@
+"""A GridFTP client of a few lines for tests that send exactly the bytes they mean to."""
+
+import socket
+from typing import Self
+
+from mpx import gridftp_wire as wire
+
+TIMEOUT_S = 30
+
+
+class RawClient:
+    """One control connection; replies are read one by one, markers kept aside in `markers`."""
+
+    def __init__(self, port: int, *, login: bool = True) -> None:
+        self.sock = socket.create_connection(("127.0.0.1", port), TIMEOUT_S)
+        self._reader = wire.ReplyReader()
+        self._replies: list[wire.Reply] = []
+        self.markers: list[wire.Reply] = []
+        assert self.reply().code == 220
+        if login:
+            assert self.do("USER anonymous").code == 331
+            assert self.do("PASS a@").code == 230
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.sock.close()
+
+    def send(self, *lines: str) -> None:
+        self.sock.sendall("".join(f"{line}\r\n" for line in lines).encode("utf-8", "surrogateescape"))
+
+    def any_reply(self) -> wire.Reply:
+        """Return the next reply or marker; raises EOFError when the server has closed."""
+        while not self._replies:
+            data = self.sock.recv(65536)
+            if not data:
+                raise EOFError
+            self._replies += self._reader.feed(data)
+        return self._replies.pop(0)
+
+    def reply(self) -> wire.Reply:
+        """Return the next reply that is no marker; raises EOFError when the server has closed."""
+        while (reply := self.any_reply()).is_marker:
+            self.markers.append(reply)
+        return reply
+
+    def do(self, line: str) -> wire.Reply:
+        self.send(line)
+        return self.reply()
+
+    def passive(self) -> wire.Address:
+        reply = self.do("PASV")
+        assert reply.code == 227
+        return wire.parse_host_port(reply.text)
+
+    def mode_e(self) -> wire.Address:
+        assert self.do("MODE E").code == 200
+        return self.passive()
+
+    def retrieve(self, line: str) -> tuple[wire.Reply, bytes]:
+        """Do a command that sends data in MODE S; return the last reply and the data."""
+        with connect(self.passive()) as data:
+            first = self.do(line)
+            if first.code != 150:
+                return first, b""
+            got = drain(data)
+        return self.reply(), got
+
+    def store(self, line: str, content: bytes) -> wire.Reply:
+        """Do a command that takes data in MODE S; return the last reply."""
+        with connect(self.passive()) as data:
+            first = self.do(line)
+            if first.code != 150:
+                return first
+            data.sendall(content)
+        return self.reply()
+
+
+def connect(address: wire.Address) -> socket.socket:
+    return socket.create_connection(address, TIMEOUT_S)
+
+
+def block(offset: int, content: bytes, descriptor: int = 0) -> bytes:
+    return wire.HEADER.pack(descriptor, len(content), offset) + content
+
+
+def end(streams: int | None = None, *, close: bool = False, eod: bool = True) -> bytes:
+    """An EOD block, with EOF and the number of connections if `streams` is given."""
+    descriptor = (wire.EOD if eod else 0) | (wire.CLOSE if close else 0)
+    return wire.HEADER.pack(descriptor | (wire.EOF if streams is not None else 0), 0, streams or 0)
+
+
+def drain(sock: socket.socket) -> bytes:
+    parts = []
+    while part := sock.recv(1 << 20):
+        parts.append(part)
+    return b"".join(parts)
+
+
+def read_blocks(sock: socket.socket) -> tuple[list[tuple[int, bytes]], wire.BlockHeader]:
+    """Read MODE E blocks up to end of data; return them and the header that ended it."""
+    blocks = []
+    while True:
+        header = wire.unpack_header(_exactly(sock, wire.HEADER_BYTES))
+        if header.count:
+            blocks.append((header.offset, _exactly(sock, header.count)))
+        if header.ends_data:
+            return blocks, header
+
+
+def _exactly(sock: socket.socket, count: int) -> bytes:
+    got = bytearray()
+    while len(got) < count:
+        part = sock.recv(count - len(got))
+        assert part, "closed in the middle"
+        got += part
+    return bytes(got)
