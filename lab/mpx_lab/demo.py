@@ -43,7 +43,7 @@ def main() -> int:
         ):
             url = f"ftp://127.0.0.1:{proxy.port}"
             print(
-                f"the path to it has {format_duration(RTT_S)}, {format_rate(RATE_BPS)} for each connection and "
+                f"the path to it: {format_duration(RTT_S)}, {format_rate(RATE_BPS)} for each connection, "
                 f"{format_rate(TOTAL_RATE_BPS)} for all",
                 flush=True,
             )
