@@ -210,7 +210,7 @@ class StreamLane(threading.Thread):
                 raise self._verdict(session, move, error) from None
         finally:
             self._data = None
-            data.closed()
+            data.closed(clean=False)
             self._past.add(StreamTotals(bytes=data.passed_bytes))
         reply = session.final_reply()
         if self._upload:

@@ -1,6 +1,7 @@
 """The MODE E carriers: how many streams each session of a copy gets."""
 
 import threading
+import time
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -16,6 +17,7 @@ from mpx.stream import StreamTotals
 from mpx.tuner import Sample
 
 FILES_AT_ONCE = 4
+LOST_S = 1.0  # what has not arrived by then will be sent again
 
 
 class _Lane(Protocol):
@@ -36,6 +38,7 @@ class _LaneCarrier:
         self._work = work
         self._before = StreamTotals()
         self._lanes: Sequence[_Lane] = ()
+        self._moved = (0, time.monotonic())  # bytes, and since when there are as many
 
     def start(self) -> None:
         """See Carrier."""
@@ -76,11 +79,16 @@ class _LaneCarrier:
             retransmits=sums.retransmits,
             limited_by_receiver=share(sums.limited_by_receiver_s, before.limited_by_receiver_s),
             limited_by_sender=share(sums.limited_by_sender_s, before.limited_by_sender_s),
-            still=self._work.gate.is_shut and sums.bytes >= self._handed_out(),
+            still=self._is_still(sums.bytes),
         )
 
-    def _handed_out(self) -> int:
-        return self._work.gate.passed_bytes
+    def _is_still(self, moved_bytes: int) -> bool:
+        """Tell whether all that the gate let through has arrived, or what is missing was lost."""
+        now = time.monotonic()
+        if moved_bytes != self._moved[0]:
+            self._moved = moved_bytes, now
+        gate = self._work.gate
+        return gate.is_shut and (moved_bytes >= gate.passed_bytes or now - self._moved[1] > LOST_S)
 
 
 class UploadCarrier(_LaneCarrier):

@@ -165,7 +165,7 @@ class DownloadStream(Stream):
         except Exception as error:
             fan.fail(MpxError(f"unexpected: {type(error).__name__}: {error}"))
         finally:
-            self.closed()
+            self.closed(clean=False)
             fan.left(self)
 
     def totals(self) -> StreamTotals:

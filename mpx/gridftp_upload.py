@@ -191,7 +191,7 @@ class UploadStream(Stream):
         except Exception as error:
             port.fail(MpxError(f"unexpected: {type(error).__name__}: {error}"))
         finally:
-            self.closed()
+            self.closed(clean=port.broken is None)
             port.left(self)
 
     def _join(self) -> bool:

@@ -69,10 +69,12 @@ class Stream(threading.Thread):
             self.connection = connection
         self.progress_s = time.monotonic()
 
-    def closed(self) -> None:
-        """Close the connection, keeping its last counters."""
+    def closed(self, *, clean: bool) -> None:
+        """Close the connection, keeping its counters; what a `clean` end left with the kernel arrives."""
         self.totals()
         with self._guard:
+            if clean:
+                self._last.bytes = self.passed_bytes
             if self.connection is not None:
                 self.connection.close()
                 self.connection = None

@@ -1,9 +1,16 @@
 """Which tuner serves a copy."""
 
+from mpx.apt_gss import PaperGss
 from mpx.options import CopyOptions
 from mpx.tuner import Tuner
 
 
-def tuner_for(options: CopyOptions) -> Tuner | None:  # noqa: ARG001
+def tuner_for(options: CopyOptions) -> Tuner | None:
     """Return the tuner that was asked for; None where the number of streams is fixed."""
+    if options.streams is not None:
+        return None
+    if options.tuner == "paper":
+        return PaperGss(
+            options.initial_streams, options.growth, options.chunk_time_s, max_streams=options.max_streams
+        )
     return None

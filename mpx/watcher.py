@@ -69,9 +69,14 @@ class Watcher:
         self._reason = ""
 
     def start(self, streams: int, reason: str) -> None:
-        """Say how many streams to begin with, before the carrier starts."""
-        self._carrier.set_streams(streams)
-        self._record(Decision(self._carrier.path, streams, reason), 0.0, 0)
+        """Say how many streams to begin with, before the carrier starts; a tuner has its own first word."""
+        beginning = [Decision(self._carrier.path, streams, reason)]
+        if self._tuner is not None:
+            sample = replace(self._carrier.sample(), rtt_s=self._rtt())
+            beginning = list(self._tuner.observe(0.0, {self._carrier.path: sample})) or beginning
+        for decision in beginning:
+            self._act(decision)
+            self._record(decision, 0.0, 0)
 
     def watch(self) -> None:
         """Return when everything is settled or the copy has failed."""
