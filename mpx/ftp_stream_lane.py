@@ -116,7 +116,10 @@ class StreamLane(threading.Thread):
                     retry.progressed()
                 except (ConnectionLost, TransferTimeout) as error:
                     self._drop()
-                    piece.move.give_back(piece.start, piece.end)
+                    if self._whole_files:
+                        work.pool.put_again(piece.move)
+                    else:
+                        self._shelf.give_back(piece.move, piece.start, piece.end)
                     if not self._ever_opened and self._number > 0:
                         work.note(f"no further session with {self._location.host}: {error}")
                         return

@@ -32,14 +32,13 @@ from mpx.local import local_error
 from mpx.location import Location
 from mpx.mover import Move
 from mpx.retry import Retry
-from mpx.shelf import Pending, Piece, Shelf
+from mpx.shelf import SMALLEST_PIECE, Pending, Piece, Shelf
 from mpx.stream import StreamTotals
 
 AHEAD_S = 0.5  # queued at the server, or 3 RTT: a retrieve that is queued cannot be called back
 PIECE_S = 0.2  # one retrieve lasts about so long, or 1 RTT
 FIRST_PIECE = 512 * 1024
 FIRST_AHEAD = 4 * 1024 * 1024
-SMALLEST_PIECE = 256 * 1024
 LARGEST_PIECE = 256 * 1024 * 1024
 MOST_AHEAD = 64  # retrieves
 TICK_S = 0.02
@@ -153,9 +152,12 @@ class DownloadLane(threading.Thread):
                 if fan.broken:
                     raise self._verdict(fan.broken)
             self._feed()
-            if self._session and (reply := self._session.poll_reply(TICK_S)):
-                self._heard(reply)
-            elif not self._session:
+            if self._session:
+                reply = self._session.poll_reply(TICK_S)
+                while reply:
+                    self._heard(reply)
+                    reply = self._session.waiting_reply()
+            else:
                 work.failure.cancel.wait(TICK_S)
             self._reap()
             self._watch()
@@ -204,9 +206,6 @@ class DownloadLane(threading.Thread):
         work, shelf = self.work, self._shelf
         size = self.goodput * max(PIECE_S, self._rtt_s) if self.goodput else FIRST_PIECE
         size = int(min(max(size, SMALLEST_PIECE), LARGEST_PIECE))
-        tail = shelf.todo_bytes // 4
-        if tail:
-            size = min(size, max(tail, SMALLEST_PIECE))
         allowed = work.gate.take(size)
         if not allowed:
             return None
@@ -318,6 +317,8 @@ class DownloadLane(threading.Thread):
         needless = all(pull.move.has_arrived(pull.start, pull.end) for pull in self._pulls)
         if needless and silent_s > 1.0:
             raise ConnectionLost("what this session was to bring has come another way")
+        if silent_s < STALL_S:
+            return
         limit = self._options.timeout_s
         if not self._fans[0].accepted:
             limit = min(limit, INBOUND_S + 3 * self._rtt_s)
@@ -402,7 +403,7 @@ class DownloadLane(threading.Thread):
             self._retire_fan(fan)
         while self._pulls:
             pull = self._pulls.popleft()
-            pull.move.give_back(pull.start, pull.end)
+            self._shelf.give_back(pull.move, pull.start, pull.end)
             whole = pull.move.claim_whole()
             pull.move.close()
             if whole:

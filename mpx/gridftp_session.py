@@ -162,6 +162,10 @@ class Session:
             raise ConnectionLost(f"{self.peer} ends the session: {reply.text}")
         return reply
 
+    def waiting_reply(self) -> Reply | None:
+        """Return the next reply if it has been received already."""
+        return self.poll_reply(1.0) if self._replies else None
+
     def read_reply(self, timeout_s: float | None = None) -> Reply:
         """Return the next reply of any kind; raises TransferTimeout when none comes in time."""
         timeout_s = self.options.timeout_s if timeout_s is None else timeout_s

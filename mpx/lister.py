@@ -131,7 +131,8 @@ class Lister(threading.Thread):
             else:
                 self._report.note(f"{task.source} has changed since it was interrupted; starting over")
         if not move.resumed_bytes:
-            self._destination_end.remove(partial)
+            if known or self._destination_end.location.scheme == "file":
+                self._destination_end.remove(partial)  # a server's STOR empties it, without a round trip
             journal.begin(task.target, partial, info.size_bytes, info.modified_s)
         self._report.begin(info.size_bytes)
         self._finisher.began(move)

@@ -5,12 +5,15 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from mpx import checksum
 from mpx.endpoint import Commit, FileInfo, Kind, Part
 from mpx.errors import DestinationError, MpxError, NoSpace, SourceError
 from mpx.location import Location
+
+SYNCS_AT_ONCE = 8
 
 
 def local_error(error: OSError, name: str, *, writing: bool) -> MpxError:
@@ -109,8 +112,12 @@ class LocalEndpoint:
             raise self._error(error, name) from None
 
     def commit(self, files: Sequence[Commit]) -> list[Exception | None]:
-        """See Endpoint. Every file is synced before the first rename, and then the folders."""
-        results: list[Exception | None] = [self._attempt(self._settle, file) for file in files]
+        """See Endpoint. Every file is synced before the first rename, and then the folders.
+
+        Syncs run side by side, since file systems write one journal entry for all that wait for one.
+        """
+        with ThreadPoolExecutor(SYNCS_AT_ONCE) as syncing:
+            results = list(syncing.map(lambda file: self._attempt(self._settle, file), files))
         folders = set()
         for i, file in enumerate(files):
             if results[i] is None:

@@ -6,6 +6,7 @@ out, an idle lane takes over part of what a slow one still has to bring.
 
 import threading
 import time
+from collections import deque
 from dataclasses import dataclass
 
 from mpx.carrier import Work
@@ -14,6 +15,8 @@ from mpx.mover import Move
 from mpx.ranges import RangeSet
 
 TAKEOVER_S = 0.3  # what a lane needs longer for is taken over by an idle one
+TAIL = 4  # towards the end of a file pieces shrink to this part of what is left
+SMALLEST_PIECE = 256 * 1024
 STUCK_S = 2.0  # as is what was asked for so long ago
 
 
@@ -40,7 +43,7 @@ class Shelf:
     def __init__(self, work: Work) -> None:
         self._work = work
         self._lock = threading.Lock()
-        self._moves: list[Move] = []
+        self._moves: deque[Move] = deque()  # with bytes to hand out
         self._doubled: dict[Move, RangeSet] = {}  # taken over once already
 
     def take(self, limit: int) -> Piece | None:
@@ -50,18 +53,26 @@ class Shelf:
         """
         with self._lock:
             while True:
-                for move in self._moves:
-                    taken = move.take(limit)
+                while self._moves:
+                    move = self._moves[0]
+                    tail = max(move.todo_bytes // TAIL, SMALLEST_PIECE)
+                    taken = move.take(min(limit, tail))
                     if taken:
                         return Piece(move, *taken)
-                self._moves = [move for move in self._moves if not move.is_whole]
-                # Files whose every byte is handed out do not count: their last bytes are on the way.
+                    self._moves.popleft()  # its last bytes are on the way
                 opened = self._work.pool.take_more(lambda _: True)
                 if opened is None:
                     return None
                 if opened.is_whole:
                     return Piece(opened, 0, 0)
                 self._moves.append(opened)
+
+    def give_back(self, move: Move, start: int, end: int) -> None:
+        """Return a piece that was taken and not brought, or not all of it."""
+        move.give_back(start, end)
+        with self._lock:
+            if move.todo_bytes and move not in self._moves:
+                self._moves.appendleft(move)
 
     def take_file(self) -> Piece | None:
         """Return the next file whole, from its first byte, whatever of it has arrived; None if none waits."""
@@ -71,12 +82,6 @@ class Shelf:
                 return None
             opened.take_all()
             return Piece(opened, 0, opened.size_bytes)
-
-    @property
-    def todo_bytes(self) -> int:
-        """How many bytes of the opened files wait to be handed out."""
-        with self._lock:
-            return sum(move.todo_bytes for move in self._moves)
 
     def take_over(self, pending: list[Pending]) -> Piece | None:
         """Return a part of what comes last at other lanes, once for any byte; None if it comes soon."""
