@@ -247,3 +247,22 @@ def test_meter_drops_bins_of_streams_that_hardly_started() -> None:
     last = bins[-1]
     assert last is not None and last.up == 4 and last.worth == 1.0
     assert last.goodput_bps == pytest.approx(1000 * 8 / 0.1)
+
+
+def test_never_more_than_the_cap() -> None:
+    log = drive(AutoTuner(initial=100, max_streams=150), {"p": Path(knee(1000))}, 20)
+    assert max(d.streams for _, d in log) == 150
+
+
+def test_every_look_that_shows_nothing_leads_back() -> None:
+    log = [d for at, d in drive(AutoTuner(), {"p": Path(knee(20))}, 60) if at > 20]
+    looks = [d for d in log if "a look elsewhere" in d.reason]
+    assert looks and len([d for d in log if "back from a look" in d.reason]) >= len(looks) - 1
+
+
+def test_meter_drops_a_bin_with_a_stall() -> None:
+    meter = Meter()
+    for i in range(20):
+        meter.add(0.1 * i, {"p": Sample(1, i * 1000, 10**9, rtt_s=0.001)})
+    assert meter.add(3.5, {"p": Sample(1, 20_000, 10**9, rtt_s=0.001)}) is None
+    assert meter.add(3.6, {"p": Sample(1, 21_000, 10**9, rtt_s=0.001)}) is not None

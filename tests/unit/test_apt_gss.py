@@ -173,3 +173,11 @@ def test_the_next_count_lies_strictly_inside_until_none_is_left(a: int, b: int, 
         assert streams == middle
     else:
         assert left < streams < right and streams != middle
+
+
+def test_any_gain_counts_and_a_tie_does_not() -> None:
+    bracket = Bracket(8, 16, 32, 1.0, 2.0, 1.5)
+    assert bracket.narrowed(22, 2.001) == Bracket(16, 22, 32, 2.0, 2.001, 1.5)
+    assert bracket.narrowed(22, 2.0) == Bracket(8, 16, 22, 1.0, 2.0, 2.0)
+    assert bracket.narrowed(12, 2.001) == Bracket(8, 12, 16, 1.0, 2.001, 2.0)
+    assert bracket.narrowed(12, 2.0) == Bracket(12, 16, 32, 2.0, 2.0, 1.5)
