@@ -28,6 +28,7 @@ REOPEN = 2.0  # log-odds that old evidence keeps when the network has changed
 PATIENCE_S, PATIENCE_RTT = 2.0, 20.0  # then streams that did not come are given up ...
 RETRY_S = 30.0  # ... for that long
 HELD_HIGH, HELD_LOW = 0.6, 0.3  # shares of time: held back by windows mostly; hardly
+HELD_KNEE = 0.7  # streams held back mostly may still be somewhat beyond the knee, not far
 HINT = -1.0  # log-odds that each bin with such a hint takes from the candidates it contradicts
 ENDING = 3.0  # no exploring with less left than that many times what a change needs to pay
 
@@ -121,7 +122,7 @@ class AutoTuner:
             return
         if measured.held_back > HELD_HIGH:
             self._held_at = min(n, self._held_at)
-            belief.hint(lambda knee: HINT if knee < 0.9 * n else 0.0)
+            belief.hint(lambda knee: HINT if knee < HELD_KNEE * n else 0.0)
         elif measured.held_back < HELD_LOW and self._held_at < n:
             belief.hint(lambda knee: HINT if knee > 1.1 * n else 0.0)
 

@@ -163,7 +163,7 @@ def test_an_unknown_rtt_is_no_obstacle() -> None:
 
 def test_windows_that_hold_streams_back_call_for_more() -> None:
     """Goodput alone shows a plateau here; the kernel says that windows are the limit, so it looks higher."""
-    told, silent = Path(knee(4)), Path(knee(4))
+    told, silent = Path(knee(1)), Path(knee(1))
     told.extra = {"limited_by_receiver": 0.95, "limited_by_sender": 0.0}
     assert settled(drive(AutoTuner(), {"p": told}, 20), 20, 8) > settled(
         drive(AutoTuner(), {"p": silent}, 20), 20, 8
