@@ -29,7 +29,7 @@ class Bracket:
     right_rate: float
 
     def next_streams(self) -> int:
-        """Eq. (4) as printed, rounded to the nearest count that is neither l, m nor r; m once none is left."""
+        """Eq. (4) as printed, rounded to the nearest count but l, m and r; m once none is left."""
         if self.right - self.left <= 2:
             return self.middle
         left_wider = self.middle - self.left > self.right - self.middle
@@ -44,6 +44,8 @@ class Bracket:
 
     def predicted_rate(self, streams: int) -> float:
         """Eq. (11) without its factor Delta: goodput at `streams` by linear interpolation, byte/s."""
+        if streams == self.middle:
+            return self.middle_rate
         if streams < self.middle:
             xi = (streams - self.left) / (self.middle - self.left)
             return (1 - xi) * self.left_rate + xi * self.middle_rate
@@ -142,13 +144,15 @@ class PaperGss:
         if len(path.steps) > 1 and (rate < path.steps[-2][1] or path.streams == path.steps[-2][0]):
             path.bracket = self._bracketed(path.steps)
             return self._search(name, path, sample, said)
-        grown = min(self._max, max(path.streams + 1, math.floor(path.streams * self._growth + 0.5)))  # eq. (3)
-        if len(path.steps) > 1:
-            predicted = rate * rate / path.steps[-2][1]  # eq. (8)
-        else:
-            predicted = self._growth * rate  # eq. (10)
+        grown = min(
+            self._max, max(path.streams + 1, math.floor(path.streams * self._growth + 0.5))
+        )  # eq. (3)
+        ratio = rate / path.steps[-2][1] if len(path.steps) > 1 else self._growth
+        predicted = rate * ratio  # eq. (8); for the second chunk eq. (10)
         path.streams = max(path.streams, grown)
-        return self._order(name, path, sample, predicted, f"{said}; no less than before, eq. (2): grow, eq. (3)")
+        return self._order(
+            name, path, sample, predicted, f"{said}; no less than before, eq. (2): grow, eq. (3)"
+        )
 
     def _bracketed(self, steps: list[tuple[int, float]]) -> Bracket:
         """The bracket of eq. (2), (N-2, N-1, N); its left end is estimated if N-2 was never measured.
@@ -168,9 +172,11 @@ class PaperGss:
         assert path.bracket is not None
         b = path.bracket
         path.streams = b.next_streams()
-        rate = b.predicted_rate(path.streams) if b.right > b.middle else b.middle_rate
+        rate = b.predicted_rate(path.streams)
         step = "settled" if path.streams == b.middle else f"try {path.streams}, eq. (4)"
-        return self._order(name, path, sample, rate, f"{said}; bracket ({b.left}, {b.middle}, {b.right}): {step}")
+        return self._order(
+            name, path, sample, rate, f"{said}; bracket ({b.left}, {b.middle}, {b.right}): {step}"
+        )
 
     def _order(self, name: str, path: _Path, sample: Sample, rate: float, reason: str) -> Decision:
         """A chunk that should last Delta at `rate`, byte/s, and no more than is left."""

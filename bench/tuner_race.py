@@ -1,0 +1,234 @@
+"""A simulated race of the tuners of parallel streams: how soon, how well, how often not at all.
+
+    python bench/tuner_race.py [--quick] [--seed N] [--runs N] [--heldout] [--figure FILE]
+
+Good: the noiseless steady goodput of the streams asked for is at least 90 % of the curve's best, with at
+most twice the fewest streams that give 90 %. Reached: the first moment that is good and from which at
+least 75 % of the next max(5 s, 60 RTT) are good too, so that brief looks left and right are allowed.
+Failed: not reached within 60 s (before a shift: by the shift; after it: within 40 s).
+"""
+
+import argparse
+import math
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from statistics import mean
+
+from tuner_models import FAMILIES, MAX_STREAMS, STEP_S, Curve, Network, Transfer, draw
+from tuner_rivals import AzCopy, Falcon, GaussianProcess
+
+from mpx.apt_auto import AutoTuner
+from mpx.apt_gss import PaperGss
+from mpx.tuner import Tuner
+
+RUN_S = 72.0  # 60 s to reach, and the longest window (60 RTT of 200 ms) to hold
+NOISES = (0.0, 0.1, 0.25)
+Family = Callable[[Random], Curve | tuple[Curve, Curve]]
+TUNERS: dict[str, Callable[[], Tuner]] = {
+    "auto": lambda: AutoTuner(max_streams=MAX_STREAMS),
+    "paper": lambda: PaperGss(max_streams=MAX_STREAMS),
+    "falcon": lambda: Falcon(max_streams=MAX_STREAMS),
+    "azcopy": lambda: AzCopy(max_streams=MAX_STREAMS),
+    "gp": lambda: GaussianProcess(max_streams=MAX_STREAMS),
+}
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one transfer came to; times in seconds, None where it failed."""
+
+    rtt_s: float
+    reached_s: float | None
+    found_again_s: float | None  # after a shift
+    held: float  # share of the time after reaching (until a shift) that was good
+    decisions: int
+    opened: int
+    utilisation: float  # bytes moved over bytes at the curve's best
+
+
+def simulate(
+    network: Network, tuner: Tuner, cv: float, hints: bool, seed: str
+) -> tuple[list[int], Transfer, int, int]:
+    """Let a tuner steer one transfer for `RUN_S`; returns streams asked for per step, decisions, opened."""
+    transfer = Transfer(network, cv, Random(seed), hints)
+    asked: list[int] = []
+    decisions = opened = 0
+    chunk: float | None = None  # bytes of the chunk under way that have not arrived
+    while transfer.now_s < RUN_S - STEP_S / 2:
+        still = chunk is not None and chunk <= 0
+        for decision in tuner.observe(transfer.now_s, {"path": transfer.sample(still)}):
+            decisions += 1
+            opened += decision.streams if decision.barrier else max(0, decision.streams - transfer.streams)
+            transfer.set_streams(decision.streams, reopen=decision.barrier)
+            chunk = float(decision.chunk_bytes or 0) if decision.barrier else None
+        asked.append(transfer.streams)
+        moved = transfer.step(math.inf if chunk is None else chunk)
+        chunk = None if chunk is None else chunk - moved
+        if chunk is not None and chunk < 1:
+            chunk = 0.0
+    return asked, transfer, decisions, opened
+
+
+def reach(good: list[bool], rtt_s: float, start_s: float, end_s: float) -> float | None:
+    """Seconds after `start_s` until good, by the definition above."""
+    window = round(max(5.0, 60 * rtt_s) / STEP_S)
+    for i in range(round(start_s / STEP_S), min(round(end_s / STEP_S), len(good))):
+        ahead = good[i : i + window]
+        if good[i] and sum(ahead) >= 0.75 * len(ahead):
+            return i * STEP_S - start_s
+    return None
+
+
+def race(family: Family, name: str, tuner: str, cv: float, hints: bool, seed: int, runs: int) -> list[Run]:
+    """`runs` transfers on networks of one family; every tuner meets the same ones."""
+    results = []
+    for number in range(runs):
+        network = draw(family, Random(f"{seed} {name} {number}"))
+        asked, transfer, decisions, opened = simulate(
+            network, TUNERS[tuner](), cv, hints, f"{seed} {name} {number} {cv}"
+        )
+        curves = [network.at((i + 0.5) * STEP_S) for i in range(len(asked))]
+        good = [curve.good(streams) for curve, streams in zip(curves, asked, strict=True)]
+        shifts = network.later is not None
+        first_end_s = network.shift_s if shifts else 60.0
+        reached_s = reach(good, network.rtt_s, 0.0, first_end_s)
+        again_s = reach(good, network.rtt_s, network.shift_s, network.shift_s + 40) if shifts else None
+        after = good[round((reached_s or 0.0) / STEP_S) : round(min(first_end_s, RUN_S) / STEP_S)]
+        best_bytes = sum(curve.best_bps for curve in curves) * STEP_S / 8
+        held = mean(after) if reached_s is not None and after else 0.0
+        utilisation = transfer.arrived_bytes / best_bytes
+        results.append(Run(network.rtt_s, reached_s, again_s, held, decisions, opened, utilisation))
+    return results
+
+
+def quantile(values: list[float], share: float) -> float:
+    """The value that `share` of them do not exceed."""
+    return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
+
+
+def seconds(value: float) -> str:
+    """Seconds or a normalised time; a dash where it was never reached."""
+    return "     -" if math.isinf(value) else f"{value:6.2f}"
+
+
+HEADER = " ".join(
+    f"{title:>{width}s}"
+    for title, width in (
+        *(("family         ", 15), ("tuner   ", 8), ("noise", 5), ("hints", 5), ("| med s", 8), ("P90 s", 6)),
+        *(("med/lim", 7), ("P90/lim", 7), ("fail", 5), ("held", 5), ("| again s", 9), ("P90 s", 6)),
+        *(("P90/lim", 7), ("fail", 5), ("| decis.", 8), ("opened", 6), ("util", 5)),
+    )
+)
+
+
+def line(name: str, tuner: str, cv: float, hints: bool, runs: list[Run]) -> str:
+    """One row of the table; '/lim' divides each run by max(3 s, 40 RTT), at P90 by max(5 s, 60 RTT)."""
+    reached = [math.inf if r.reached_s is None else r.reached_s for r in runs]
+    median_of = [t / max(3.0, 40 * r.rtt_s) for t, r in zip(reached, runs, strict=True)]
+    p90_of = [t / max(5.0, 60 * r.rtt_s) for t, r in zip(reached, runs, strict=True)]
+    cells = [
+        f"{name:15s} {tuner:8s} {cv:5.0%} {'yes' if hints else 'no':>5s} |",
+        f"{seconds(quantile(reached, 0.5))} {seconds(quantile(reached, 0.9))}",
+        f"{seconds(quantile(median_of, 0.5)):>7s} {seconds(quantile(p90_of, 0.9)):>7s}",
+        f"{mean(r.reached_s is None for r in runs):5.0%} {mean(r.held for r in runs):5.0%} |",
+    ]
+    if name.startswith("shifting"):
+        again = [math.inf if r.found_again_s is None else r.found_again_s for r in runs]
+        again_of = [t / max(5.0, 60 * r.rtt_s) for t, r in zip(again, runs, strict=True)]
+        cells += [
+            f"{seconds(quantile(again, 0.5)):>7s} {seconds(quantile(again, 0.9))}",
+            f"{seconds(quantile(again_of, 0.9)):>7s} {mean(math.isinf(t) for t in again):5.0%} |",
+        ]
+    else:
+        cells.append(" " * 28 + "|")
+    cells.append(f"{mean(r.decisions for r in runs):6.1f} {mean(r.opened for r in runs):6.0f}")
+    cells.append(f"{mean(r.utilisation for r in runs):5.2f}")
+    return " ".join(cells)
+
+
+def last_commit(path: str) -> str:
+    """The commit that last changed a file, or that it is not committed."""
+    root = Path(__file__).resolve().parent.parent
+    command = ["git", "-C", str(root), "log", "-1", "--format=%h %cI", "--", path]
+    return (
+        subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "not committed"
+    )
+
+
+def entries(heldout: bool, quick: bool) -> Iterator[tuple[str, Family, str, float, bool]]:
+    """Every row of the table: family, its generator, tuner, noise, hints."""
+    families: dict[str, Family] = dict(FAMILIES)
+    if heldout:
+        from tuner_heldout import HELD_OUT
+
+        families = dict(HELD_OUT)
+    for name, family in families.items():
+        for tuner in TUNERS:
+            for cv in NOISES if not quick else (0.0, 0.25):
+                for hints in (True, False) if tuner == "auto" else (False,):
+                    yield name, family, tuner, cv, hints
+
+
+def figure(file: str, rows: list[tuple[str, str, float, bool, list[Run]]]) -> None:
+    """Share of runs that have reached the good range over time, per noise, all families together."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    noises = sorted({cv for _, _, cv, _, _ in rows})
+    fig, axes = plt.subplots(1, len(noises), figsize=(4 * len(noises), 3.4), sharey=True, squeeze=False)
+    for axis, cv in zip(axes[0], noises, strict=True):
+        for tuner, hints in [(t, False) for t in TUNERS] + [("auto", True)]:
+            times = sorted(
+                math.inf if r.reached_s is None else r.reached_s
+                for _, t, c, h, runs in rows
+                if (t, c, h) == (tuner, cv, hints)
+                for r in runs
+            )
+            label = "auto, with hints" if hints else tuner
+            axis.step(
+                [max(t, 0.05) for t in times], [(i + 1) / len(times) for i in range(len(times))], label=label
+            )
+        axis.set(xscale="log", xlim=(0.05, 60), ylim=(0, 1), xlabel="seconds", title=f"noise {cv:.0%}")
+    axes[0][0].set_ylabel("share of runs that reached")
+    axes[0][-1].legend(fontsize=7, loc="lower right")
+    fig.tight_layout()
+    fig.savefig(file, dpi=150)
+
+
+def main() -> None:
+    """Run and print the table."""
+    parser = argparse.ArgumentParser(description="simulated race of the stream tuners")
+    parser.add_argument("--quick", action="store_true", help="few runs, noise 0 and 25 %% only: under 40 s")
+    parser.add_argument("--heldout", action="store_true", help="only the family written after the tuner")
+    parser.add_argument("--runs", type=int, help="transfers per row (default 25; quick 5)")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--figure", metavar="FILE", help="draw how many have reached over time")
+    args = parser.parse_args()
+    runs = args.runs or (5 if args.quick else 25)
+    for path in ("mpx/apt_auto.py", "mpx/apt_belief.py", "mpx/apt_meter.py", "bench/tuner_heldout.py"):
+        print(f"{path:25s} last changed in {last_commit(path)}")
+    print("\nGood:" + (__doc__ or "").split("Good:")[1])
+    print(f"seed {args.seed}, {runs} transfers per row, {RUN_S:.0f} s each")
+    print("lim: max(3 s, 40 RTT) for the median, max(5 s, 60 RTT) for P90 and after a shift\n")
+    print(HEADER)
+    rows = []
+    for name, family, tuner, cv, hints in entries(args.heldout, args.quick):
+        results = race(family, name, tuner, cv, hints, args.seed, runs)
+        rows.append((name, tuner, cv, hints, results))
+        print(line(name, tuner, cv, hints, results), flush=True)
+    print()
+    for cv in sorted({row[2] for row in rows}):
+        for tuner, hints in [("auto", True), *((t, False) for t in TUNERS)]:
+            everything = [r for row in rows if (row[1], row[2], row[3]) == (tuner, cv, hints) for r in row[4]]
+            print(line("ALL", tuner, cv, hints, everything))
+    if args.figure:
+        figure(args.figure, rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,193 @@
+"""Our tuner of parallel streams, the default: it weighs candidate curves G(n) while bytes flow.
+
+It never stands still, needs no fixed windows, and opens few streams where more bring nothing. How it
+decides and why its constants are what they are: docs/tuner.md.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from mpx.apt_belief import CurveBelief
+from mpx.apt_meter import Bin, Meter
+from mpx.tuner import Decision, Sample
+
+FIRST_STEP = 4.0  # the first comparison is a large one: it shows the slope, and often the plateau too
+MOST_UP, MOST_DOWN = 8.0, 4.0  # no single change by more than that
+MOVE_OCTAVES = 0.05  # change only if that brings us that much nearer to the good range
+SURE_OCTAVES = 0.12  # expected distance from the good range below which the search is over
+LOOK_S, LOOK_RTT = 2.0, 20.0  # unsure: look elsewhere that often
+WATCH_S, WATCH_MOST_S, WATCH_RTT = 2.0, 8.0, 30.0  # sure: the same, ever more rarely
+LOOKS = (0.7, 1.4, 0.5, 2.0, 0.25)  # where to look when unsure, mildest first
+WATCH_UP, WATCH_DOWN = (1.4,), (0.7,)  # when sure: about the ends of the good range
+TELLING = 1.5  # a look tells enough if the candidates disagree on it by that many times the noise
+LOOK_BINS = 2
+LOSSY = 0.05  # no looking upwards while more than that share is sent again
+LEVEL_BINS = 5.0  # a change of the network shows in the mean of about that many bins
+LEVEL_SIGMA, LEVEL_LEAST = 2.5, 0.2  # how far goodput must leave the prediction (of its logarithm)
+REOPEN = 2.0  # log-odds that old evidence keeps when the network has changed
+PATIENCE_S, PATIENCE_RTT = 2.0, 20.0  # then streams that did not come are given up ...
+RETRY_S = 30.0  # ... for that long
+HELD_HIGH, HELD_LOW = 0.6, 0.3  # shares of time: held back by windows mostly; hardly
+HELD_KNEE = 0.7  # streams held back mostly may still be somewhat beyond the knee, not far
+HINT = -1.0  # log-odds that each bin with such a hint takes from the candidates it contradicts
+ENDING = 3.0  # no exploring with less left than that many times what a change needs to pay
+
+
+class AutoTuner:
+    """Decides on the streams of one group of paths, `initial` (one number, or one per path) to start with.
+
+    `max_streams` bounds the sum over the group, as far as every path keeps at least one stream. What
+    counts is the goodput of the whole group; one path is changed at a time.
+    """
+
+    def __init__(self, initial: int | Mapping[str, int] = 4, max_streams: int = 256):
+        if max_streams < 1:
+            raise ValueError("max_streams must be at least 1")
+        self._initial, self._max = initial, max_streams
+        self._meter = Meter()
+        self._belief = CurveBelief(max_streams, 1)
+        self._asked: dict[str, int] = {}  # streams decided on, by path
+        self._changed_s = 0.0
+        self._bins = 0  # since the last change
+        self._level = 0.0  # how far goodput runs off the prediction (logarithm, smoothed)
+        self._first = True  # nothing was compared yet
+        self._home: int | None = None  # where the look under way started
+        self._watch_s = WATCH_S
+        self._upwards = False  # the direction of the last look when sure
+        self._held_at = math.inf  # fewest streams that windows held back
+        self._ceiling, self._ceiling_until_s = max_streams, -math.inf
+
+    def observe(self, now_s: float, samples: Mapping[str, Sample]) -> Sequence[Decision]:
+        """See `mpx.tuner.Tuner`. There is never a chunk or a barrier."""
+        starts = self._start(now_s, samples)
+        measured = self._meter.add(now_s, samples)
+        if starts or not samples:
+            return starts
+        settled, decisions = self._settle(now_s, samples)
+        if not settled or measured is None:
+            return decisions
+        self._learn(measured)
+        if self._ending(samples, measured):
+            return []
+        return self._decide(now_s, measured, samples)
+
+    def _start(self, now_s: float, samples: Mapping[str, Sample]) -> list[Decision]:
+        """Where to start on paths not seen before; with other paths, what was believed is void."""
+        if self._asked.keys() == samples.keys():
+            return []
+        fresh = [path for path in samples if path not in self._asked]
+        self._asked = {path: n for path, n in self._asked.items() if path in samples}
+        room = self._max // max(1, len(samples))
+        for path in fresh:
+            wanted = self._initial if isinstance(self._initial, int) else self._initial.get(path, 4)
+            self._asked[path] = max(1, min(wanted, room))
+        total = max(1, sum(self._asked.values()))
+        self._belief = CurveBelief(max(self._max, total), total)
+        self._first, self._home, self._changed_s, self._bins = True, None, now_s, 0
+        return [Decision(p, self._asked[p], f"start with {self._asked[p]} streams") for p in fresh]
+
+    def _settle(self, now_s: float, samples: Mapping[str, Sample]) -> tuple[bool, list[Decision]]:
+        """Whether the streams asked for are there; those that do not come in time are given up."""
+        if all(sample.streams == self._asked[path] for path, sample in samples.items()):
+            return True, []
+        patience_s = max(PATIENCE_S, PATIENCE_RTT * self._meter.rtt_s)
+        if now_s - self._changed_s < patience_s or any(s.streams == 0 for s in samples.values()):
+            return False, []
+        decisions = []
+        for path, sample in samples.items():
+            if sample.streams < self._asked[path]:
+                reason = (
+                    f"only {sample.streams} of {self._asked[path]} streams came within {patience_s:.1f} s"
+                )
+                decisions.append(Decision(path, sample.streams, reason))
+                self._asked[path] = sample.streams
+        if decisions:
+            self._ceiling = sum(s.streams for s in samples.values())
+            self._ceiling_until_s = now_s + RETRY_S
+        return not decisions, decisions
+
+    def _learn(self, measured: Bin) -> None:
+        """Weigh one bin, and open the search again if goodput has left what was predicted."""
+        belief, n = self._belief, measured.streams
+        if measured.worth > 0.9:
+            off = belief.surprise(measured.up, measured.goodput_bps)
+            self._level += (off - self._level) / LEVEL_BINS
+            if self._bins > LEVEL_BINS and abs(self._level) > max(LEVEL_LEAST, LEVEL_SIGMA * belief.noise):
+                belief.reopen(REOPEN)
+                self._bins, self._level, self._home = 0, 0.0, None
+                self._watch_s, self._held_at = WATCH_S, math.inf
+        belief.add(measured.at_s, measured.up, measured.goodput_bps, measured.worth)
+        self._bins += 1
+        if measured.held_back is None or measured.worth < 0.9:
+            return
+        if measured.held_back > HELD_HIGH:
+            self._held_at = min(n, self._held_at)
+            belief.hint(lambda knee: HINT if knee < HELD_KNEE * n else 0.0)
+        elif measured.held_back < HELD_LOW and self._held_at < n:
+            belief.hint(lambda knee: HINT if knee > 1.1 * n else 0.0)
+
+    def _ending(self, samples: Mapping[str, Sample], measured: Bin) -> bool:
+        """Too little is left for a change to pay: it costs a ramp and half a second to see."""
+        left_bits = 8 * sum(s.bytes_left for s in samples.values())
+        return left_bits < ENDING * measured.goodput_bps * (self._meter.ramp_s + 0.5)
+
+    def _decide(self, now_s: float, measured: Bin, samples: Mapping[str, Sample]) -> list[Decision]:
+        belief, n = self._belief, measured.streams
+        if self._home is not None and self._bins < LOOK_BINS:
+            return []
+        home, self._home = self._home, None
+        least = len(samples)
+        most = max(least, self._ceiling if now_s < self._ceiling_until_s else self._max)
+        stay = max(least, min(most, n if home is None else home))
+        target = max(least, min(most, round(belief.target())))
+        why = "the good range seems to be"
+        if self._first and n < most:
+            self._first = False
+            target = max(target, round(FIRST_STEP * n))
+            why = "a first comparison; the good range may be"
+        elif belief.distance(stay) - belief.distance(target) <= MOVE_OCTAVES:
+            target = stay if home is not None else self._look(now_s, measured, least, most)
+            said = "a look elsewhere" if home is None else "back from a look"
+            why = f"{said}; the good range seems to be"
+        target = max(math.ceil(n / MOST_DOWN), min(round(n * MOST_UP), target))
+        target = max(least, min(most, target))
+        if target == n:
+            return []
+        self._changed_s, self._bins, self._level = now_s, 0, 0.0
+        reason = (
+            f"{measured.goodput_bps / 1e6:.1f} Mbit/s with {n} streams; {why} "
+            f"{belief.quantile(0.2):.0f} to {belief.quantile(0.8):.0f} (noise {100 * belief.noise:.0f} %)"
+        )
+        return [self._change_one(samples, target - n, reason)]
+
+    def _look(self, now_s: float, measured: Bin, least: int, most: int) -> int:
+        """Where to look now, to learn or to notice that the network has changed; or stay."""
+        belief, n, rtt_s = self._belief, measured.streams, self._meter.rtt_s
+        sure = belief.distance(n) < SURE_OCTAVES
+        wait_s = max(self._watch_s, WATCH_RTT * rtt_s) if sure else max(LOOK_S, LOOK_RTT * rtt_s)
+        if now_s - self._changed_s < wait_s:
+            return n
+        looks: tuple[float, ...] = LOOKS
+        if sure:
+            self._watch_s = min(WATCH_MOST_S, 1.5 * self._watch_s)
+            self._upwards = not self._upwards
+            looks = WATCH_UP if self._upwards or n <= least else WATCH_DOWN
+        if measured.resent > LOSSY:
+            looks = tuple(look for look in looks if look < 1) or WATCH_DOWN
+        self._home = n
+        places = [max(least, min(most, round(n * look))) for look in looks]
+        telling = [p for p in places if belief.dispute(n, p) > TELLING * belief.noise]
+        return telling[0] if telling else max(places, key=lambda p: belief.dispute(n, p))
+
+    def _change_one(self, samples: Mapping[str, Sample], change: int, reason: str) -> Decision:
+        """The path whose streams carry most grows; the one whose streams carry least shrinks."""
+
+        def per_stream(path: str) -> float:
+            return self._meter.goodput_bps(path) / samples[path].streams
+
+        if change > 0:
+            path = max(samples, key=per_stream)
+        else:
+            path = min((p for p in samples if samples[p].streams > 1), key=per_stream)
+        self._asked[path] = max(1, samples[path].streams + change)
+        return Decision(path, self._asked[path], reason)

@@ -1,0 +1,268 @@
+"""The default tuner on small made-up networks: where it ends, what it tolerates, what it never does."""
+
+from collections.abc import Callable, Mapping
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mpx.apt_auto import AutoTuner
+from mpx.apt_belief import CurveBelief
+from mpx.apt_meter import Meter
+from mpx.tuner import Decision, Sample
+
+Curve = Callable[[float], float]  # streams up to speed -> bit/s
+
+
+class Path:
+    """One path in a world where streams come at once and need 10 RTT to come up to speed."""
+
+    def __init__(self, curve: Curve, rtt_s: float | None = 0.02, most: int = 10**6):
+        self.curve, self.rtt_s, self.most = curve, rtt_s, most
+        self.opened: list[float] = []
+        self.arrived = 0.0
+        self.left = 1e15
+        self.extra: dict[str, float] = {}
+
+    def obey(self, streams: int, now_s: float) -> None:
+        self.opened = self.opened[:streams] + [now_s] * (min(streams, self.most) - len(self.opened))
+
+    def step(self, now_s: float, dt: float) -> None:
+        ramp = 10 * (self.rtt_s or 0.02)
+        up = sum(min(1.0, max(0.0, now_s - t) / ramp) for t in self.opened)
+        self.arrived += self.curve(up) * dt / 8 if up > 0 else 0.0
+
+    def sample(self) -> Sample:
+        return Sample(
+            len(self.opened),
+            int(self.arrived),
+            int(max(0.0, self.left - self.arrived)),
+            self.rtt_s,
+            **self.extra,  # type: ignore[arg-type]
+        )
+
+
+def drive(
+    tuner: AutoTuner, paths: Mapping[str, Path], seconds: float, start_s: float = 0.0, dt: float = 0.1
+) -> list[tuple[float, Decision]]:
+    log = []
+    for i in range(round(seconds / dt)):
+        now = start_s + i * dt
+        for decision in tuner.observe(now, {name: path.sample() for name, path in paths.items()}):
+            assert decision.path in paths and not decision.barrier and decision.chunk_bytes is None
+            assert decision.reason
+            log.append((now, decision))
+            paths[decision.path].obey(decision.streams, now)
+        for path in paths.values():
+            path.step(now, dt)
+    return log
+
+
+def knee(k: float, bps: float = 1e9) -> Curve:
+    return lambda n: bps * min(1.0, n / k)
+
+
+def settled(log: list[tuple[float, Decision]], until_s: float, from_s: float) -> int:
+    """The count that stood for most of the time between the two moments."""
+    share: dict[int, float] = {}
+    for (at, decision), (end, _) in zip(log, [*log[1:], (until_s, log[-1][1])], strict=True):
+        share[decision.streams] = share.get(decision.streams, 0.0) + max(0.0, end - max(at, from_s))
+    return max(share, key=lambda n: share[n])
+
+
+@pytest.mark.parametrize("k", [1, 2, 5, 12, 30, 70, 120])
+def test_ends_in_the_good_range(k: int) -> None:
+    log = drive(AutoTuner(), {"p": Path(knee(k))}, 30)
+    assert 0.9 * k <= settled(log, 30, 10) <= max(2, 1.8 * k)
+
+
+def test_flat_ends_low_and_stays_calm() -> None:
+    log = drive(AutoTuner(initial=32), {"p": Path(knee(1))}, 60)
+    late = [d.streams for at, d in log if at > 20]
+    assert settled(log, 60, 20) <= 2
+    assert max(late, default=1) <= 4 and len(late) <= 12  # a look now and then, each with its way back
+
+
+def test_a_network_that_changes_is_searched_again() -> None:
+    path, tuner = Path(knee(6)), AutoTuner()
+    drive(tuner, {"p": path}, 20)
+    path.curve = knee(40)
+    log = drive(tuner, {"p": path}, 25, start_s=20)
+    assert 36 <= settled(log, 45, 32) <= 72
+
+
+def test_a_change_that_only_makes_streams_superfluous_is_noticed() -> None:
+    path, tuner = Path(knee(40)), AutoTuner()
+    drive(tuner, {"p": path}, 20)
+    path.curve = knee(5)
+    log = drive(tuner, {"p": path}, 40, start_s=20)
+    assert 4.5 <= settled(log, 60, 45) <= 10
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_lumpy_goodput_does_not_kill_it(seed: int) -> None:
+    """A quarter up or down in each tenth of a second: no goodput is given up, few streams wasted."""
+    random, steady = Random(seed), knee(20)
+    path = Path(lambda n: steady(n) * max(0.05, random.gauss(1, 0.25)))
+    assert 18 <= settled(drive(AutoTuner(), {"p": path}, 40), 40, 15) <= 60
+
+
+def test_counters_that_move_once_a_second_still_count() -> None:
+    class Lumpy(Path):
+        def sample(self) -> Sample:
+            told = super().sample()
+            if len(self.opened) and self.clock - self.told_s >= 1.0 - 1e-9:
+                self.told_s, self.told = self.clock, told.arrived_bytes
+            return Sample(told.streams, self.told, told.bytes_left, told.rtt_s)
+
+        told_s, told, clock = 0.0, 0, 0.0
+
+        def step(self, now_s: float, dt: float) -> None:
+            super().step(now_s, dt)
+            self.clock = now_s + dt
+
+    assert 13 <= settled(drive(AutoTuner(), {"p": Lumpy(knee(15))}, 60), 60, 25) <= 30
+
+
+def test_a_pause_of_the_source_is_not_taken_for_a_result() -> None:
+    path, tuner = Path(knee(10)), AutoTuner()
+    before = settled(drive(tuner, {"p": path}, 15), 15, 8)
+    curve, path.curve = path.curve, lambda n: 0.0
+    assert drive(tuner, {"p": path}, 1.5, start_s=15) == []
+    path.curve = curve
+    assert (
+        settled([(0.0, Decision("p", before, "-")), *drive(tuner, {"p": path}, 15, 16.5)], 31.5, 16.5)
+        == before
+    )
+
+
+def test_streams_that_never_come_are_not_waited_for() -> None:
+    path = Path(knee(50), most=9)
+    log = drive(AutoTuner(), {"p": path}, 30)
+    gave_up = [d for _, d in log if d.reason.startswith("only 9 of")]
+    assert gave_up and gave_up[0].streams == 9
+    assert all(d.streams <= 9 for at, d in log if at > 12)
+
+
+def test_no_exploring_when_little_is_left() -> None:
+    path = Path(knee(30))
+    path.left = 0.0
+    assert len(drive(AutoTuner(), {"p": path}, 10)) == 1
+
+
+def test_the_first_step_comes_within_a_second() -> None:
+    log = drive(AutoTuner(), {"p": Path(knee(60))}, 3)
+    assert log[1][0] < 1.0 and log[1][1].streams >= 16
+
+
+def test_an_unknown_rtt_is_no_obstacle() -> None:
+    log = drive(AutoTuner(), {"p": Path(knee(12), rtt_s=None)}, 30)
+    assert 11 <= settled(log, 30, 10) <= 21
+
+
+def test_windows_that_hold_streams_back_call_for_more() -> None:
+    """Goodput alone shows a plateau here; the kernel says that windows are the limit, so it looks higher."""
+    told, silent = Path(knee(1)), Path(knee(1))
+    told.extra = {"limited_by_receiver": 0.95, "limited_by_sender": 0.0}
+    assert settled(drive(AutoTuner(), {"p": told}, 20), 20, 8) > settled(
+        drive(AutoTuner(), {"p": silent}, 20), 20, 8
+    )
+
+
+def test_no_looking_upwards_while_much_is_sent_again() -> None:
+    path, tuner = Path(knee(10)), AutoTuner()
+    drive(tuner, {"p": path}, 10)
+    top = len(path.opened)
+    for i in range(300):
+        now = 10 + i * 0.1
+        path.extra = {"retransmits": int(0.2 * path.arrived / 1448)}
+        for decision in tuner.observe(now, {"p": path.sample()}):
+            assert decision.streams <= top
+            path.obey(decision.streams, now)
+        path.step(now, 0.1)
+
+
+def test_one_path_at_a_time_in_a_group() -> None:
+    paths = {"a": Path(knee(8)), "b": Path(knee(8))}
+    log = drive(AutoTuner(initial={"a": 2, "b": 3}), paths, 40)
+    assert [d.streams for at, d in log if at == 0] == [2, 3]
+    later = [at for at, _ in log if at > 0]
+    assert len(later) == len(set(later))
+    assert sum(path.curve(len(path.opened)) for path in paths.values()) >= 0.8 * 2e9
+    assert all(len(path.opened) >= 1 for path in paths.values())
+
+
+def test_a_path_may_leave_and_another_come() -> None:
+    a, b, tuner = Path(knee(8)), Path(knee(3)), AutoTuner()
+    drive(tuner, {"a": a}, 10)
+    drive(tuner, {"a": a, "b": b}, 10, start_s=10)
+    log = drive(tuner, {"b": b}, 20, start_s=20)
+    assert all(d.path == "b" for _, d in log)
+
+
+def test_senseless_limits_are_refused() -> None:
+    with pytest.raises(ValueError):
+        AutoTuner(max_streams=0)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    steps=st.lists(
+        st.tuples(st.floats(0.0, 3.0), st.integers(0, 40), st.integers(0, 10**9), st.floats(0.0, 1.0)),
+        min_size=1,
+        max_size=60,
+    ),
+    initial=st.integers(1, 1000),
+    most=st.integers(1, 300),
+    rtt=st.one_of(st.none(), st.floats(0.0001, 1.0)),
+)
+def test_whatever_comes_decisions_stay_sane(
+    steps: list[tuple[float, int, int, float]], initial: int, most: int, rtt: float | None
+) -> None:
+    tuner, now, arrived = AutoTuner(initial, most), 0.0, 0
+    for pause, streams, moved, held in steps:
+        now, arrived = now + pause, arrived + moved
+        sample = Sample(min(streams, most), arrived, 10**12, rtt, 0, held, 0.0)
+        for decision in tuner.observe(now, {"p": sample}):
+            assert decision.path == "p" and 1 <= decision.streams <= most
+            assert "nan" not in decision.reason
+
+
+def test_belief_prefers_the_candidate_that_predicts() -> None:
+    belief = CurveBelief(most=256, start=4)
+    wide = belief.quantile(0.8) / belief.quantile(0.2)
+    for i, n in enumerate([4, 4, 16, 16, 64, 64, 16, 16]):
+        belief.add(i * 0.5, n, 1e9 * min(1.0, n / 20), 1.0)
+    assert belief.quantile(0.8) / belief.quantile(0.2) < wide / 4
+    assert 18 <= belief.target() <= 40
+    assert belief.distance(25) < belief.distance(100) and belief.distance(25) < belief.distance(5)
+
+
+def test_meter_drops_bins_of_streams_that_hardly_started() -> None:
+    meter = Meter()
+    meter.add(0.0, {"p": Sample(4, 0, 10**9, rtt_s=0.1)})
+    bins = [meter.add(0.1 * i, {"p": Sample(4, i * 1000, 10**9, rtt_s=0.1)}) for i in range(1, 16)]
+    assert bins[:6] == [None] * 6  # 10 RTT are 1 s; less than 70 % of the ramp proves nothing
+    last = bins[-1]
+    assert last is not None and last.up == 4 and last.worth == 1.0
+    assert last.goodput_bps == pytest.approx(1000 * 8 / 0.1)
+
+
+def test_never_more_than_the_cap() -> None:
+    log = drive(AutoTuner(initial=100, max_streams=150), {"p": Path(knee(1000))}, 20)
+    assert max(d.streams for _, d in log) == 150
+
+
+def test_every_look_that_shows_nothing_leads_back() -> None:
+    log = [d for at, d in drive(AutoTuner(), {"p": Path(knee(20))}, 60) if at > 20]
+    looks = [d for d in log if "a look elsewhere" in d.reason]
+    assert looks and len([d for d in log if "back from a look" in d.reason]) >= len(looks) - 1
+
+
+def test_meter_drops_a_bin_with_a_stall() -> None:
+    meter = Meter()
+    for i in range(20):
+        meter.add(0.1 * i, {"p": Sample(1, i * 1000, 10**9, rtt_s=0.001)})
+    assert meter.add(3.5, {"p": Sample(1, 20_000, 10**9, rtt_s=0.001)}) is None
+    assert meter.add(3.6, {"p": Sample(1, 21_000, 10**9, rtt_s=0.001)}) is not None
