@@ -54,7 +54,7 @@ class Shelf:
                     taken = move.take(limit)
                     if taken:
                         return Piece(move, *taken)
-                self._moves = [move for move in self._moves if not move.is_whole]
+                self._moves = [move for move in self._moves if not (move.is_whole or move.is_given_up)]
                 # Files whose every byte is handed out do not count: their last bytes are on the way.
                 opened = self._work.pool.take_more(lambda _: True)
                 if opened is None:
