@@ -2,11 +2,11 @@
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from zlib_ng import zlib_ng
 
-from mpx.ranges import Range, RangeSet
+from mpx.ranges import RangeSet
 
 ALGORITHMS = ("adler32", "md5", "sha256")
 SECTION_BYTES = 256 * 1024 * 1024  # verified as one; a mismatch costs one section, not the file
@@ -104,19 +104,26 @@ class RunningSums:
                     del self._sums[begin], self._starts[finish]
                     self._seen.remove(begin, finish)
 
-    def sum_of(self, start: int, end: int, read: Callable[[int, int, int], int]) -> int:
-        """Return the Adler-32 of [start, end), calling `read(start, end, value)` for what was not seen."""
-        value, position = 1, start
-        while position < end:
-            known = self._sums.get(position)
-            if known and known[0] <= end:
-                value = adler32_combine(value, known[1], known[0] - position)
-                position = known[0]
-                continue
-            gap: Range = (position, end)
-            for begin in self._sums:
-                if position < begin < gap[1]:
-                    gap = (position, begin)
-            value = read(gap[0], gap[1], value)
-            position = gap[1]
-        return value
+    def within(self, start: int, end: int) -> list[tuple[int, int, int]]:
+        """Return (start, end, sum) of every stretch that lies in [start, end), in order."""
+        return sorted(
+            (begin, finish, value)
+            for begin, (finish, value) in self._sums.items()
+            if start <= begin and finish <= end
+        )
+
+
+def sum_of(
+    known: Sequence[tuple[int, int, int]], start: int, end: int, read: Callable[[int, int, int], int]
+) -> int:
+    """Return the Adler-32 of [start, end) from `known` stretches of it (start, end, sum) in order.
+
+    Calls `read(start, end, value)`, which continues `value`, for what lies between them.
+    """
+    value, position = 1, start
+    for begin, finish, its_sum in known:
+        if position < begin:
+            value = read(position, begin, value)
+        value = adler32_combine(value, its_sum, finish - begin)
+        position = finish
+    return read(position, end, value) if position < end else value

@@ -15,6 +15,7 @@ from mpx.checksum import SECTION_BYTES
 from mpx.endpoint import Commit, Endpoint, FileInfo, Part
 from mpx.errors import IntegrityError, Interrupted, MpxError
 from mpx.journal import Journal
+from mpx.local import local_error
 from mpx.mover import Failure, Move, Pool
 from mpx.report import Report
 from mpx.retry import Retry
@@ -66,6 +67,7 @@ class Finisher(threading.Thread):
         self._guard = threading.Lock()
         self._source: Endpoint | None = None
         self._destination: Endpoint | None = None
+        self._renaming: set[Move] = set()  # asked for, answer not seen
         self.errors: list[MpxError] = []  # of files that were given up
 
     # --- from other threads --------------------------------------------------------------------------
@@ -130,7 +132,7 @@ class Finisher(threading.Thread):
         self._arrived.clear()
         group = [self._whole[i] for i in range(min(GROUP, len(self._whole)))]
         if group:
-            self._finish(group)
+            self._finish([move for move in group if not move.is_given_up])
             for _ in group:  # only now: had the connection been lost, they would be finished anew
                 self._whole.popleft()
         elif not self._check_a_section():
@@ -160,10 +162,8 @@ class Finisher(threading.Thread):
             return False
         for move in self.moving:
             for part in sections(move):
-                ready = move.has_arrived(part.start, part.end)
-                if ready and not move.verified.covers(part.start, part.end):
-                    self._verify([(move, part)])
-                    return True
+                if _is_due(move, part):
+                    return not self._verify([(move, part)])  # an error is met again when the file is whole
         return False
 
     def _verify(self, parts: list[tuple[Move, Part]]) -> dict[Move, MpxError]:
@@ -176,11 +176,13 @@ class Finisher(threading.Thread):
         for (move, part), far_sum in zip(
             parts, far.checksums(self._algorithm, asked, self._stop), strict=True
         ):
-            if isinstance(far_sum, Exception):
-                errors[move] = far_sum if isinstance(far_sum, MpxError) else MpxError(str(far_sum))
-            elif self._stop():
+            near_sum = self._near_sum(move, part)
+            if self._stop():
                 raise Interrupted("stopped")
-            elif far_sum == self._near_sum(move, part):
+            error = next((told for told in (near_sum, far_sum) if isinstance(told, Exception)), None)
+            if error is not None:
+                errors[move] = error if isinstance(error, MpxError) else MpxError(str(error))
+            elif far_sum == near_sum:
                 move.verified.add(part.start, part.end)
             elif part.start in move.retried_sections:
                 errors[move] = IntegrityError(
@@ -193,9 +195,14 @@ class Finisher(threading.Thread):
                 self._report.note(f"{move.source}: bytes {part.start} to {part.end} were damaged, sent again")
         return errors
 
-    def _near_sum(self, move: Move, part: Part) -> str:
+    def _near_sum(self, move: Move, part: Part) -> str | MpxError:
         name = move.partial if self._far_is_source else move.source
-        fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return IntegrityError(f"{name} is gone; run the same command again")
+        except OSError as error:
+            return local_error(error, name, writing=self._far_is_source)
         try:
             if self._algorithm != "adler32":
                 return checksum.of_file(self._algorithm, fd, part.start, part.end, self._stop)
@@ -206,6 +213,8 @@ class Finisher(threading.Thread):
                 )
 
             return f"{move.section_sum(part.start, part.end, read):08x}"
+        except OSError as error:
+            return local_error(error, name, writing=self._far_is_source)
         finally:
             os.close(fd)
 
@@ -214,12 +223,7 @@ class Finisher(threading.Thread):
     def _finish(self, group: list[Move]) -> None:
         errors: dict[Move, MpxError] = {}
         if self._algorithm != "none":
-            parts = [
-                (move, part)
-                for move in group
-                for part in sections(move)
-                if not move.verified.covers(part.start, part.end)
-            ]
+            parts = [(move, part) for move in group for part in sections(move) if _is_due(move, part)]
             errors = self._verify(parts)
         source, destination = self._endpoints()
         again = [move for move in group if move not in errors and not move.is_whole]
@@ -231,11 +235,28 @@ class Finisher(threading.Thread):
                     f"{move.source} changed while it was copied: {how}; run the same command again"
                 )
         ready = [move for move in ready if move not in errors]
+        ready = self._not_renamed_yet(ready, destination)
+        self._renaming.update(ready)
         commits = [Commit(move.partial, move.final, move.modified_s, move.mode) for move in ready]
         for move, failed in zip(ready, destination.commit(commits), strict=True):
             if failed is not None:
                 errors[move] = failed if isinstance(failed, MpxError) else MpxError(str(failed))
+        self._renaming.clear()
         self._settle(group, again, errors, destination)
+
+    def _not_renamed_yet(self, ready: list[Move], destination: Endpoint) -> list[Move]:
+        """Leave out what has its final name although the connection was lost before we heard of it."""
+        asked = [move for move in ready if move in self._renaming]
+        if not asked:
+            return ready
+        partials = destination.stats([move.partial for move in asked])
+        finals = destination.stats([move.final for move in asked])
+        renamed = {
+            move
+            for move, partial, final in zip(asked, partials, finals, strict=True)
+            if partial is None and final is not None and final.size_bytes == move.size_bytes
+        }
+        return [move for move in ready if move not in renamed]
 
     def _settle(
         self, group: list[Move], again: list[Move], errors: dict[Move, MpxError], destination: Endpoint
@@ -255,9 +276,15 @@ class Finisher(threading.Thread):
                     destination.remove(move.partial)
                 if self._journal is not None:
                     self._journal.done([move.final])
+            move.claim_given_up()  # a part that is being sent again must not make it whole
             self.given_up(move, error)
         for move in again:
             self._pool.put_again(move)
+
+
+def _is_due(move: Move, part: Part) -> bool:
+    """Tell whether a part has arrived and is not verified yet; one that is being sent again is not due."""
+    return move.has_arrived(part.start, part.end) and not move.verified.covers(part.start, part.end)
 
 
 def sections(move: Move) -> list[Part]:

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from mpx import gridftp_wire as wire
 from mpx import tcp
 from mpx.endpoint import Commit, FileInfo, Kind, Part
-from mpx.errors import ConnectionLost, DestinationError, MpxError, SourceError
+from mpx.errors import ConnectionLost, DestinationError, Interrupted, MpxError, SourceError
 from mpx.gridftp_session import PIPELINE, Session, SessionOptions, reply_error
 from mpx.gridftp_wire import Entry, Reply, command
 from mpx.location import Location
@@ -222,7 +222,7 @@ class GridFtpEndpoint:
                 else:
                     sums.append(self._refused(reply, "checksum", part.name))
                 if stop():
-                    raise ConnectionLost("stopped while the server computed a checksum")
+                    raise Interrupted("stopped while the server computed a checksum")
         return sums
 
     def free_bytes(self, name: str) -> int | None:  # noqa: ARG002  GridFTP has no question for it
@@ -297,13 +297,14 @@ def read_lines(session: Session, line: bytes, refused: Callable[[Reply], MpxErro
     session.call(command("MODE", "S"))
     address = passive_address(session)
     session.send(line)
-    connection = tcp.connect(address, session.options.connect_timeout_s)
+    stop = session.options.stop
+    connection = tcp.connect(address, session.options.connect_timeout_s, stop=stop)
     rest = b""
     try:
         reply = session.read_reply()
         if not reply.is_preliminary:
             raise refused(reply)
-        while data := tcp.receive(connection, session.options.timeout_s, session.peer):
+        while data := tcp.receive(connection, session.options.timeout_s, session.peer, stop):
             *lines, rest = (rest + data).split(b"\n")
             for raw in lines:
                 yield raw.rstrip(b"\r").decode("utf-8", "surrogateescape")

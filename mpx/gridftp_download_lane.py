@@ -46,6 +46,10 @@ STALL_S = 5.0
 INBOUND_S = 10.0  # a server that has not connected to us by then never will
 
 
+class _OutOfStep(ConnectionLost):
+    """A retrieve was refused, so connections and those queued behind it do not match any more."""
+
+
 class DownloadLane(threading.Thread):
     """One session that retrieves pieces of files."""
 
@@ -129,7 +133,7 @@ class DownloadLane(threading.Thread):
                     if not self._ever_opened and self._number > 0:
                         work.note(f"no further session with {self.location.host}: {error}")
                         return
-                    if self._past.bytes > brought:
+                    if self._past.bytes > brought or isinstance(error, _OutOfStep):
                         retry.progressed()
                     retry.again(error)
                     work.note(f"trying again after: {error}")
@@ -274,7 +278,7 @@ class DownloadLane(threading.Thread):
         if error.may_retry:
             raise error
         self._give_up(pull.move, error)
-        raise ConnectionLost(str(error))  # connections and retrieves are out of step: start the session anew
+        raise _OutOfStep(str(error))
 
     def _reap(self) -> None:
         while self._pulls and self._pulls[0].replied and self._pulls[0].is_done:

@@ -11,7 +11,15 @@ from dataclasses import dataclass, field
 
 from mpx import gridftp_wire as wire
 from mpx import tcp
-from mpx.errors import AuthenticationError, ConnectionLost, MpxError, NoSpace, TransferTimeout, UsageError
+from mpx.errors import (
+    AuthenticationError,
+    ConnectionLost,
+    Interrupted,
+    MpxError,
+    NoSpace,
+    TransferTimeout,
+    UsageError,
+)
 from mpx.gridftp_wire import Reply, command
 from mpx.location import Location
 
@@ -76,10 +84,8 @@ class Session:
     def _connect(self) -> socket.socket:
         lost: MpxError | None = None
         for _, address in tcp.resolve(self.location.host, self.location.port, self.options.family):
-            if self.options.stop():
-                break
             try:
-                return tcp.connect(address, self.options.connect_timeout_s)
+                return tcp.connect(address, self.options.connect_timeout_s, stop=self.options.stop)
             except ConnectionLost as error:
                 lost = error
         raise lost or ConnectionLost(f"{self.location.host} has no address")
@@ -137,6 +143,10 @@ class Session:
         try:
             self._socket.settimeout(self.options.timeout_s)
             self._socket.sendall(b"".join(commands))
+        except TimeoutError:
+            raise TransferTimeout(
+                f"{self.peer} took no command within {self.options.timeout_s:g} s"
+            ) from None
         except OSError as error:
             raise ConnectionLost(f"the connection to {self.peer} was lost: {error.strerror}") from None
 
@@ -167,13 +177,18 @@ class Session:
         return self.poll_reply(1.0) if self._replies else None
 
     def read_reply(self, timeout_s: float | None = None) -> Reply:
-        """Return the next reply of any kind; raises TransferTimeout when none comes in time."""
+        """Return the next reply of any kind; raises TransferTimeout when none comes in time.
+
+        Raises Interrupted soon after the copy is stopped.
+        """
         timeout_s = self.options.timeout_s if timeout_s is None else timeout_s
         deadline = time.monotonic() + timeout_s
-        while (left := deadline - time.monotonic()) > 0 and not self.options.stop():
-            reply = self.poll_reply(min(left, 0.25))
+        while (left := deadline - time.monotonic()) > 0:
+            reply = self.poll_reply(min(left, tcp.STOP_INTERVAL_S))
             if reply:
                 return reply
+            if self.options.stop():
+                raise Interrupted("interrupted; run the same command again to continue")
         raise TransferTimeout(f"{self.peer} did not answer within {timeout_s:g} s")
 
     def final_reply(self) -> Reply:

@@ -16,6 +16,7 @@ from mpx.checksum import adler32
 from mpx.end_of_data import EndOfData
 from mpx.errors import ConnectionLost, IntegrityError, MpxError
 from mpx.gridftp_wire import BlockHeader
+from mpx.local import local_error
 from mpx.mover import Move
 from mpx.stream import BlockSize, Stream, StreamTotals
 
@@ -42,7 +43,7 @@ class DataPort:
         self.address = address
         self.work = work
         self.congestion = congestion
-        self.broken: MpxError | None = None  # why the running transfer cannot be completed
+        self.broken: MpxError | None = None  # why a transfer, and those behind it, cannot be completed
         self.refused: MpxError | None = None  # why the latest connection could not be opened
         self.refusals = 0
         self._changed = threading.Condition()
@@ -51,15 +52,19 @@ class DataPort:
         self._streams: list[UploadStream] = []
         self._ended = StreamTotals()
         self._closed = False
+        self._broken_at = 0  # the transfer that `broken` is about
         self._rejoin_s = 0.0
 
     # --- for the lane --------------------------------------------------------------------------------
 
     def add(self, transfer: Transfer) -> None:
-        """Queue a transfer, before its STOR is sent; every open connection takes part in it."""
+        """Queue a transfer, before its STOR is sent; every open connection takes part in it.
+
+        One that is being opened enrolls itself once it is (`joined`): it may still fail to.
+        """
         with self._changed:
             for stream in self._streams:
-                if not stream.leaving:
+                if stream.has_joined and not stream.leaving:
                     transfer.ends.enroll()
             transfer.number = self._added
             self._transfers[self._added] = transfer
@@ -138,16 +143,41 @@ class DataPort:
                 self._changed.wait()
             return None if self._closed else self._transfers[index]
 
+    def joined(self, stream: "UploadStream", transfer: Transfer) -> None:
+        """Say that a stream is open: it takes part in this transfer and in those queued behind it."""
+        with self._changed:
+            stream.has_joined = True
+            self.refusals = 0
+            for later in range(transfer.number + 1, self._added):
+                self._transfers[later].ends.enroll()
+            transfer.ends.joined()
+
     def may_close(self, stream: "UploadStream", index: int) -> bool:
         """Tell whether a retired stream may close now, or is enrolled in a later transfer already."""
         with self._changed:
             stream.leaving = stream.retire and self._added == index + 1
             return stream.leaving
 
-    def fail(self, error: MpxError) -> None:
-        """Say that the running transfer cannot be completed."""
+    @property
+    def is_closed(self) -> bool:
+        """Whether the port is given up, so that nothing more is to be sent."""
+        return self._closed
+
+    def fail(self, error: MpxError, transfer: Transfer | None) -> None:
+        """Say that a transfer cannot be completed, and so none of those queued behind it."""
         with self._changed:
-            self.broken = self.broken or error
+            if self.broken is None:
+                self.broken = error
+                self._broken_at = transfer.number if transfer else 0
+
+    def broken_in(self, transfer: Transfer) -> MpxError | None:
+        """Return why this transfer cannot be completed; one that stands before the broken one still may."""
+        with self._changed:
+            if self.broken is None or self._broken_at > transfer.number:
+                return None
+            if self._broken_at == transfer.number or self.broken.may_retry:
+                return self.broken
+            return ConnectionLost(f"the transfer before it failed: {self.broken}")
 
     def was_refused(self, error: MpxError) -> None:
         """Say that a connection could not be opened."""
@@ -169,6 +199,7 @@ class UploadStream(Stream):
 
     def __init__(self, port: DataPort, first: int) -> None:
         super().__init__(name="mpx-upload-stream")
+        self.has_joined = False  # is open and counted
         self.leaving = False  # takes part in no later transfer
         self._port = port
         self._first = first
@@ -177,7 +208,7 @@ class UploadStream(Stream):
 
     def run(self) -> None:
         """Connect, then send until retired or the port is closed."""
-        port = self._port
+        port, transfer = self._port, None
         try:
             if not self._join():
                 return
@@ -185,11 +216,12 @@ class UploadStream(Stream):
             while (transfer := port.transfer_at(index)) is not None and self._send(transfer, index):
                 index += 1
         except MpxError as error:
-            port.fail(error)
+            port.fail(error, transfer)
         except OSError as error:
-            port.fail(ConnectionLost(f"a data connection to {tcp.show(port.address)} was lost: {error}"))
+            lost = ConnectionLost(f"a data connection to {tcp.show(port.address)} was lost: {error}")
+            port.fail(lost, transfer)
         except Exception as error:
-            port.fail(MpxError(f"unexpected: {type(error).__name__}: {error}"))
+            port.fail(MpxError(f"unexpected: {type(error).__name__}: {error}"), transfer)
         finally:
             self.closed(clean=port.broken is None)
             port.left(self)
@@ -206,14 +238,17 @@ class UploadStream(Stream):
                 source_ports=port.work.source_ports,
                 source_host=options.data_address,
                 congestion=port.congestion,
+                stop=lambda: port.is_closed,
             )
-        except MpxError as error:
-            port.was_refused(error)
+            tcp.limit_unsent(connection, UNSENT_BYTES)
+        except BaseException as error:
             transfer.ends.not_joined()
-            return False
-        tcp.limit_unsent(connection, UNSENT_BYTES)
+            if isinstance(error, MpxError):
+                port.was_refused(error)
+                return False
+            raise
         self.opened(connection)
-        transfer.ends.joined()
+        port.joined(self, transfer)
         return True
 
     def _send(self, transfer: Transfer, index: int) -> bool:
@@ -231,6 +266,8 @@ class UploadStream(Stream):
                 finished = True
             if self._port.broken:
                 raise self._port.broken
+            if self._port.is_closed:
+                raise ConnectionLost("the session was given up")
         finished = finished or not move.todo_bytes
         close = self._port.may_close(self, index)
         self._write([transfer.ends.leave(finished=finished, close=close).pack()])
@@ -243,7 +280,12 @@ class UploadStream(Stream):
         parts: list[bytes | memoryview] = [BlockHeader(0, end - start, start).pack()]
         position = start
         while position < end:
-            got = os.preadv(transfer.fd, [view[: min(end - position, pacer.piece(PIECE_BYTES))]], position)
+            try:
+                got = os.preadv(
+                    transfer.fd, [view[: min(end - position, pacer.piece(PIECE_BYTES))]], position
+                )
+            except OSError as error:
+                raise local_error(error, transfer.move.source, writing=False) from None
             if not got:
                 raise IntegrityError(
                     f"{transfer.move.source} became shorter while it was copied; run the command again"
@@ -265,6 +307,7 @@ class UploadStream(Stream):
         """Send all of it; raises OSError when the connection is cut."""
         connection = self.connection
         assert connection is not None
+        self.offered_bytes += sum(map(len, parts))
         sent = connection.sendmsg(parts)
         for part in parts:
             if sent >= len(part):

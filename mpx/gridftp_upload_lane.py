@@ -16,7 +16,6 @@ from mpx.carrier import Work
 from mpx.errors import (
     ConnectionLost,
     DestinationError,
-    IntegrityError,
     Interrupted,
     MpxError,
     NoSpace,
@@ -142,17 +141,20 @@ class UploadLane(threading.Thread):
     def _carry(self, pending: list[Move]) -> None:
         """Store every file of the batch, trying again over new sessions as often as is allowed."""
         retry = Retry(self.work.options.retries, self.work.failure.cancel)
+        interrupted: list[Move] = []  # what of them has arrived is not known yet
         while pending:
             before = sum(move.arrived_bytes for move in pending), len(pending)
             try:
+                while interrupted:
+                    self._rescue(interrupted[-1])
+                    interrupted.pop()
                 self._store(pending)
             except (ConnectionLost, TransferTimeout) as error:
                 self._drop()
                 if not self._ever_opened and self._number > 0:
                     self._give_lane_up(pending, error)
                     return
-                for move in pending:
-                    self._rescue(move)
+                interrupted = list(pending)
                 if (sum(move.arrived_bytes for move in pending), len(pending)) != before:
                     retry.progressed()
                 retry.again(error)
@@ -166,7 +168,10 @@ class UploadLane(threading.Thread):
         raise Interrupted("lane given up")
 
     def _rescue(self, move: Move) -> None:
-        """Find out what of an interrupted file has arrived, so that only the rest is sent again."""
+        """Find out what of an interrupted file has arrived, so that only the rest is sent again.
+
+        Raises ConnectionLost or TransferTimeout when the server cannot be asked.
+        """
         if move.size_bytes > SMALL_BYTES:
             self.work.prove(move)
         move.redo_missing()
@@ -178,8 +183,32 @@ class UploadLane(threading.Thread):
         session = self._open_session()
         if self._port is None:
             self._port = DataPort(passive_address(session), self.work, self.congestion)
-        port, transfers, lines = self._port, [], []
+        port = self._port
+        transfers: list[Transfer] = []
+        try:
+            self._begin(session, port, pending, transfers)
+            for transfer in transfers:
+                error = self._complete(session, port, transfer)
+                if error is not None and (error.may_retry or isinstance(error, NoSpace)):
+                    raise error
+                pending.remove(transfer.move)
+                if error is not None:
+                    self.work.given_up(transfer.move, error)
+                    return  # the others of the batch start anew
+                self.work.whole(transfer.move)
+        finally:
+            if any(transfer.move in pending for transfer in transfers):
+                self._drop()  # no stream reads from these files any more
+            for transfer in transfers:
+                transfer.move.close()
+
+    def _begin(
+        self, session: Session, port: DataPort, pending: list[Move], transfers: list[Transfer]
+    ) -> None:
+        """Open the files and have the server store them; what cannot be opened is given up."""
+        lines = []
         for move in list(pending):
+            name = session.name(move.partial)
             try:
                 fd = move.open(move.source, os.O_RDONLY)
             except OSError as error:
@@ -188,30 +217,25 @@ class UploadLane(threading.Thread):
                 continue
             transfers.append(Transfer(move, fd))
             port.add(transfers[-1])
-            name = session.name(move.partial)
             resumed = move.arrived_bytes > 0
             lines.append(command("ESTO", "A", 0, name) if resumed else command("STOR", name))
         session.send(*lines)
-        for transfer in transfers:
-            reply = self._await(session, port, transfer)
-            move = transfer.move
-            if reply.is_ok and transfer.ends.announced:
-                port.forget(transfer)
-                move.landed(0, move.size_bytes)
-                move.close()
-                pending.remove(move)
-                self._batch_files = min(BATCH_FILES, self._batch_files * 2)
-                self.work.whole(move)
-                continue
-            self._batch_files = 1
-            refusal = port.broken or self._refusal(session, reply, move)
-            self._drop()
-            if refusal.may_retry or isinstance(refusal, NoSpace):
-                raise refusal
-            pending.remove(move)
-            move.close()
-            self.work.given_up(move, refusal)
-            return  # the others of the batch start anew
+
+    def _complete(self, session: Session, port: DataPort, transfer: Transfer) -> MpxError | None:
+        """See a transfer to its end; return what kept it from that."""
+        reply = self._await(session, port, transfer)
+        move, broken = transfer.move, port.broken_in(transfer)
+        if reply.is_ok and transfer.ends.announced and not broken:
+            port.forget(transfer)
+            move.all_landed()
+            self._batch_files = min(BATCH_FILES, self._batch_files * 2)
+            return None
+        self._batch_files = 1
+        refusal = self._refusal(session, reply, move)
+        self._drop()
+        if broken and (refusal.may_retry or not broken.may_retry):
+            return broken  # the server's word counts only where it says more than that
+        return refusal
 
     def _refusal(self, session: Session, reply: Reply, move: Move) -> MpxError:
         if reply.is_ok:
@@ -231,11 +255,12 @@ class UploadLane(threading.Thread):
             reply = session.poll_reply(TICK_S)
             if reply is None:
                 if port.broken:
-                    if isinstance(port.broken, IntegrityError):
-                        return Reply(426, (str(port.broken),))
+                    broken = port.broken_in(transfer)
+                    if broken and not broken.may_retry:
+                        return Reply(426, (str(broken),))
                     broken_s = broken_s or time.monotonic()
                     if time.monotonic() - broken_s > VERDICT_S:
-                        raise port.broken
+                        raise broken or ConnectionLost(str(port.broken))
                 elif port.refused and port.refusals >= CONNECT_FAILURES and not transfer.ends.taking_part:
                     raise port.refused
                 else:
@@ -308,15 +333,12 @@ class _Watch:
 
     def look(self, port: DataPort, transfer: Transfer) -> None:
         """Raise TransferTimeout if nothing moves; break the transfer if a single stream hangs."""
-        idle = [
-            stream.idle_s(stream.totals().bytes)
-            for stream in port.live_streams()
-            if stream.connection is not None and stream.totals().bytes < stream.passed_bytes
-        ]
+        streams = [stream for stream in port.live_streams() if stream.connection is not None]
+        idle = [idle_s for stream in streams if (idle_s := stream.unanswered_s()) is not None]
         now = time.monotonic()
         if idle and min(idle) < self._timeout_s:
             if max(idle) > self._stream_s and (min(idle) < 1.0 or not transfer.move.todo_bytes):
-                port.fail(ConnectionLost(f"a data connection to {tcp.show(port.address)} hung"))
+                port.fail(ConnectionLost(f"a data connection to {tcp.show(port.address)} hung"), transfer)
                 for stream in port.live_streams():
                     stream.cut()
             if min(idle) < 1.0:

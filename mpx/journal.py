@@ -18,6 +18,7 @@ written here is believed without a checksum.
 """
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import json
@@ -29,7 +30,7 @@ from typing import IO, Any
 
 import platformdirs
 
-from mpx.errors import DestinationError, UsageError
+from mpx.errors import DestinationError, MpxError, NoSpace, UsageError
 from mpx.ranges import Range, RangeSet
 
 _VERSION = 1
@@ -77,12 +78,16 @@ class Journal:
         self.tag = copy_tag(source, destination)
         self._path = folder / f"{self.tag}.journal"
         self._mutex = threading.Lock()
-        self._open_files: set[str] = set()
         self._lock = _take_lock(folder / f"{copy_tag('', destination)}.lock", destination)
-        self.unfinished = {file.final: file for file in read_files(self._path)}
-        self._file: IO[str] = self._start(source, destination)
+        try:
+            self.unfinished = {file.final: file for file in read_files(self._path)}
+            self._open_files = set(self.unfinished)
+            self._fd = self._start(source, destination)
+        except OSError as error:
+            self._lock.close()
+            raise _refused(error, self._path) from None
 
-    def _start(self, source: str, destination: str) -> IO[str]:
+    def _start(self, source: str, destination: str) -> int:
         """Write the journal anew, compact, with what is still unfinished, and open it for more."""
         aside = self._path.with_suffix(".new")
         with aside.open("w", encoding="utf-8", errors="surrogateescape") as out:
@@ -93,9 +98,8 @@ class Journal:
                 out.write(_begin_line(file.final, file.partial, file.size_bytes, file.modified_s))
                 if file.arrived:
                     out.write(_arrived_line(file.final, list(file.arrived)))
-                self._open_files.add(file.final)
         aside.replace(self._path)
-        return self._path.open("a", encoding="utf-8", errors="surrogateescape")
+        return os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
 
     def begin(self, final: str, partial: str, size_bytes: int, modified_s: float | None) -> None:
         """Note that a file is begun (anew: whatever was known of it before is void)."""
@@ -104,9 +108,10 @@ class Journal:
             self._write(_begin_line(final, partial, size_bytes, modified_s))
 
     def arrived(self, final: str, ranges: list[Range]) -> None:
-        """Note that more of a file has arrived."""
+        """Note that more of a file has arrived; one that is done meanwhile is left out."""
         with self._mutex:
-            self._write(_arrived_line(final, ranges))
+            if final in self._open_files:
+                self._write(_arrived_line(final, ranges))
 
     def done(self, finals: list[str]) -> None:
         """Note that files have their final names, or were given up with their partial files removed."""
@@ -115,15 +120,24 @@ class Journal:
             self._write("".join(json.dumps({"done": final}) + "\n" for final in finals))
 
     def _write(self, text: str) -> None:
-        self._file.write(text)
-        self._file.flush()
+        """Append whole lines or nothing; raises NoSpace, or UsageError."""
+        data = text.encode("utf-8", "surrogateescape")
+        before = os.fstat(self._fd).st_size
+        try:
+            while data:
+                data = data[os.write(self._fd, data) :]
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._fd, before)
+            raise _refused(error, self._path) from None
 
     def close(self) -> None:
         """Let go of the lock; a journal with nothing unfinished is removed."""
         with self._mutex:
-            self._file.close()
+            os.close(self._fd)
             if not self._open_files:
-                self._path.unlink(missing_ok=True)
+                with contextlib.suppress(OSError):
+                    self._path.unlink(missing_ok=True)
             self._lock.close()
 
 
@@ -136,8 +150,22 @@ def _arrived_line(final: str, ranges: list[Range]) -> str:
     return json.dumps({"arrived": ranges, "of": final}) + "\n"
 
 
+def _refused(error: OSError, path: Path) -> MpxError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return NoSpace(
+            f"no space for the journal {path}: {error.strerror}; free some, or set MPX_STATE_DIR to another "
+            "folder, and run the same command again"
+        )
+    return UsageError(
+        f"cannot write the journal {path}: {error.strerror}; set MPX_STATE_DIR to a folder you can write"
+    )
+
+
 def _take_lock(path: Path, destination: str) -> IO[str]:
-    lock = path.open("a+", encoding="utf-8")
+    try:
+        lock = path.open("a+", encoding="utf-8")
+    except OSError as error:
+        raise _refused(error, path) from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -148,10 +176,9 @@ def _take_lock(path: Path, destination: str) -> IO[str]:
             f"another copy to {destination} is running (process {holder or 'unknown'}); "
             "wait for it or stop it"
         ) from None
-    lock.seek(0)
-    lock.truncate()
-    lock.write(f"{os.getpid()}\n")
-    lock.flush()
+    with contextlib.suppress(OSError):  # who holds it is good to know, and no more
+        lock.truncate(0)
+        os.write(lock.fileno(), f"{os.getpid()}\n".encode())
     return lock
 
 
@@ -187,8 +214,9 @@ def _apply(record: dict[str, Any], files: dict[str, Unfinished], *, believe: boo
         files[record["file"]] = Unfinished(
             record["file"], record["partial"], int(record["size"]), record["modified"]
         )
-    elif "arrived" in record and believe:
-        files[record["of"]].arrived.update((int(start), int(end)) for start, end in record["arrived"])
+    elif "arrived" in record:
+        if believe and record["of"] in files:
+            files[record["of"]].arrived.update((int(start), int(end)) for start, end in record["arrived"])
     elif "done" in record:
         files.pop(record["done"], None)
 

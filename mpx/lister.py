@@ -3,16 +3,28 @@
 import posixpath
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TypeVar
 
 from mpx.endpoint import Endpoint, FileInfo, Kind, partial_name
-from mpx.errors import DestinationError, Interrupted, MpxError, NoSpace, UsageError
-from mpx.finisher import Finisher
+from mpx.errors import (
+    ConnectionLost,
+    DestinationError,
+    Interrupted,
+    MpxError,
+    NoSpace,
+    TransferTimeout,
+    UsageError,
+)
+from mpx.finisher import LARGE_BYTES, Finisher
 from mpx.journal import Journal
 from mpx.mover import Failure, Move, Pool
 from mpx.options import CopyOptions
 from mpx.planner import Task, by_overwrite, grouped, walk
 from mpx.report import Report
+from mpx.retry import Retry
 
+Answer = TypeVar("Answer")
 Pair = tuple[str, str, FileInfo]
 
 
@@ -72,33 +84,44 @@ class Lister(threading.Thread):
 
     def finish_folders(self) -> None:
         """Give folders their times and modes, the deepest first, when everything is in them."""
+        end = self._destination_end
         for task in reversed(self.folders):
-            self._destination_end.set_times(task.target, task.info.modified_s, task.info.mode)
+            self._insist(partial(end.set_times, task.target, task.info.modified_s, task.info.mode))
+
+    def _insist(self, ask: Callable[[], Answer]) -> Answer:
+        """Ask the destination, over a new connection where the old one is lost."""
+        retry = Retry(self._options.retries, self._failure.cancel)
+        while True:
+            try:
+                return ask()
+            except (ConnectionLost, TransferTimeout) as error:
+                self._destination_end.close()  # it connects again when it is used
+                retry.again(error)
 
     def _make_parent(self, target: str) -> None:
-        parent = posixpath.dirname(target)
-        if parent and self._destination_end.stat(parent) is None:
-            self._destination_end.make_folder(parent)
+        parent, end = posixpath.dirname(target), self._destination_end
+        if parent and self._insist(partial(end.stat, parent)) is None:
+            self._insist(partial(end.make_folder, parent))
 
     def _prepare(self, group: Sequence[Task]) -> None:
-        files = []
+        files, end = [], self._destination_end
         for task in group:
             try:
                 self._source_end.check_name(task.source)
-                self._destination_end.check_name(task.target)
+                self._insist(partial(end.check_name, task.target))
             except UsageError as error:
                 self._fail(task, error)
                 continue
             if task.skip:
                 self._report.skip(task.source, task.skip)
             elif task.info.kind is Kind.FOLDER:
-                self._destination_end.make_folder(task.target)
+                self._insist(partial(end.make_folder, task.target))
                 self.folders.append(task)
             elif task.info.kind is Kind.LINK:
-                self._destination_end.make_link(task.target, task.info.link_target)
+                self._insist(partial(end.make_link, task.target, task.info.link_target))
             else:
                 files.append(task)
-        there = self._destination_end.stats([task.target for task in files])
+        there = self._insist(partial(end.stats, [task.target for task in files]))
         for task, info in zip(files, there, strict=True):
             try:
                 decided = by_overwrite(task, info, self._options)
@@ -117,31 +140,38 @@ class Lister(threading.Thread):
 
     def _put(self, task: Task) -> None:
         info, journal = task.info, self._journal
-        self._check_room(task)
-        partial = partial_name(task.target, journal.tag)
+        partial_file = partial_name(task.target, journal.tag)
         move = Move(
-            task.source, task.target, partial, info.size_bytes, info.modified_s, info.mode, sums=self._sums
+            task.source,
+            task.target,
+            partial_file,
+            info.size_bytes,
+            info.modified_s,
+            info.mode,
+            sums=self._sums,
         )
         known = journal.unfinished.get(task.target)
-        if known and self._options.resume:
+        if known and self._options.resume and info.size_bytes > LARGE_BYTES:
             if (known.size_bytes, known.modified_s) == (info.size_bytes, info.modified_s):
                 move.resume(known.arrived)
-                self._prove(move)
+                self._insist(partial(self._prove, move))
                 move.plan()
             else:
                 self._report.note(f"{task.source} has changed since it was interrupted; starting over")
         if not move.resumed_bytes:
             if known or self._destination_end.location.scheme == "file":
-                self._destination_end.remove(partial)  # a server's STOR empties it, without a round trip
-            journal.begin(task.target, partial, info.size_bytes, info.modified_s)
+                # A server's STOR empties what is there, without a round trip of its own.
+                self._insist(partial(self._destination_end.remove, partial_file))
+            journal.begin(task.target, partial_file, info.size_bytes, info.modified_s)
+        self._check_room(task, info.size_bytes - move.resumed_bytes)
         self._report.begin(info.size_bytes)
         self._finisher.began(move)
         self._pool.put(move)
 
-    def _check_room(self, task: Task) -> None:
+    def _check_room(self, task: Task, needed: int) -> None:
         free = self._destination_end.free_bytes(task.target)
-        if free is not None and free < task.info.size_bytes:
+        if free is not None and free < needed:
             raise NoSpace(
-                f"{task.target} needs {task.info.size_bytes} bytes and {free} are free; make room and "
+                f"{task.target} needs {needed} more bytes and {free} are free; make room and "
                 "run the same command again"
             )

@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from mpx.checksum import SECTION_BYTES, RunningSums
+from mpx.checksum import SECTION_BYTES, RunningSums, sum_of
 from mpx.errors import Interrupted, MpxError
 from mpx.ranges import Range, RangeSet
 
@@ -46,6 +46,7 @@ class Move:
         self._fd: int | None = None
         self._users = 0
         self._claimed = False
+        self._given_up = False
 
     # --- what is to do -----------------------------------------------------------------------------
 
@@ -89,6 +90,8 @@ class Move:
     def give_back(self, start: int, end: int) -> None:
         """Return bytes that were taken and not moved."""
         with self._lock:
+            if self._given_up:
+                return
             for missing in self._arrived.missing(start, end):
                 self._todo.add(*missing)
 
@@ -101,6 +104,8 @@ class Move:
     def redo(self, start: int, end: int) -> None:
         """Move [start, end) once more: it arrived, but wrong."""
         with self._lock:
+            if self._given_up:
+                return
             self._claimed = False
             self._arrived.remove(start, end)
             self._todo.add(start, end)
@@ -124,6 +129,13 @@ class Move:
                 self._fresh.append((start, end))
             return new
 
+    def all_landed(self) -> None:
+        """Record that everything has arrived but what is to be moved once more (`redo`)."""
+        with self._lock:
+            for start, end in self._todo.missing(0, self.size_bytes):
+                if self._arrived.add(start, end):
+                    self._fresh.append((start, end))
+
     def summed(self, start: int, end: int, value: int) -> None:
         """Record the Adler-32 of bytes that passed by."""
         if self._sums:
@@ -133,8 +145,8 @@ class Move:
     def section_sum(self, start: int, end: int, read: Callable[[int, int, int], int]) -> int:
         """Return the Adler-32 of a section, reading with `read(start, end, value)` what did not pass by."""
         with self._lock:
-            sums = self._sums or RunningSums()
-        return sums.sum_of(start, end, read)
+            known = self._sums.within(start, end) if self._sums else []
+        return sum_of(known, start, end, read)
 
     def take_fresh(self) -> list[Range]:
         """Return, joined, what has arrived since the last call."""
@@ -169,9 +181,15 @@ class Move:
     def claim_given_up(self) -> bool:
         """Return True to the first who gives this file up; nobody will claim it whole afterwards."""
         with self._lock:
-            first, self._claimed = not self._claimed, True
+            first, self._claimed, self._given_up = not self._claimed, True, True
             self._todo = RangeSet()
             return first
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether somebody has given this file up."""
+        with self._lock:
+            return self._given_up
 
     @property
     def is_summed(self) -> bool:

@@ -58,8 +58,9 @@ class Stream(threading.Thread):
         self.retire = False  # set by others; the stream leaves at the next block edge
         self.connection: socket.socket | None = None
         self.passed_bytes = 0  # file bytes handed to the kernel, or taken from it
-        self.progress_s = time.monotonic()  # when something was last seen to move
+        self.offered_bytes = 0  # headers too, and what a send that still blocks holds
         self._seen_bytes = 0
+        self._owed_since_s: float | None = None
         self._guard = threading.Lock()
         self._last = StreamTotals()
 
@@ -67,7 +68,6 @@ class Stream(threading.Thread):
         """Take over an open connection."""
         with self._guard:
             self.connection = connection
-        self.progress_s = time.monotonic()
 
     def closed(self, *, clean: bool) -> None:
         """Close the connection, keeping its counters; what a `clean` end left with the kernel arrives."""
@@ -102,10 +102,18 @@ class Stream(threading.Thread):
                 self._last.streams = 0
             return self._last
 
-    def idle_s(self, moved_bytes: int) -> float:
-        """Return for how long `moved_bytes`, a counter of this stream, has not grown."""
+    def unanswered_s(self) -> float | None:
+        """Return for how long the other side has acknowledged nothing; None when all is acknowledged.
+
+        To be asked again and again: time counts from the first question that found something owed.
+        """
+        with self._guard:
+            info = tcp.tcp_info(self.connection) if self.connection is not None else None
         now = time.monotonic()
-        if moved_bytes != self._seen_bytes:
-            self._seen_bytes = moved_bytes
-            self.progress_s = now
-        return now - self.progress_s
+        if info is None or info.bytes_acked + 1 >= self.offered_bytes:  # some kernels count the SYN
+            self._owed_since_s = None
+            return None
+        if self._owed_since_s is None or info.bytes_acked != self._seen_bytes:
+            self._owed_since_s = now
+        self._seen_bytes = info.bytes_acked
+        return now - self._owed_since_s

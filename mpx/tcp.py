@@ -3,16 +3,20 @@
 import errno
 import os
 import random
+import select
 import socket
 import struct
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from mpx.errors import ConnectionLost, TransferTimeout, UsageError
+from mpx.errors import ConnectionLost, Interrupted, TransferTimeout, UsageError
 
 Address = tuple[str, int]
 PortRange = tuple[int, int]  # first and last port, both included
 
+STOP_INTERVAL_S = 0.2  # how often a thread that waits looks whether it is to stop
 ALLOWED_CONGESTION = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
 
 
@@ -112,11 +116,12 @@ def connect(
     source_ports: PortRange | None = None,
     source_host: str | None = None,
     congestion: str | None = None,
+    stop: Callable[[], bool] = lambda: False,
 ) -> socket.socket:
     """Open a connection, blocking afterwards and without Nagle's delay.
 
-    Raises ConnectionLost when refused or unreachable, TransferTimeout is for callers to raise: a
-    connect that gets no answer counts as unreachable.
+    Raises ConnectionLost when refused or unreachable (no answer in time counts as that), Interrupted
+    soon after `stop` says so.
     """
     family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
     connection = socket.socket(family, socket.SOCK_STREAM)
@@ -126,11 +131,18 @@ def connect(
             set_congestion(connection, congestion)
         if source_ports or source_host:
             _bind(connection, source_host or "", source_ports)
-        connection.settimeout(timeout_s)
-        connection.connect(address)
-        connection.settimeout(None)
-    except TimeoutError:
+        connection.setblocking(False)
+        failed = connection.connect_ex(address)
+        if failed == errno.EINPROGRESS:
+            _await_connected(connection, timeout_s, stop)
+            failed = connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if failed:
+            raise OSError(failed, os.strerror(failed))
+        connection.setblocking(True)
+    except TimeoutError as error:
         connection.close()
+        if error.errno is not None:  # the kernel gave up before we did
+            raise ConnectionLost(f"cannot connect to {show(address)}: {error.strerror}") from None
         raise ConnectionLost(f"no answer from {show(address)} within {timeout_s:g} s") from None
     except OSError as error:
         connection.close()
@@ -139,6 +151,18 @@ def connect(
         connection.close()
         raise
     return connection
+
+
+def _await_connected(connection: socket.socket, timeout_s: float, stop: Callable[[], bool]) -> None:
+    """Wait for the answer to a connect; raises TimeoutError or Interrupted."""
+    poll = select.poll()
+    poll.register(connection, select.POLLOUT)
+    deadline_s = time.monotonic() + timeout_s
+    while not poll.poll(1000 * min(STOP_INTERVAL_S, max(0.0, deadline_s - time.monotonic()))):
+        if stop():
+            raise Interrupted("stopped")
+        if time.monotonic() >= deadline_s:
+            raise TimeoutError
 
 
 def listen(host: str, ports: PortRange | None) -> socket.socket:
@@ -209,12 +233,22 @@ def reset(connection: socket.socket) -> None:
         pass  # it was gone already
 
 
-def receive(connection: socket.socket, timeout_s: float, what: str) -> bytes:
-    """Receive some bytes; empty at the end. Raises TransferTimeout or ConnectionLost."""
-    connection.settimeout(timeout_s)
+def receive(
+    connection: socket.socket, timeout_s: float, what: str, stop: Callable[[], bool] = lambda: False
+) -> bytes:
+    """Receive some bytes; empty at the end. Raises TransferTimeout, ConnectionLost or Interrupted."""
+    deadline_s = time.monotonic() + timeout_s
     try:
-        return connection.recv(65536)
-    except TimeoutError:
-        raise TransferTimeout(f"{what} did not answer within {timeout_s:g} s") from None
+        while True:
+            connection.settimeout(max(0.001, min(STOP_INTERVAL_S, deadline_s - time.monotonic())))
+            try:
+                return connection.recv(65536)
+            except TimeoutError as error:
+                if error.errno is not None:
+                    raise  # not our clock: the kernel has given the connection up
+                if stop():
+                    raise Interrupted("stopped") from None
+                if time.monotonic() >= deadline_s:
+                    raise TransferTimeout(f"{what} did not answer within {timeout_s:g} s") from None
     except OSError as error:
         raise ConnectionLost(f"the connection to {what} was lost: {error.strerror or error}") from None

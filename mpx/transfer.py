@@ -259,9 +259,16 @@ class _Copy:
             for part in (carrier, finisher, lister):
                 part.join()
             probe.end()
-            finisher.journal_arrivals()
+            self.journal_the_rest()
         if self.failure.error:
             raise self.failure.error
+
+    def journal_the_rest(self) -> None:
+        """Tell the journal what arrived last; what it cannot be told is proven by checksum next time."""
+        try:
+            self.finisher.journal_arrivals()
+        except MpxError as error:
+            self.report.note(str(error))
 
     @property
     def sessions(self) -> int:
