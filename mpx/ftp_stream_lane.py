@@ -69,6 +69,7 @@ class StreamLane(threading.Thread):
         self._whole_files = upload
         self._data: _Connection | None = None
         self._past = StreamTotals()
+        self._counting = threading.Lock()  # nothing is counted twice, or not at all, while it changes hands
         self._goodput = 0.0
         self._ever_opened = False
         self._buffer = memoryview(bytearray(BUFFER_BYTES))
@@ -78,13 +79,12 @@ class StreamLane(threading.Thread):
     def totals(self) -> StreamTotals:
         """Return the counters of all connections that there are and were."""
         sums = StreamTotals()
-        sums.add(self._past)
-        data = self._data
-        if data:
-            totals = data.totals()
-            if not self._upload:
-                totals = StreamTotals(streams=1, bytes=data.passed_bytes)
-            sums.add(totals)
+        with self._counting:
+            sums.add(self._past)
+            if self._data and self._upload:
+                sums.add(self._data.totals())
+            elif self._data:
+                sums.add(StreamTotals(streams=1, bytes=self._data.passed_bytes))
         return sums
 
     def renew(self) -> None:
@@ -212,9 +212,10 @@ class StreamLane(threading.Thread):
             except OSError as error:
                 raise self._verdict(session, move, error) from None
         finally:
-            self._data = None
+            with self._counting:
+                self._data = None
+                self._past.add(StreamTotals(bytes=data.passed_bytes))
             data.closed(clean=False)
-            self._past.add(StreamTotals(bytes=data.passed_bytes))
         reply = session.final_reply()
         if self._upload:
             if not reply.is_ok:

@@ -77,6 +77,7 @@ class DownloadLane(threading.Thread):
         self._renew = False
         self._pulls: deque[Pull] = deque()
         self._past = StreamTotals()
+        self._counting = threading.Lock()  # nothing is counted twice, or not at all, while it changes hands
         self._ever_opened = False
         self._measured = (time.monotonic(), 0)
         self._progress = (time.monotonic(), -1)
@@ -88,9 +89,12 @@ class DownloadLane(threading.Thread):
     def totals(self) -> StreamTotals:
         """Return the counters of all streams that there are and were."""
         sums = StreamTotals()
-        sums.add(self._past)
-        for fan in list(self._fans):
-            sums.add(fan.totals())
+        with self._counting:
+            sums.add(self._past)
+            for fan in self._fans:
+                sums.add(fan.totals())
+        if not self._pulls:
+            sums.streams = 0  # open, but idle
         return sums
 
     def renew(self) -> None:
@@ -389,9 +393,10 @@ class DownloadLane(threading.Thread):
     def _retire_fan(self, fan: Fan) -> None:
         fan.cut()
         fan.join()
-        self._past.add(fan.totals())
-        self._past.streams = 0
-        self._fans.remove(fan)
+        with self._counting:
+            self._past.add(fan.totals())
+            self._past.streams = 0
+            self._fans.remove(fan)
 
     def _drop(self) -> None:
         """Give up the session; what it was to bring goes back."""

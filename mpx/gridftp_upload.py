@@ -114,6 +114,7 @@ class DataPort:
         with self._changed:
             for stream in self._streams:
                 sums.add(stream.totals())
+                sums.streams -= stream.idle and stream.connection is not None
             sums.add(self._ended)
         return sums
 
@@ -136,11 +137,13 @@ class DataPort:
 
     # --- for the streams -----------------------------------------------------------------------------
 
-    def transfer_at(self, index: int) -> Transfer | None:
+    def transfer_at(self, index: int, stream: "UploadStream") -> Transfer | None:
         """Return the transfer number `index`, waiting for it; None when the port is closed."""
         with self._changed:
+            stream.idle = True
             while self._added <= index and not self._closed:
                 self._changed.wait()
+            stream.idle = False
             return None if self._closed else self._transfers[index]
 
     def joined(self, stream: "UploadStream", transfer: Transfer) -> None:
@@ -201,6 +204,7 @@ class UploadStream(Stream):
         super().__init__(name="mpx-upload-stream")
         self.has_joined = False  # is open and counted
         self.leaving = False  # takes part in no later transfer
+        self.idle = False  # waits for the next transfer
         self._port = port
         self._first = first
         self._block = BlockSize(port.work.options.block_size_bytes)
@@ -213,7 +217,7 @@ class UploadStream(Stream):
             if not self._join():
                 return
             index = self._first
-            while (transfer := port.transfer_at(index)) is not None and self._send(transfer, index):
+            while (transfer := port.transfer_at(index, self)) is not None and self._send(transfer, index):
                 index += 1
         except MpxError as error:
             port.fail(error, transfer)
@@ -228,7 +232,7 @@ class UploadStream(Stream):
 
     def _join(self) -> bool:
         port, options = self._port, self._port.work.options
-        transfer = port.transfer_at(self._first)
+        transfer = port.transfer_at(self._first, self)
         if transfer is None:
             return False
         try:

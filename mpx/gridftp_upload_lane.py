@@ -58,6 +58,7 @@ class UploadLane(threading.Thread):
         self._session: Session | None = None
         self._port: DataPort | None = None
         self._past = StreamTotals()
+        self._counting = threading.Lock()  # nothing is counted twice, or not at all, while it changes hands
         self._batch_files = BATCH_FILES
         self._ever_opened = False
 
@@ -66,10 +67,10 @@ class UploadLane(threading.Thread):
     def totals(self) -> StreamTotals:
         """Return the counters of all streams that there are and were."""
         sums = StreamTotals()
-        sums.add(self._past)
-        port = self._port
-        if port:
-            sums.add(port.totals())
+        with self._counting:
+            sums.add(self._past)
+            if self._port:
+                sums.add(self._port.totals())
         return sums
 
     def renew(self) -> None:
@@ -311,9 +312,10 @@ class UploadLane(threading.Thread):
                 port.close()
             else:
                 port.cut()
-            self._past.add(port.totals())
-            self._past.streams = 0
-        self._port = None
+            with self._counting:
+                self._past.add(port.totals())
+                self._past.streams = 0
+                self._port = None
         if session:
             session.close()
         self._session = None

@@ -1,5 +1,6 @@
 """Which tuner serves a copy."""
 
+from mpx.apt_auto import AutoTuner
 from mpx.apt_gss import PaperGss
 from mpx.options import CopyOptions
 from mpx.tuner import Tuner
@@ -13,4 +14,4 @@ def tuner_for(options: CopyOptions) -> Tuner | None:
         return PaperGss(
             options.initial_streams, options.growth, options.chunk_time_s, max_streams=options.max_streams
         )
-    return None
+    return AutoTuner(options.initial_streams, options.max_streams)
