@@ -6,6 +6,7 @@ from typing import Self
 from mpx import gridftp_wire as wire
 
 TIMEOUT_S = 30
+CONTENT = bytes(range(256)) * 5000  # of the file to start with: 1.28 MB, more than one block
 
 
 class RawClient:
@@ -116,3 +117,18 @@ def _exactly(sock: socket.socket, count: int) -> bytes:
         assert part, "closed in the middle"
         got += part
     return bytes(got)
+
+
+def store(client: RawClient, address: wire.Address, line: str, *streams: bytes) -> wire.Reply:
+    """Send a store command, then each of `streams` over a data connection of its own."""
+    client.send(line)
+    opened = []
+    for content in streams:
+        sock = connect(address)
+        sock.sendall(content)
+        opened.append(sock)
+    assert client.reply().code == 150
+    reply = client.reply()
+    for sock in opened:
+        sock.close()
+    return reply

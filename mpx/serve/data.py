@@ -103,6 +103,7 @@ class Connection:
         """Close the connection; nobody uses it any more but for `cancel`."""
         with self._lock:
             self._sock.close()
+            self._buffer = None  # now, not when the garbage collector finds the rest of the transfer
             self.closed = True
 
 

@@ -184,6 +184,29 @@ def test_a_fifo_that_comes_after_the_look_neither_blocks_nor_opens(root, tree, m
         root.open_file("/fifo")
 
 
+def test_what_becomes_a_link_after_the_look_is_not_followed(root, tree, monkeypatch):
+    (tree / "directory").symlink_to("../outside")
+    (tree / "name").symlink_to("../secret")
+    regular = (tree / "a" / "b" / "file").stat()
+    monkeypatch.setattr("mpx.serve.root._link_target", lambda *_: None)
+    with pytest.raises(NotADirectoryError):
+        root.stat("/directory/secret")
+    with pytest.raises(NotADirectoryError):
+        root.open_directory("/directory")
+    for act in (root.stat, lambda path: root.set_mode(path, 0o777)):
+        with pytest.raises(OSError, match=os.strerror(errno.ELOOP)):
+            act("/name")
+    root.set_times("/name", 1, 1)  # of the link itself
+    monkeypatch.setattr("mpx.serve.root.os.stat", lambda *_, **__: regular)
+    with pytest.raises(OSError, match=os.strerror(errno.ELOOP)):
+        root.open_file("/name")
+    with pytest.raises(OSError, match=os.strerror(errno.ELOOP)):
+        root.open_for_writing("/name", create=True, truncate=True)
+    monkeypatch.undo()
+    assert (tree.parent / "secret").read_bytes() == SECRET
+    assert (tree.parent / "secret").stat().st_mtime > 1
+
+
 def test_the_root_itself_stays(root, tree):
     for act in (
         lambda: root.remove_directory("/"),
