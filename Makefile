@@ -33,7 +33,7 @@ check: setup
 
 test: setup
 	$(BIN)/python tests/install_peers.py
-	$(BIN)/python -m pytest $(PYTEST)
+	$(BIN)/python -m pytest -n 2 $(PYTEST)
 
 demo: $(VENV)/.done
 	$(BIN)/python -m mpx_lab.demo

@@ -1,23 +1,10 @@
 """Shared by all tests: finding the real GridFTP programs, and waiting for a condition."""
 
-import os
-import shutil
 import time
 from collections.abc import Callable
 
 import pytest
-from install_peers import PROGRAMS
-
-
-def find_peer(program: str) -> str:
-    """Return the path of a program of Debian; without it skip the test, or fail it where CI is set."""
-    found = shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
-    if found is None:
-        message = f"needs {program}, Debian package {PROGRAMS[program]}"
-        if os.environ.get("CI"):
-            pytest.fail(message)
-        pytest.skip(message)
-    return found
+from install_peers import find_peer
 
 
 @pytest.fixture

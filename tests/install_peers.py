@@ -18,6 +18,19 @@ PROGRAMS = {
 }
 
 
+def find_peer(program: str) -> str:
+    """Return the path of a program of Debian; without it skip the test, or fail it where CI is set."""
+    import pytest  # not needed to install
+
+    found = shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+    if found is None:
+        message = f"needs {program}, Debian package {PROGRAMS[program]}"
+        if os.environ.get("CI"):
+            pytest.fail(message)
+        pytest.skip(message)
+    return found
+
+
 def main() -> int:
     """Return 0 when every program is there or may be missing, 1 when installing failed."""
     path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"

@@ -22,6 +22,7 @@ SMALL_FILES = 50
 RTT_S = 0.03
 RATE_BPS = 80e6  # of each connection
 TOTAL_RATE_BPS = 640e6  # of all together
+WINDOW_BYTES = 200_000  # a little more than one connection has under way, so that no long queue builds up
 REPORTS = Path("reports")
 
 
@@ -38,7 +39,11 @@ def main() -> int:
         with (
             Endpoint(folder / "served") as port,
             DelayProxy(
-                ("127.0.0.1", port), rtt_s=RTT_S, rate_bps=RATE_BPS, total_rate_bps=TOTAL_RATE_BPS
+                ("127.0.0.1", port),
+                rtt_s=RTT_S,
+                rate_bps=RATE_BPS,
+                total_rate_bps=TOTAL_RATE_BPS,
+                window_bytes=WINDOW_BYTES,
             ) as proxy,
         ):
             url = f"ftp://127.0.0.1:{proxy.port}"

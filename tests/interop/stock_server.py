@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from conftest import find_peer
+from install_peers import find_peer
 
 STARTED_WITHIN_S = 30
 

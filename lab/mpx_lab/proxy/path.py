@@ -11,6 +11,8 @@ LARGEST_CHUNK_BYTES = 256 * 1024
 SMALLEST_CHUNK_BYTES = 2048
 CHUNK_S = 0.004  # of a capped line's time per chunk: shorter than a bucket of the record
 CREDIT_S = 0.005  # idle time a line may make up for, so that waking up late costs no rate
+SOCKET_BUFFER_BYTES = 256 * 1024  # the kernel's own queue would otherwise dwarf the emulated window
+SMALLEST_BUFFER_BYTES = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,17 @@ class PathOptions:
         if self.rate_bps is None:
             return 1 << 20
         return max(2 * int(self.rate_bps * self.rtt_s / 8), 2 * SMALLEST_CHUNK_BYTES)
+
+    @property
+    def receive_buffer_bytes(self) -> int:
+        """What the kernel may take from a sender ahead of us: about 5 ms of the rate.
+
+        The kernel acknowledges these bytes at once, so a sender who counts what was acknowledged would
+        see every new connection begin with a burst that the emulated path never carried.
+        """
+        if self.rate_bps is None:
+            return SOCKET_BUFFER_BYTES
+        return min(max(int(self.rate_bps * 0.005 / 8), SMALLEST_BUFFER_BYTES), SOCKET_BUFFER_BYTES)
 
 
 class Waiter(Protocol):

@@ -17,19 +17,18 @@ import time
 from collections.abc import Callable, Mapping
 
 from mpx_lab.proxy.loop import BOTH_ENDED, FAILED, READABLE, WRITABLE, Loop
-from mpx_lab.proxy.path import Line, PathOptions
+from mpx_lab.proxy.path import SOCKET_BUFFER_BYTES, Line, PathOptions
 from mpx_lab.proxy.pipe import Pipe, Rewriter
 from mpx_lab.proxy.record import BUCKET_S, ConnectionRecord, Direction, Record
 
-SOCKET_BUFFER_BYTES = 256 * 1024  # the kernel's own queue would otherwise dwarf the emulated window
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 
-def new_socket(host: str) -> socket.socket:
+def new_socket(host: str, receive_bytes: int) -> socket.socket:
     """Return a socket for connections through the proxy; `host` chooses IPv4 or IPv6."""
     sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     sock.setblocking(False)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SOCKET_BUFFER_BYTES)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER_BYTES)
     return sock
 
@@ -138,6 +137,7 @@ class Relay:
         self.log = log
         self._loop, self._record, self._started_s = loop, record, started_s
         self._dial_address = dial
+        self._path = path
         self._on_closed = on_closed
         self._paused = False
         now_s = time.monotonic()
@@ -204,7 +204,7 @@ class Relay:
         if time.monotonic() < self._dial_s:
             self._loop.at(self._dial_s, self._dial)
             return
-        sock = new_socket(self._dial_address[0])
+        sock = new_socket(self._dial_address[0], self._path.receive_buffer_bytes)
         if sock.connect_ex(self._dial_address) in (0, errno.EINPROGRESS):
             self._far.attach(sock)
         else:

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Literal, Self, TypeVar
 
 from mpx_lab.proxy.loop import Loop
-from mpx_lab.proxy.path import Line, PathOptions
+from mpx_lab.proxy.path import SOCKET_BUFFER_BYTES, Line, PathOptions
 from mpx_lab.proxy.record import ConnectionRecord, Direction, Record
 from mpx_lab.proxy.relay import Relay
 from mpx_lab.proxy.rewrite import Address, LineRewriter
@@ -69,7 +69,9 @@ class DelayProxy:
         self._running = False
         self._failure: BaseException | None = None
         self._ask_lock = threading.Lock()
-        self._front = Listener(self._loop, host, port, self._open_control)
+        self._front = Listener(
+            self._loop, host, port, self._open_control, receive_buffer_bytes=SOCKET_BUFFER_BYTES
+        )
         self.port: int = self._front.address[1]
         self._front.listen()
         self._thread = threading.Thread(target=self._run, name="mpx-delay-proxy", daemon=True)
@@ -237,7 +239,13 @@ class DelayProxy:
         if listener is None:
             opened_by: Side = "client" if announced_by == "server" else "server"
             on_accept = partial(self._open_data, session, opened_by, leads_to)
-            listener = Listener(self._loop, session.listening_host(host), 0, on_accept)
+            listener = Listener(
+                self._loop,
+                session.listening_host(host),
+                0,
+                on_accept,
+                receive_buffer_bytes=self._path.receive_buffer_bytes,
+            )
             self._apply_faults(listener)
         session.keep(leads_to, listener)
         return listener.address

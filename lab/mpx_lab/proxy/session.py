@@ -17,8 +17,11 @@ OnAccept = Callable[[socket.socket, Address], None]
 class Listener:
     """A listening socket of the proxy, which can refuse (the port stays ours) or ignore who knocks."""
 
-    def __init__(self, loop: Loop, host: str, port: int, on_accept: OnAccept) -> None:
+    def __init__(
+        self, loop: Loop, host: str, port: int, on_accept: OnAccept, *, receive_buffer_bytes: int
+    ) -> None:
         self._loop = loop
+        self._receive_buffer_bytes = receive_buffer_bytes
         self._on_accept = on_accept
         self._sock = self._bound(host, port)
         self.address: Address = self._sock.getsockname()[:2]
@@ -43,9 +46,8 @@ class Listener:
         self._loop.unwatch(self._sock)
         self._sock.close()
 
-    @staticmethod
-    def _bound(host: str, port: int) -> socket.socket:
-        sock = new_socket(host)
+    def _bound(self, host: str, port: int) -> socket.socket:
+        sock = new_socket(host, self._receive_buffer_bytes)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind((host, port))
         return sock
