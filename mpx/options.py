@@ -36,7 +36,7 @@ class CopyOptions:
     files: int | None = _option(None, "count", "files on their way at once, or auto", minimum=1)
     streams: int | None = _option(None, "count", "data streams in all: a fixed number, or auto", minimum=1)
     max_streams: int = _option(256, "number", "never use more streams than this", minimum=1)
-    max_sessions: int = _option(8, "number", "never open more sessions with a server than this", minimum=1)
+    max_sessions: int = _option(8, "number", "never use more sessions for data than this (two more list, verify and measure)", minimum=1)
     tuner: str = _option(
         "auto",
         "choice",
