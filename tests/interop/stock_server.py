@@ -4,6 +4,7 @@ import contextlib
 import os
 import select
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -27,7 +28,7 @@ class StockServer:
         self.root = root
         self.host = host
         self.log_path = root.parent / f"{root.name}.server.log"
-        self.port = 0  # known once started
+        self.port = 0  # known once started, and kept from then on
         self._arguments = arguments
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -43,7 +44,13 @@ class StockServer:
         return _children(self._process.pid) if self._process else []
 
     def __enter__(self) -> Self:
-        command = [find_peer("globus-gridftp-server"), "-aa", "-home-dir", str(self.root), "-p", "0"]
+        self.start()
+        return self
+
+    def start(self) -> None:
+        """Start it; once more after `stop` or `kill`, and then on the same port."""
+        command = [find_peer("globus-gridftp-server"), "-aa", "-home-dir", str(self.root)]
+        command += ["-p", str(self.port)]
         command += ["-control-interface", self.host, "-data-interface", self.host]
         command += ["-l", str(self.log_path), "-log-level", "ALL", "-log-module", "stdio:buffer=0"]
         if os.geteuid() == 0:
@@ -51,11 +58,13 @@ class StockServer:
             _open_to_everyone(self.root)
         self._process = subprocess.Popen([*command, *self._arguments], stdout=subprocess.PIPE)
         try:
-            self.port = self._read_port(self._process)
+            if self.port:
+                self._wait_for_greeting(self._process)  # with a given port it prints nothing
+            else:
+                self.port = self._read_port(self._process)
         except BaseException:
             self.kill()
             raise
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -89,6 +98,13 @@ class StockServer:
         self._process.stdout.close()
         self._process = None
 
+    def _wait_for_greeting(self, process: subprocess.Popen[bytes]) -> None:
+        deadline_s = time.monotonic() + STARTED_WITHIN_S
+        while not _greets((self.host, self.port)):
+            assert process.poll() is None, "globus-gridftp-server has ended at once"
+            assert time.monotonic() < deadline_s, "globus-gridftp-server does not answer"
+            time.sleep(0.02)
+
     def _read_port(self, process: subprocess.Popen[bytes]) -> int:
         assert process.stdout is not None
         deadline_s = time.monotonic() + STARTED_WITHIN_S
@@ -101,6 +117,14 @@ class StockServer:
             said += more
         assert b"Server listening at" in said, said
         return int(said.split(b"\n")[0].rsplit(b":", 1)[1])
+
+
+def _greets(address: tuple[str, int]) -> bool:
+    try:
+        with socket.create_connection(address, timeout=5) as control:
+            return control.recv(3) == b"220"
+    except OSError:
+        return False
 
 
 def _children(parent_pid: int) -> list[int]:

@@ -1,0 +1,74 @@
+"""The command `mpx copy` as a process of its own, with its report."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ENDS_WITHIN_S = 120
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command ended; `report` is empty if it wrote none."""
+
+    code: int
+    stderr: str
+    report: dict[str, Any]
+
+    @property
+    def moved_bytes(self) -> int:
+        return int(self.report["bytes"]["moved"])
+
+    @property
+    def resumed_bytes(self) -> int:
+        return int(self.report["bytes"]["resumed"])
+
+
+class Copy:
+    """`mpx copy` while it runs; `folder` holds its journals and its report."""
+
+    def __init__(self, folder: Path, source: object, destination: object, *options: str) -> None:
+        self._report = folder / "report.json"
+        self._report.unlink(missing_ok=True)
+        command = [sys.executable, "-m", "mpx", "copy", "-q", "--report", str(self._report), *options]
+        self.process = subprocess.Popen(
+            [*command, str(source), str(destination)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "MPX_STATE_DIR": str(folder / "state")},
+        )
+
+    def kill(self) -> None:
+        """End it with SIGKILL, unless it has ended before."""
+        self.process.kill()
+
+    def end(self) -> Done:
+        """Wait for it; a command that hangs is killed and fails the test."""
+        try:
+            _, stderr = self.process.communicate(timeout=ENDS_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise
+        report = json.loads(self._report.read_text()) if self._report.exists() else {}
+        return Done(self.process.returncode, stderr, report)
+
+
+def copy(folder: Path, source: object, destination: object, *options: str) -> Done:
+    """Run `mpx copy` to its end."""
+    return Copy(folder, source, destination, *options).end()
+
+
+def assert_clear(done: Done, code: int, *words: str) -> None:
+    """A failure is its exit code and one clear line on stderr, without a traceback."""
+    assert done.code == code, done
+    lines = done.stderr.strip().splitlines()
+    assert len(lines) == 1, done.stderr
+    assert lines[0].startswith("mpx: "), lines
+    assert "unexpected" not in lines[0], lines
+    for word in words:
+        assert word in lines[0], lines
