@@ -5,7 +5,7 @@ VENV := .venv/$(VERSION)
 BIN := $(VENV)/bin
 SOURCES := mpx lab tests bench
 
-.PHONY: help setup check test demo lock clean
+.PHONY: help setup check test kills demo lock clean
 
 help:
 	@echo "make demo    copy real files up and down through an emulated 30 ms path"
@@ -34,6 +34,10 @@ check: setup
 test: setup
 	$(BIN)/python tests/install_peers.py
 	$(BIN)/python -m pytest -n 2 $(PYTEST)
+
+# Twenty kills for each direction and victim, as it takes ten minutes; `make test` has two of each.
+kills: setup
+	MPX_KILLS=20 $(BIN)/python -m pytest -q -s tests/interop/test_kills.py
 
 demo: $(VENV)/.done
 	$(BIN)/python -m mpx_lab.demo

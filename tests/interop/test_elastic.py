@@ -9,11 +9,12 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import mpx
 import pytest
 from interop.stock_server import StockServer
-from mpx.tuner import Decision, Sample
 from mpx_lab.proxy import DelayProxy, longest_gap_s
+
+import mpx
+from mpx.tuner import Decision, Sample
 
 pytestmark = pytest.mark.peers
 

@@ -1,4 +1,4 @@
-"""What breaks while a copy runs, and what becomes of it: recovery, or the right exit code and nothing lost."""
+"""What breaks while a copy runs, and what becomes of it: recovery, or an exit code and nothing lost."""
 
 import contextlib
 import os
@@ -10,10 +10,11 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import mpx
 import pytest
 from interop.long_path import LongPath, tiny_disk
 from interop.mpx_process import Copy, assert_clear, copy
+
+import mpx
 
 pytestmark = pytest.mark.peers
 
@@ -237,7 +238,7 @@ def test_our_disk_is_too_small_from_the_start(path: Begin, tmp_path: Path) -> No
 
 
 def test_our_disk_fills_up(path: Begin, tmp_path: Path, eventually) -> None:
-    with tiny_disk(tmp_path / "tiny", "40m") as resize:
+    with tiny_disk(tmp_path / "tiny", "40m"):
         way = path("down", near_folder=tmp_path / "tiny")
         running = way.begin_until(0.3, eventually)
         (tmp_path / "tiny" / "ballast").write_bytes(bytes(16_000_000))
