@@ -161,6 +161,15 @@ class DataPort:
             stream.leaving = stream.retire and self._added == index + 1
             return stream.leaving
 
+    def may_announce(self, index: int) -> bool:
+        """Tell whether the end of a transfer may be announced by the last connection that leaves it.
+
+        Not before the end of the one before was: whoever still joins that takes part in this one too.
+        """
+        with self._changed:
+            before = self._transfers.get(index - 1)
+            return before is None or before.ends.announced
+
     @property
     def is_closed(self) -> bool:
         """Whether the port is given up, so that nothing more is to be sent."""
@@ -272,7 +281,7 @@ class UploadStream(Stream):
                 raise self._port.broken
             if self._port.is_closed:
                 raise ConnectionLost("the session was given up")
-        finished = finished or not move.todo_bytes
+        finished = self._port.may_announce(index) and (finished or not move.todo_bytes)
         close = self._port.may_close(self, index)
         self._write([transfer.ends.leave(finished=finished, close=close).pack()])
         return not close

@@ -235,15 +235,15 @@ def leftovers() -> list[Leftover]:
     """Return the interrupted copies of this user, those that run now left out."""
     found = []
     for path in sorted(state_folder().glob("*.journal")):
-        with contextlib.suppress(OSError, ValueError, KeyError, StopIteration):
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, StopIteration):
             with path.open(encoding="utf-8", errors="surrogateescape") as lines:
                 head = json.loads(next(lines))
-            lock = _take_lock_of(head["destination"])
+            source, destination = str(head["source"]), str(head["destination"])
+            lock = _take_lock_of(destination)
             if lock is None:
                 continue
-            lock.close()
-            files = tuple(read_files(path))
-            found.append(Leftover(path, head["source"], head["destination"], files))
+            with lock:
+                found.append(Leftover(path, source, destination, tuple(read_files(path))))
     return found
 
 

@@ -14,6 +14,8 @@ from mpx.checksum import SECTION_BYTES, RunningSums, sum_of
 from mpx.errors import Interrupted, MpxError
 from mpx.ranges import Range, RangeSet
 
+CREDIT_S = 0.05  # time lost to a late wake-up that the pacer lets streams make up for
+
 
 class Move:
     """One file on its way. Safe for several threads; sizes and offsets in bytes."""
@@ -340,7 +342,7 @@ class Pacer:
             return
         with self._lock:
             now = time.monotonic()
-            begin = max(now, self._next_s)
+            begin = max(now - CREDIT_S, self._next_s)
             self._next_s = begin + size_bytes * 8 / self.rate_bps
         if begin > now:
             self._cancel.wait(begin - now)

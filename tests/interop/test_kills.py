@@ -79,8 +79,8 @@ def test_kill(tmp_path: Path, eventually, content: bytes, direction: str, victim
         assert list(wanted.parent.glob(".*.part")) == []
         kept = again.resumed_bytes / arrived
         print(
-            f"\nkill {direction} {victim} {number} seed {SEED}: streams {streams}, {after_s:.2f} s after the first "
-            f"byte, {arrived / 1e6:.1f} MB had arrived, {again.resumed_bytes / 1e6:.1f} MB kept: {kept:.1%}"
+            f"\nkill {direction} {victim} {number} seed {SEED}: streams {streams}, {after_s:.2f} s after the "
+            f"first byte, {arrived / 1e6:.1f} MB arrived, {again.resumed_bytes / 1e6:.1f} MB kept: {kept:.1%}"
         )
         assert again.resumed_bytes + again.moved_bytes == SIZE
         if after_s >= KEPT_FROM_S:

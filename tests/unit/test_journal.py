@@ -1,0 +1,198 @@
+"""The journal: what a reader makes of what a crash, a restart or somebody else has left."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from mpx import journal as journals
+from mpx.errors import DestinationError, UsageError
+from mpx.journal import Journal, boot_id, leftovers, read_files
+from mpx.ranges import RangeSet
+
+SOURCE, DESTINATION = "/data/\udcff file", "ftp://host:2811/data/file"
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch) -> Path:
+    folder = tmp_path / "state"
+    monkeypatch.setenv("MPX_STATE_DIR", str(folder))
+    return folder
+
+
+def interrupted(*arrived: tuple[int, int]) -> Path:
+    """Leave the journal of a copy that was killed; returns its path."""
+    journal = Journal(SOURCE, DESTINATION)
+    journal.begin("/data/file", "/data/.file.part", 1000, 12.5)
+    for each in arrived:
+        journal.arrived("/data/file", [each])
+    journal.close()
+    (path,) = journals.state_folder().glob("*.journal")
+    return path
+
+
+def test_what_arrived_is_known_to_the_next_run() -> None:
+    interrupted((0, 10), (500, 600), (10, 20))
+    journal = Journal(SOURCE, DESTINATION)
+    file = journal.unfinished["/data/file"]
+    assert (file.partial, file.size_bytes, file.modified_s) == ("/data/.file.part", 1000, 12.5)
+    assert file.arrived == RangeSet([(0, 20), (500, 600)])
+    journal.arrived("/data/file", [(20, 30)])
+    journal.close()
+    journal = Journal(SOURCE, DESTINATION)
+    assert journal.unfinished["/data/file"].arrived == RangeSet([(0, 30), (500, 600)])
+    journal.close()
+
+
+def test_a_finished_copy_leaves_no_journal(state: Path) -> None:
+    journal = Journal(SOURCE, DESTINATION)
+    journal.begin("a", ".a", 1, None)
+    journal.begin("b", ".b", 1, None)
+    journal.done(["a", "b"])
+    journal.close()
+    assert list(state.glob("*.journal")) == []
+    assert leftovers() == []
+
+
+def test_a_file_begun_anew_has_nothing() -> None:
+    journal = Journal(SOURCE, DESTINATION)
+    journal.begin("a", ".a", 1000, None)
+    journal.arrived("a", [(0, 500)])
+    journal.begin("a", ".a", 900, None)
+    journal.close()
+    journal = Journal(SOURCE, DESTINATION)
+    assert journal.unfinished["a"].size_bytes == 900
+    assert not journal.unfinished["a"].arrived
+    journal.close()
+
+
+def test_a_line_about_a_file_that_is_done_does_no_harm(state: Path) -> None:
+    path = interrupted((0, 10))
+    with path.open("a") as lines:
+        lines.write(json.dumps({"arrived": [[0, 5]], "of": "done long ago"}) + "\n")
+        lines.write(json.dumps({"arrived": [[10, 15]], "of": "/data/file"}) + "\n")
+    (file,) = read_files(path)
+    assert file.arrived == RangeSet([(0, 15)])
+
+
+def test_every_place_where_a_crash_may_cut_it() -> None:
+    path = interrupted((0, 10), (10, 20), (500, 600))
+    whole = path.read_bytes()
+    seen = []
+    for length in range(len(whole)):
+        path.write_bytes(whole[:length])
+        files = read_files(path)
+        assert len(files) <= 1
+        for file in files:
+            assert not any(RangeSet([(20, 500), (600, 1000)]).within(*each) for each in file.arrived)
+            seen.append(file.arrived.size)
+    assert seen == sorted(seen)
+    assert {0, 10, 20} <= set(seen)
+
+
+def test_after_a_restart_of_the_host_nothing_written_is_believed() -> None:
+    path = interrupted((0, 10))
+    assert boot_id()
+    path.write_text(path.read_text().replace(boot_id(), "another-boot"))
+    (file,) = read_files(path)
+    assert file.partial == "/data/.file.part"
+    assert not file.arrived
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\0" * 4096,
+        b"no journal\n",
+        b'{"mpx": 2, "boot": "x"}\n{"file": "a", "partial": "b", "size": 1, "modified": null}\n',
+        b"[1, 2]\n3\n",
+        b'{"mpx": 1, "boot": "x"}\n[]\n7\n"text"\nnull\n',
+        b'{"mpx": 1, "boot": "x"}\n{"file": "a", "partial": "b", "size": "many", "modified": null}\n',
+        b'{"mpx": 1}\n',
+        b"\xff\xfe\n",
+    ],
+)
+def test_foreign_files(state: Path, content: bytes) -> None:
+    path = interrupted()
+    path.write_bytes(content)
+    assert read_files(path) == []
+    assert all(not leftover.files for leftover in leftovers())
+    Journal(SOURCE, DESTINATION).close()
+
+
+def test_ranges_that_are_none_end_the_journal(state: Path) -> None:
+    path = interrupted((0, 10))
+    with path.open("a") as lines:
+        lines.write(
+            '{"arrived": [[30, 20]], "of": "/data/file"}\n{"arrived": [[20, 30]], "of": "/data/file"}\n'
+        )
+    (file,) = read_files(path)
+    assert file.arrived == RangeSet([(0, 10)])
+
+
+def test_two_copies_to_one_destination(state: Path) -> None:
+    first = Journal(SOURCE, DESTINATION)
+    with pytest.raises(DestinationError, match=f"process {os.getpid()}"):
+        Journal("/another/source", DESTINATION)
+    Journal(SOURCE, DESTINATION + "2").close()
+    first.close()
+    Journal("/another/source", DESTINATION).close()
+
+
+def test_a_killed_copy_leaves_no_lock(state: Path) -> None:
+    script = (
+        "import os, signal\nfrom mpx.journal import Journal\n"
+        f"j = Journal({SOURCE!r}, {DESTINATION!r})\nj.begin('a', '.a', 5, None)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == -9
+    (leftover,) = leftovers()
+    assert (leftover.source, leftover.destination) == (SOURCE, DESTINATION)
+    assert [file.final for file in leftover.files] == ["a"]
+    Journal(SOURCE, DESTINATION).close()
+
+
+def test_a_running_copy_is_no_leftover() -> None:
+    interrupted((0, 10))
+    journal = Journal(SOURCE, DESTINATION)
+    assert leftovers() == []
+    journal.close()
+    assert len(leftovers()) == 1
+
+
+def test_a_folder_where_nobody_may_write(monkeypatch) -> None:
+    monkeypatch.setenv("MPX_STATE_DIR", "/proc")
+    with pytest.raises(UsageError, match="MPX_STATE_DIR"):
+        Journal(SOURCE, DESTINATION)
+
+
+def test_a_folder_that_is_a_file(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "x").write_text("x")
+    monkeypatch.setenv("MPX_STATE_DIR", str(tmp_path / "x"))
+    with pytest.raises(UsageError, match="MPX_STATE_DIR"):
+        Journal(SOURCE, DESTINATION)
+
+
+def test_threads_do_not_mix_their_lines(state: Path) -> None:
+    journal = Journal(SOURCE, DESTINATION)
+    names = [f"{'long' * i}{i}" for i in range(8)]
+
+    def write(name: str) -> None:
+        journal.begin(name, f".{name}", 10_000, None)
+        for i in range(0, 10_000, 50):
+            journal.arrived(name, [(i, i + 50)])
+
+    threads = [threading.Thread(target=write, args=(name,)) for name in names]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    journal.close()
+    journal = Journal(SOURCE, DESTINATION)
+    assert {name: journal.unfinished[name].arrived.size for name in names} == dict.fromkeys(names, 10_000)
+    journal.close()

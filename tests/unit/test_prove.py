@@ -1,0 +1,112 @@
+"""What of a partial file has arrived, found by the checksums of its parts: never too much, little too little."""
+
+import random
+from pathlib import Path
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given, settings
+
+from mpx.endpoint import Part
+from mpx.local import LocalEndpoint
+from mpx.location import Location
+from mpx.mover import Move
+from mpx.prove import SMALLEST_PIECE, Prover, prove
+from mpx.ranges import RangeSet
+
+SIZE = 40 * SMALLEST_PIECE + 12_345
+CONTENT = random.Random(5).randbytes(SIZE)
+
+
+class Asked(LocalEndpoint):
+    """A local endpoint in the place of the far one; counts what it is asked."""
+
+    def __init__(self, *, writing: bool = True) -> None:
+        super().__init__(Location("file", "/"), writing=writing)
+        self.rounds: list[int] = []
+
+    def checksums(self, algorithm, parts: list[Part], stop):  # type: ignore[no-untyped-def]
+        self.rounds.append(len(parts))
+        return super().checksums(algorithm, parts, stop)
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory) -> Path:
+    file = tmp_path_factory.mktemp("prove") / "source"
+    file.write_bytes(CONTENT)
+    return file
+
+
+def proven(source: Path, partial: bytes, journaled: RangeSet | None = None) -> tuple[Move, Asked]:
+    file = source.with_name("partial")
+    file.write_bytes(partial)
+    move = Move(str(source), "final", str(file), SIZE, None, None)
+    move.resume(journaled or RangeSet())
+    far = Asked()
+    prove(move, far, str(file), str(source), len(partial), lambda: False)
+    return move, far
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, SIZE - 1), st.integers(1, 900_000)), max_size=6),
+    st.integers(0, SIZE),
+    st.lists(st.tuples(st.integers(0, SIZE), st.integers(0, 2_000_000)), max_size=2),
+)
+def test_holes_damage_and_a_short_file(
+    source: Path, wrong: list[tuple[int, int]], length: int, known
+) -> None:
+    partial = bytearray(CONTENT[:length])
+    right = RangeSet([(0, length)])
+    for start, size in wrong:
+        end = min(start + size, length)
+        for position in range(start, end):
+            partial[position] = CONTENT[position] ^ 0x55
+        right.remove(start, end)
+    journaled = RangeSet()
+    for start, size in known:
+        journaled.update(right.within(start, min(start + size, SIZE)))
+    move, _ = proven(source, bytes(partial), journaled)
+    arrived = RangeSet([(0, SIZE)])
+    for start, end in move.missing_within(0, SIZE):
+        arrived.remove(start, end)
+    for start, end in arrived:
+        assert right.covers(start, end)  # nothing is believed that is not there
+    lost = right.size - arrived.size  # at each edge of what is right, less than a piece
+    assert lost <= 2 * SMALLEST_PIECE * len(right)
+
+
+def test_a_whole_file_is_proven_at_once(source: Path) -> None:
+    move, far = proven(source, CONTENT)
+    assert move.is_whole
+    assert len(far.rounds) == 1
+
+
+def test_what_the_journal_knows_is_not_asked(source: Path) -> None:
+    move, far = proven(source, CONTENT, RangeSet([(0, SIZE)]))
+    assert move.is_whole
+    assert sum(far.rounds) == 0
+
+
+def test_zeros_of_a_hole_are_not_taken_for_what_was_sent(source: Path) -> None:
+    half = SIZE // 2
+    move, _ = proven(source, bytes(half) + CONTENT[half:])
+    assert not move.missing_within(0, half).within(0, half - SMALLEST_PIECE).size == 0
+    assert move.missing_within(half + SMALLEST_PIECE, SIZE).size == 0
+    assert move.missing_within(0, half).size >= half - SMALLEST_PIECE
+
+
+def test_a_partial_file_that_has_gone(source: Path, tmp_path: Path) -> None:
+    for far_is_source in (True, False):
+        move = Move(str(source), "final", str(tmp_path / "gone"), SIZE, None, None)
+        move.resume(RangeSet([(0, 1000)]))
+        Prover(Asked, far_is_source=far_is_source, stop=lambda: False)(move)
+        assert move.arrived_bytes == 0
+
+
+def test_stopping_ends_it(source: Path) -> None:
+    file = source.with_name("partial")
+    file.write_bytes(CONTENT)
+    move = Move(str(source), "final", str(file), SIZE, None, None)
+    assert prove(move, Asked(), str(file), str(source), SIZE, lambda: True) == 0
+    assert move.arrived_bytes == 0

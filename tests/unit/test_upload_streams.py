@@ -1,0 +1,175 @@
+"""Upload streams against a receiver that counts as a stock server does, while they come and go at random.
+
+The receiver takes one transfer after the other: every connection it has, and every one that is made
+meanwhile, takes part until its EOD; when as many EOD were seen as EOF told, the transfer is complete.
+A total that is too high never ends, one too low ends before all bytes are there.
+"""
+
+import os
+import random
+import selectors
+import socket
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from mpx.carrier import Work
+from mpx.gridftp_upload import BYTES_PER_STREAM, DataPort, Transfer
+from mpx.gridftp_wire import CLOSE, HEADER_BYTES, unpack_header
+from mpx.mover import Failure, Gate, Move, Pacer, Pool
+from mpx.options import CopyOptions
+
+PATIENCE_S = 30
+
+
+class Receiver(threading.Thread):
+    """The server's end of a passive port."""
+
+    def __init__(self, sizes: list[int]) -> None:
+        super().__init__(daemon=True)
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = ("127.0.0.1", self.listener.getsockname()[1])
+        self.got = [bytearray(size) for size in sizes]
+        self.written = [0] * len(sizes)
+        self.done = [threading.Event() for _ in sizes]
+        self.begun = [threading.Event() for _ in sizes]
+        self.most = 0  # connections at once
+
+    def run(self) -> None:
+        cached: list[socket.socket] = []
+        for number in range(len(self.got)):
+            if not self.begun[number].wait(PATIENCE_S):
+                return
+            cached = self._transfer(number, cached)
+            self.done[number].set()
+        for connection in cached:
+            connection.close()
+
+    def _transfer(self, number: int, cached: list[socket.socket]) -> list[socket.socket]:
+        kept: list[socket.socket] = []
+        ended, total = 0, None
+        with selectors.DefaultSelector() as ready:
+            ready.register(self.listener, selectors.EVENT_READ)
+            for connection in cached:
+                ready.register(connection, selectors.EVENT_READ)
+            while ended != total:
+                self.most = max(self.most, len(ready.get_map()) - 1)
+                for key, _ in ready.select(PATIENCE_S):
+                    if key.fileobj is self.listener:
+                        connection, _ = self.listener.accept()
+                        ready.register(connection, selectors.EVENT_READ)
+                        continue
+                    connection = key.fileobj
+                    assert isinstance(connection, socket.socket)
+                    header = unpack_header(exactly(connection, HEADER_BYTES))
+                    data = exactly(connection, header.count)
+                    self.got[number][header.offset : header.offset + header.count] = data
+                    self.written[number] += header.count
+                    if header.total_streams is not None:
+                        assert total is None, "EOF twice"
+                        total = header.total_streams
+                    if header.ends_data:
+                        ended += 1
+                        ready.unregister(connection)
+                        if header.descriptor & CLOSE:
+                            connection.close()
+                        else:
+                            kept.append(connection)
+                    if ended == total:
+                        break
+            assert set(ready.get_map()) == {self.listener.fileno()}, "complete, but not all have ended"
+        return kept
+
+
+def exactly(connection: socket.socket, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        more = connection.recv(size - len(data))
+        assert more, "closed in the middle"
+        data += more
+    return data
+
+
+def a_work(**options: object) -> Work:
+    failure = Failure(threading.Event())
+    return Work(
+        options=CopyOptions(block_size_bytes=64 * 1024, **options),
+        pool=Pool(failure.cancel),
+        pacer=Pacer(failure.cancel),
+        gate=Gate(),
+        failure=failure,
+        whole=lambda _: None,
+        given_up=lambda _, __: None,
+        note=lambda _: None,
+        prove=lambda _: None,
+    )
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_streams_come_and_go_in_batches_of_files(tmp_path: Path, eventually, seed: int) -> None:
+    rng = random.Random(seed)
+    sizes = [rng.choice([0, 1, 70_000, rng.randrange(8 * BYTES_PER_STREAM)]) for _ in range(24)]
+    contents = [rng.randbytes(size) for size in sizes]
+    receiver = Receiver(sizes)
+    receiver.start()
+    work = a_work()
+    port = DataPort(receiver.address, work, None)
+    number = 0
+    while number < len(sizes):
+        batch = []
+        for content in contents[number : number + rng.randrange(1, 9)]:
+            file = tmp_path / "file"
+            file.write_bytes(content)
+            move = Move(str(file), "final", "part", len(content), None, None, sums=True)
+            batch.append(Transfer(move, move.open(str(file), os.O_RDONLY)))
+            file.unlink()
+            port.add(batch[-1])
+        for transfer in batch:
+            receiver.begun[number].set()
+            deadline_s = time.monotonic() + PATIENCE_S
+            while not receiver.done[number].wait(0.0005):
+                port.adjust(transfer, rng.choice([1, 2, 5, 9]))
+                if rng.random() < 0.05:
+                    port.renew()
+                assert not port.broken, port.broken
+                assert time.monotonic() < deadline_s, f"file {number} does not end"
+            assert transfer.ends.announced
+            port.forget(transfer)
+            assert receiver.got[number] == contents[number]
+            assert receiver.written[number] == sizes[number]  # no byte twice
+            number += 1
+        for transfer in batch:
+            transfer.move.close()
+    port.close()
+    eventually(lambda: not port.live_streams())
+    assert port.totals().streams == 0
+
+
+@pytest.mark.parametrize("state", ["gate shut", "connecting", "sending", "cached"])
+def test_cutting_ends_every_stream(tmp_path: Path, state: str, eventually) -> None:
+    """Wherever a stream waits, it ends when the session is given up."""
+    file = tmp_path / "file"
+    file.write_bytes(bytes(32_000_000))
+    move = Move(str(file), "final", "part", 32_000_000 if state != "cached" else 10, None, None)
+    transfer = Transfer(move, move.open(str(file), os.O_RDONLY))
+    work = a_work(connect_timeout_s=300.0)
+    if state == "gate shut":
+        work.gate.open(200_000)
+    with socket.create_server(("127.0.0.1", 0), backlog=0 if state == "connecting" else 8) as deaf:
+        port = DataPort(deaf.getsockname()[:2], work, None)
+        port.add(transfer)
+        eventually(
+            lambda: port.adjust(transfer, 3) or len(port.live_streams()) >= (1 if state == "cached" else 3)
+        )
+        streams = port.live_streams()
+        if state == "gate shut":
+            eventually(lambda: work.gate.is_shut)
+        elif state == "sending":
+            eventually(lambda: all(stream.passed_bytes for stream in streams))
+        elif state == "cached":
+            eventually(lambda: transfer.ends.announced)
+        port.cut()
+        assert not any(stream.is_alive() for stream in streams)
+        assert port.live_streams() == []
