@@ -1,4 +1,4 @@
-"""What of a partial file has arrived, found by the checksums of its parts: never too much, little too little."""
+"""What of a partial file has arrived, by the checksums of its parts: never too much, hardly too little."""
 
 import random
 from pathlib import Path
@@ -91,7 +91,6 @@ def test_what_the_journal_knows_is_not_asked(source: Path) -> None:
 def test_zeros_of_a_hole_are_not_taken_for_what_was_sent(source: Path) -> None:
     half = SIZE // 2
     move, _ = proven(source, bytes(half) + CONTENT[half:])
-    assert not move.missing_within(0, half).within(0, half - SMALLEST_PIECE).size == 0
     assert move.missing_within(half + SMALLEST_PIECE, SIZE).size == 0
     assert move.missing_within(0, half).size >= half - SMALLEST_PIECE
 
