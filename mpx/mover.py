@@ -235,7 +235,7 @@ class Pool:
         self._limit = limit
         self._waiting: deque[Move] = deque()
         self._changed = threading.Condition()
-        self._unsettled = 0
+        self._unsettled: set[Move] = set()
         self._listing = True
         self.listed_bytes = 0  # of all files put so far
         self.listed_todo_bytes = 0  # of which had not arrived before
@@ -247,7 +247,7 @@ class Pool:
             while len(self._waiting) >= self._limit:
                 self._wait()
             self._waiting.append(move)
-            self._unsettled += 1
+            self._unsettled.add(move)
             self.listed_files += 1
             self.listed_bytes += move.size_bytes
             self.listed_todo_bytes += move.size_bytes - move.resumed_bytes
@@ -263,7 +263,7 @@ class Pool:
         """Return the next file, waiting for one; None when all are settled and no more will come."""
         with self._changed:
             while not self._waiting:
-                if not self._listing and self._unsettled == 0:
+                if not self._listing and not self._unsettled:
                     return None
                 self._wait()
             move = self._waiting.popleft()
@@ -278,10 +278,10 @@ class Pool:
             self._changed.notify_all()
             return self._waiting.popleft()
 
-    def settle(self) -> None:
+    def settle(self, move: Move) -> None:
         """Say that a file is committed or given up."""
         with self._changed:
-            self._unsettled -= 1
+            self._unsettled.discard(move)
             self._changed.notify_all()
 
     def end_listing(self) -> None:
@@ -294,7 +294,7 @@ class Pool:
     def is_settled(self) -> bool:
         """Whether nothing is left and nothing more will come."""
         with self._changed:
-            return not self._listing and self._unsettled == 0
+            return not self._listing and not self._unsettled
 
     def wait_settled(self, timeout_s: float) -> None:
         """Wait until all is settled, or so long."""
@@ -308,10 +308,11 @@ class Pool:
         return self.listed_bytes - self.listed_todo_bytes
 
     @property
-    def unsettled(self) -> int:
-        """How many files are waiting, on their way or being verified."""
+    def missing_bytes(self) -> int:
+        """How many bytes of the files that are waiting or on their way have not arrived."""
         with self._changed:
-            return self._unsettled
+            moves = list(self._unsettled)
+        return sum(move.size_bytes - move.arrived_bytes for move in moves)
 
     def _wait(self) -> None:
         if self._cancel.is_set():
