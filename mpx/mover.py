@@ -178,6 +178,11 @@ class Move:
             self._claimed = True
             return True
 
+    @property
+    def is_claimed(self) -> bool:
+        """Whether nobody needs to bring anything of it any more: it is whole, or given up."""
+        return self._claimed
+
     def claim_given_up(self) -> bool:
         """Return True to the first who gives this file up; nobody will claim it whole afterwards."""
         with self._lock:
@@ -207,9 +212,12 @@ class Move:
         """Open the local side, or use it once more; return its descriptor. Raises OSError.
 
         It lives until each `open` has been met by a `close`, so that a straggler never writes to a
-        descriptor that means another file by then.
+        descriptor that means another file by then. Once the file is claimed nothing is created: it may
+        have its final name already.
         """
         with self._lock:
+            if self._claimed:
+                flags &= ~os.O_CREAT
             if self._fd is None:
                 self._fd = os.open(name, flags | os.O_CLOEXEC, 0o600)
             self._users += 1
