@@ -10,6 +10,7 @@ import click
 
 from mpx._version import __version__
 from mpx.errors import Interrupted, MpxError, Terminated
+from mpx.shown import shown
 
 
 class _Commands(click.Group):
@@ -78,8 +79,8 @@ def main() -> NoReturn:
 
 def fail(message: str, exit_code: int) -> NoReturn:
     """Print one line on stderr and exit."""
-    line = " ".join(message.split())
-    print(f"mpx: {line}".encode("utf-8", "surrogateescape").decode("utf-8", "replace"), file=sys.stderr)
+    line = " ".join(part.strip() for part in message.splitlines() if part.strip())
+    print(f"mpx: {shown(line)}", file=sys.stderr)
     sys.exit(exit_code)
 
 

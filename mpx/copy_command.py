@@ -1,5 +1,6 @@
 """`mpx copy`: reads the command line into CopyOptions, shows progress, writes the report."""
 
+import contextlib
 import sys
 from collections.abc import Callable
 from dataclasses import fields
@@ -10,6 +11,9 @@ import click
 from mpx.cli import Signals
 from mpx.errors import MpxError, UsageError
 from mpx.options import CopyOptions, flag_of
+from mpx.planner import EXISTS, SAME
+from mpx.report import Report, check_writable
+from mpx.shown import shown
 from mpx.units import format_duration, format_rate, format_size, parse_duration, parse_rate, parse_size
 
 
@@ -118,22 +122,32 @@ def copy_command(
     }
     options = CopyOptions(**{name: given[name] for name in explicit}, explicit=frozenset(explicit))
     sources, targets, destination = _sources(list(names), from_file)
+    if report_file:
+        check_writable(report_file)
+    report: Report | None = None
     with Signals() as signals, view("none" if quiet else progress) as show:
         try:
             report = copy(
-                sources, destination, options, targets=targets, on_progress=show, cancel=signals.cancel
+                sources,
+                destination,
+                options,
+                targets=targets,
+                on_progress=show,
+                on_rehearsed=None if quiet else _say,
+                cancel=signals.cancel,
             )
         except MpxError as error:
-            translated = signals.translate(error)
-            if translated.report:
-                translated.report.ended_by(translated)
-                _write(translated.report, report_file)
-                _details(translated.report, verbose=verbose and not quiet)
-            raise translated from None
+            failure = signals.translate(error)
+            report = failure.report or Report(" ".join(sources), destination)
+            report.ended_by(failure)
+            with contextlib.suppress(UsageError):  # why the copy failed matters more
+                _write(report, report_file)
+            _details(report, verbose=verbose, quiet=quiet)
+            raise failure from None
     _write(report, report_file)
-    _details(report, verbose=verbose and not quiet)
-    if not quiet:
-        _summary(report, options)
+    _details(report, verbose=verbose, quiet=quiet)
+    if not quiet and not options.dry_run:
+        _summary(report)
 
 
 def _sources(names: list[str], from_file: str | None) -> tuple[list[str], list[str | None] | None, str]:
@@ -174,36 +188,40 @@ def read_list(name: str) -> tuple[list[str], list[str | None]]:
     return sources, targets
 
 
-def _write(report: Any, name: str | None) -> None:
+def _say(line: str) -> None:
+    print(shown(line))
+
+
+def _write(report: Report, name: str | None) -> None:
     if name:
         report.write(name)
 
 
-def _details(report: Any, *, verbose: bool) -> None:
-    if not verbose:
+def _details(report: Report, *, verbose: bool, quiet: bool) -> None:
+    """Print what was left out and what failed; if `verbose`, every decision and note too."""
+    if quiet:
         return
-    for event in report.timeline:
-        rate = format_rate(event.goodput_bps)
-        print(f"{event.t_s:8.2f} s {event.streams:4d} streams {rate:>14}  {event.reason}", file=sys.stderr)
-    for note in report.notes:
-        print(f"note: {note}", file=sys.stderr)
-    for entry in report.skipped:
-        print(f"skipped {entry['name']}: {entry['reason']}", file=sys.stderr)
-    for entry in report.failures:
-        print(f"failed {entry['name']}: {entry['error']}", file=sys.stderr)
-
-
-def _summary(report: Any, options: CopyOptions) -> None:
-    files, size = report.files, report.bytes
-    if options.dry_run:
+    if verbose:
+        for event in report.timeline:
+            rate = format_rate(event.goodput_bps)
+            _say(f"{event.t_s:8.2f} s {event.streams:4d} streams {rate:>14}  {event.reason}")
         for note in report.notes:
-            print(note)
-        return
+            _say(f"note: {note}")
+    for entry in report.skipped:
+        if verbose or entry["reason"] not in (EXISTS, SAME):
+            _say(f"left alone {entry['name']}: {entry['reason']}")
+    if report.files.total > 1:
+        for entry in report.failures:
+            _say(f"not copied {entry['name']}: {entry['error']}")
+
+
+def _summary(report: Report) -> None:
+    files, size = report.files, report.bytes
     moved = size.moved + size.resumed
     line = (
         f"copied {files.moved + files.resumed} of {files.total} files, {format_size(moved)} in "
         f"{format_duration(report.duration_s)}, {format_rate(report.goodput_bps)}, "
-        f"{report.checksum.get('result', 'unverified')}"
+        f"{report.checksum['result']}"
     )
     if files.skipped:
         line += f", {files.skipped} left alone"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+from mpx.errors import MpxError
 from mpx.location import Location
 
 
@@ -31,6 +32,8 @@ class FileInfo:
     modified_s: float | None = None  # seconds since 1970; whole seconds where the server says no more
     mode: int | None = None  # permission bits
     link_target: str = ""
+    link_resolved: bool = False  # the endpoint tells only where the link leads in the end
+    identity: tuple[int, int] | None = None  # equal for two names of one file, where that can be known
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +77,17 @@ class Endpoint(Protocol):
         ...
 
     def stat(self, name: str, *, follow: bool = True) -> FileInfo | None:
-        """Describe `name`, None if it does not exist. A link is followed if `follow`."""
+        """Describe `name`, None if it does not exist.
+
+        A link is followed if `follow`; one that leads nowhere is then None too.
+        """
         ...
 
-    def stats(self, names: Sequence[str]) -> list[FileInfo | None]:
-        """Describe many names at once, following links; None for what does not exist."""
+    def stats(self, names: Sequence[str]) -> list[FileInfo | MpxError | None]:
+        """Describe many names at once, following links; None for what does not exist.
+
+        An error that concerns only one name stands in its place.
+        """
         ...
 
     def entries(self, name: str) -> Iterator[tuple[str, FileInfo]]:
@@ -89,8 +98,11 @@ class Endpoint(Protocol):
         """Make the folder and its missing parents; an existing folder is fine."""
         ...
 
-    def make_link(self, name: str, target: str) -> None:
-        """Make or replace the symbolic link `name`."""
+    def make_link(self, name: str, target: str) -> str:
+        """Make or replace the symbolic link `name`, never a folder; return the target it was given.
+
+        That is another where an endpoint can only make absolute links to what is there.
+        """
         ...
 
     def remove(self, name: str) -> None:

@@ -95,6 +95,9 @@ class Interrupted(MpxError):
 
     exit_code = 130
 
+    def __init__(self, text: str = "interrupted; run the same command again to continue") -> None:
+        super().__init__(text)
+
 
 class Terminated(Interrupted):
     """As Interrupted, by SIGTERM."""

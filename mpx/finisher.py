@@ -68,7 +68,7 @@ class Finisher(threading.Thread):
         self._source: Endpoint | None = None
         self._destination: Endpoint | None = None
         self._renaming: set[Move] = set()  # asked for, answer not seen
-        self.errors: list[MpxError] = []  # of files that were given up
+        self.first_error: MpxError | None = None  # of files that were given up
 
     # --- from other threads --------------------------------------------------------------------------
 
@@ -87,9 +87,13 @@ class Finisher(threading.Thread):
         """Record that a file cannot be copied; what arrived of a large one is kept for another run."""
         with self._guard:
             self._moving.pop(move.final, None)
-        self._report.failed(move.source, str(error), move.size_bytes)
-        self.errors.append(error)
-        self._pool.settle()
+        self.failed(move.source, error, move.size_bytes)
+        self._pool.settle(move)
+
+    def failed(self, name: str, error: MpxError, size_bytes: int = 0) -> None:
+        """Record that something could not be copied."""
+        self._report.failed(name, str(error), size_bytes)
+        self.first_error = self.first_error or error
 
     @property
     def moving(self) -> list[Move]:
@@ -185,6 +189,7 @@ class Finisher(threading.Thread):
             elif far_sum == near_sum:
                 move.verified.add(part.start, part.end)
             elif part.start in move.retried_sections:
+                self._report.mismatched = True
                 errors[move] = IntegrityError(
                     f"{move.source}: bytes {part.start} to {part.end} have another {self._algorithm} at the "
                     "destination although they were sent twice; check disks and memory of both hosts"
@@ -229,8 +234,9 @@ class Finisher(threading.Thread):
         again = [move for move in group if move not in errors and not move.is_whole]
         ready = [move for move in group if move not in errors and move.is_whole]
         for move, now in zip(ready, source.stats([move.source for move in ready]), strict=True):
-            how = changed(now, move.size_bytes, move.modified_s)
-            if how:
+            if isinstance(now, MpxError):
+                errors[move] = now
+            elif how := changed(now, move.size_bytes, move.modified_s):
                 errors[move] = IntegrityError(
                     f"{move.source} changed while it was copied: {how}; run the same command again"
                 )
@@ -254,7 +260,7 @@ class Finisher(threading.Thread):
         renamed = {
             move
             for move, partial, final in zip(asked, partials, finals, strict=True)
-            if partial is None and final is not None and final.size_bytes == move.size_bytes
+            if partial is None and isinstance(final, FileInfo) and final.size_bytes == move.size_bytes
         }
         return [move for move in ready if move not in renamed]
 
@@ -269,7 +275,7 @@ class Finisher(threading.Thread):
             self._journal.done([move.final for move in done])
         for move in done:
             self._report.moved(move.size_bytes, move.resumed_bytes)
-            self._pool.settle()
+            self._pool.settle(move)
         for move, error in errors.items():
             if isinstance(error, IntegrityError):  # nothing of it is worth keeping
                 with contextlib.suppress(MpxError):

@@ -194,6 +194,7 @@ class StreamLane(threading.Thread):
                     source_ports=self._work.source_ports,
                     source_host=options.data_address,
                     congestion=options.congestion if self._upload else None,
+                    stop=self._work.failure.cancel.is_set,
                 )
             )
             self._data = data

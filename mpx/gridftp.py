@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from mpx import gridftp_wire as wire
 from mpx import tcp
-from mpx.endpoint import Commit, FileInfo, Kind, Part
+from mpx.endpoint import Commit, FileInfo, Kind, Part, partial_name
 from mpx.errors import ConnectionLost, DestinationError, Interrupted, MpxError, SourceError
 from mpx.gridftp_session import PIPELINE, Session, SessionOptions, reply_error
 from mpx.gridftp_wire import Entry, Reply, command
@@ -17,6 +17,7 @@ from mpx.location import Location
 
 _KINDS = {"file": Kind.FILE, "dir": Kind.FOLDER, "cdir": Kind.FOLDER, "pdir": Kind.FOLDER, "slink": Kind.LINK}
 _GONE = ("no such file", "not found", "does not exist", "no such directory")
+_LEADS_NOWHERE = ("not a directory", "too many levels of symbolic links")
 
 
 class GridFtpEndpoint:
@@ -68,28 +69,34 @@ class GridFtpEndpoint:
             return self._stat_without_mlst(full)
         return self._described(self.session.call(command("MLST", full)), name, follow=follow)
 
-    def stats(self, names: Sequence[str]) -> list[FileInfo | None]:
+    def stats(self, names: Sequence[str]) -> list[FileInfo | MpxError | None]:
         """See Endpoint. The questions go out together."""
         if "MLST" not in self.session.features:
             return [self.stat(name) for name in names]
         replies = self.session.pipeline([command("MLST", self._full(name)) for name in names])
-        return [self._described(reply, name, follow=True) for reply, name in zip(replies, names, strict=True)]
+        found: list[FileInfo | MpxError | None] = []
+        for reply, name in zip(replies, names, strict=True):
+            try:
+                found.append(self._described(reply, name, follow=True))
+            except self._refusal as error:
+                found.append(error)
+        return found
 
     def _described(self, reply: Reply, name: str, *, follow: bool) -> FileInfo | None:
         if not reply.is_ok:
-            if is_missing(reply):
+            if is_missing(reply) or any(words in reply.text.lower() for words in _LEADS_NOWHERE):
                 return None
             raise self._refused(reply, "describe", name)
         for line in reply.lines[1:-1]:
             with contextlib.suppress(ValueError):
-                info = entry_info(wire.parse_facts(line))
+                info = entry_info(wire.parse_facts(line), follow=follow)
                 if info.kind is Kind.LINK and follow:
                     return self._follow(self._full(name), info)
                 return info
         raise self._refused(reply, "describe", name)
 
     def _follow(self, full: str, info: FileInfo) -> FileInfo | None:
-        """Describe what a link points to; a stock server describes the link itself."""
+        """Describe what a link points to, where the server describes the link itself."""
         for _ in range(40):
             if info.kind is not Kind.LINK:
                 return info
@@ -100,7 +107,7 @@ class GridFtpEndpoint:
             if found is None:
                 return None
             info = found
-        raise self._refusal(f"{self.session.peer}: {full} is a loop of symbolic links")
+        return None
 
     def _stat_without_mlst(self, full: str) -> FileInfo | None:
         """Ask SIZE and MDTM; what has no size but can be entered is a folder."""
@@ -120,13 +127,44 @@ class GridFtpEndpoint:
         session = self.session
         if "MLST" not in session.features and "MLSD" not in session.features:
             raise self._refusal(f"{session.peer} has no MLSD, so mpx cannot list {name}; copy files by name")
+        count, promised, only = 0, 0, None
         for line in read_lines(session, command("MLSD", full), lambda r: self._refused(r, "list", name)):
             with contextlib.suppress(ValueError):
                 entry = wire.parse_facts(line)
+                count += 1
                 base = entry.name.rstrip("/").rsplit("/", 1)[-1]
                 if base in (".", "..", "") or entry.facts.get("type", "").lower() in ("cdir", "pdir"):
+                    promised = max(promised, int(entry.facts.get("x.count", "0")))
                     continue
+                only = base if count == 1 else None
                 yield base, entry_info(entry)
+        if only is not None and posixpath.basename(full) == only:
+            found = self.stat(full)
+            if found is None or found.kind is not Kind.FOLDER:  # MLSD of a file lists that file
+                raise self._refusal(f"{session.peer} cannot list {name}: it is not a folder")
+        if promised > count:
+            yield from self._links_to_nowhere(full)
+
+    def _links_to_nowhere(self, full: str) -> Iterator[tuple[str, FileInfo]]:
+        """Yield what a Globus server counts but does not list: MLSD leaves such links out, MLSR does not.
+
+        MLSR goes through the whole tree, the folder itself first; so it has a session that can be cut.
+        """
+        links: dict[str, FileInfo] = {}
+        with Session(self.location, self._options) as other:
+            other.login()
+            lines = read_lines(other, command("MLSR", full), lambda r: self._refused(r, "list", full))
+            for line in lines:
+                with contextlib.suppress(ValueError):
+                    entry = wire.parse_facts(line)
+                    if "/" in entry.name:
+                        break
+                    if entry_info(entry).kind is Kind.LINK:
+                        links[entry.name] = entry_info(entry)
+        found = self.stats([posixpath.join(full, name) for name in links])
+        for (name, info), there in zip(links.items(), found, strict=True):
+            if there is None:
+                yield name, info
 
     # --- changing ------------------------------------------------------------------------------------
 
@@ -147,14 +185,25 @@ class GridFtpEndpoint:
                 return
         raise self._refused(reply, "make the folder", name)
 
-    def make_link(self, name: str, target: str) -> None:
-        """See Endpoint."""
+    def make_link(self, name: str, target: str) -> str:
+        """See Endpoint. A Globus server makes absolute links, and only to what exists."""
         full = self._full(name)
-        first, second = self.session.pipeline(
-            [command("SITE", "SYMLINKFROM", target), command("SITE", "SYMLINKTO", full)]
+        aside = partial_name(full, "link")
+        absolute = self._full(posixpath.normpath(posixpath.join(posixpath.dirname(full), target)))
+        replies = self.session.pipeline(
+            [
+                command("DELE", aside),
+                command("SITE", "SYMLINKFROM", absolute),
+                command("SITE", "SYMLINKTO", aside),
+                command("RNFR", aside),
+                command("RNTO", full),
+            ]
         )
-        if not (first.is_ok and second.is_ok):
-            raise self._refused(second, "make the symbolic link", name)
+        for reply in replies[1:]:
+            if not reply.is_ok:
+                self.session.call(command("DELE", aside))
+                raise self._refused(reply, f"make the symbolic link to {target}", name)
+        return absolute
 
     def remove(self, name: str) -> None:
         """See Endpoint."""
@@ -182,7 +231,11 @@ class GridFtpEndpoint:
     def _time_command(self, full: str, modified_s: float | None) -> bytes:
         if modified_s is None or "MFMT" not in self.session.features:
             return command("NOOP")
-        return command("MFMT", datetime.fromtimestamp(modified_s, UTC).strftime("%Y%m%d%H%M%S"), full)
+        try:
+            when = datetime.fromtimestamp(modified_s, UTC).strftime("%Y%m%d%H%M%S")
+        except (ValueError, OverflowError, OSError):  # MFMT has four digits for the year
+            return command("NOOP")
+        return command("MFMT", when, full)
 
     @staticmethod
     def _mode_command(full: str, mode: int | None) -> bytes:
@@ -222,7 +275,7 @@ class GridFtpEndpoint:
                 else:
                     sums.append(self._refused(reply, "checksum", part.name))
                 if stop():
-                    raise Interrupted("stopped while the server computed a checksum")
+                    raise Interrupted
         return sums
 
     def free_bytes(self, name: str) -> int | None:  # noqa: ARG002  GridFTP has no question for it
@@ -241,12 +294,19 @@ def is_missing(reply: Reply) -> bool:
     return reply.error_class == "PATH_NOT_FOUND" or any(word in reply.text.lower() for word in _GONE)
 
 
-def entry_info(entry: Entry) -> FileInfo:
-    """Turn facts (RFC 3659, with the GCT's UNIX.* facts) into what we know of a name."""
+def entry_info(entry: Entry, *, follow: bool = False) -> FileInfo:
+    """Turn facts (RFC 3659, with the GCT's UNIX.* facts) into what we know of a name.
+
+    Servers describe what a link points to, with UNIX.slink beside it: a Globus server the real path
+    of that, mpx serve the link as it stands.
+    """
     facts = entry.facts
     kind = _KINDS.get(facts.get("type", "").lower(), Kind.OTHER)
     if facts.get("type", "").lower().startswith("os.unix=slink"):
         kind = Kind.LINK
+    target = unquote(facts.get("unix.slink", ""), errors="surrogateescape")
+    if target and kind is not Kind.LINK:
+        kind, target = (kind, "") if follow else (Kind.LINK, target)
     size = facts.get("size", "0")
     mode = facts.get("unix.mode", "")
     return FileInfo(
@@ -254,7 +314,8 @@ def entry_info(entry: Entry) -> FileInfo:
         int(size) if size.isdigit() else 0,
         _time(facts.get("modify", "")),
         int(mode, 8) if re.fullmatch(r"[0-7]{3,6}", mode) else None,
-        unquote(facts.get("unix.slink", ""), errors="surrogateescape"),
+        target,
+        link_resolved=target.startswith("/"),
     )
 
 
@@ -297,17 +358,17 @@ def read_lines(session: Session, line: bytes, refused: Callable[[Reply], MpxErro
     session.call(command("MODE", "S"))
     address = passive_address(session)
     session.send(line)
-    stop = session.options.stop
-    connection = tcp.connect(address, session.options.connect_timeout_s, stop=stop)
+    options = session.options
+    connection = tcp.connect(address, options.connect_timeout_s, stop=options.stop)
     rest = b""
     try:
         reply = session.read_reply()
         if not reply.is_preliminary:
             raise refused(reply)
-        while data := tcp.receive(connection, session.options.timeout_s, session.peer, stop):
+        while data := tcp.receive(connection, options.timeout_s, session.peer, options.stop):
             *lines, rest = (rest + data).split(b"\n")
             for raw in lines:
-                yield raw.rstrip(b"\r").decode("utf-8", "surrogateescape")
+                yield raw.removesuffix(b"\r").decode("utf-8", "surrogateescape")
     except GeneratorExit:
         session.abort()  # the caller stopped in the middle; the dialogue cannot be put in step again
         raise
@@ -317,4 +378,4 @@ def read_lines(session: Session, line: bytes, refused: Callable[[Reply], MpxErro
     if not reply.is_ok:
         raise refused(reply)
     if rest:
-        yield rest.decode("utf-8", "surrogateescape")
+        yield rest.removesuffix(b"\r").decode("utf-8", "surrogateescape")

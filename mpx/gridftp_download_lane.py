@@ -231,7 +231,8 @@ class DownloadLane(threading.Thread):
         try:
             fd = move.open(move.partial, os.O_RDWR | os.O_CREAT)
         except OSError as error:
-            self._give_up(move, local_error(error, move.final, writing=True))
+            if not move.is_claimed:  # else another session has brought what this one was to take over
+                self._give_up(move, local_error(error, move.final, writing=True))
             return None
         return Pull(move, piece.start, piece.end, fd, fan)
 

@@ -83,9 +83,10 @@ class Session:
 
     def _connect(self) -> socket.socket:
         lost: MpxError | None = None
-        for _, address in tcp.resolve(self.location.host, self.location.port, self.options.family):
+        stop = self.options.stop
+        for _, address in tcp.resolve(self.location.host, self.location.port, self.options.family, stop):
             try:
-                return tcp.connect(address, self.options.connect_timeout_s, stop=self.options.stop)
+                return tcp.connect(address, self.options.connect_timeout_s, stop=stop)
             except ConnectionLost as error:
                 lost = error
         raise lost or ConnectionLost(f"{self.location.host} has no address")
@@ -177,9 +178,9 @@ class Session:
         return self.poll_reply(1.0) if self._replies else None
 
     def read_reply(self, timeout_s: float | None = None) -> Reply:
-        """Return the next reply of any kind; raises TransferTimeout when none comes in time.
+        """Return the next reply of any kind.
 
-        Raises Interrupted soon after the copy is stopped.
+        Raises TransferTimeout when none comes in time, Interrupted soon after the copy is stopped.
         """
         timeout_s = self.options.timeout_s if timeout_s is None else timeout_s
         deadline = time.monotonic() + timeout_s
@@ -188,7 +189,7 @@ class Session:
             if reply:
                 return reply
             if self.options.stop():
-                raise Interrupted("interrupted; run the same command again to continue")
+                raise Interrupted
         raise TransferTimeout(f"{self.peer} did not answer within {timeout_s:g} s")
 
     def final_reply(self) -> Reply:
@@ -252,7 +253,7 @@ def credentials(location: Location) -> tuple[str, str]:
     """
     password = os.environ.get("MPX_PASSWORD")
     if location.user and password is not None:
-        return location.user, password
+        return location.user, password  # never for anonymous: it may be meant for another server
     try:
         entry = netrc.netrc().authenticators(location.host)
     except FileNotFoundError:
@@ -261,7 +262,7 @@ def credentials(location: Location) -> tuple[str, str]:
         raise UsageError(f"cannot read ~/.netrc: {error}") from None
     if entry and (not location.user or entry[0] == location.user):
         return entry[0], entry[2] or ""
-    return location.user or "anonymous", password or "mpx@"
+    return location.user or "anonymous", "mpx@"
 
 
 _NO_SPACE = ("no space left", "quota", "disk full", "not enough space", "insufficient")

@@ -24,6 +24,7 @@ import hashlib
 import json
 import os
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -231,20 +232,19 @@ class Leftover:
     files: tuple[Unfinished, ...]
 
 
-def leftovers() -> list[Leftover]:
-    """Return the interrupted copies of this user, those that run now left out."""
-    found = []
+def leftovers() -> Iterator[Leftover]:
+    """Yield the interrupted copies of this user, those that run now left out; none can start meanwhile."""
     for path in sorted(state_folder().glob("*.journal")):
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, StopIteration):
+        try:
             with path.open(encoding="utf-8", errors="surrogateescape") as lines:
                 head = json.loads(next(lines))
             source, destination = str(head["source"]), str(head["destination"])
-            lock = _take_lock_of(destination)
-            if lock is None:
-                continue
+        except (OSError, ValueError, KeyError, TypeError, StopIteration):
+            continue
+        lock = _take_lock_of(destination)
+        if lock is not None:
             with lock:
-                found.append(Leftover(path, source, destination, tuple(read_files(path))))
-    return found
+                yield Leftover(path, source, destination, tuple(read_files(path)))
 
 
 def _take_lock_of(destination: str) -> IO[str] | None:

@@ -3,6 +3,7 @@
 import posixpath
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -28,10 +29,72 @@ Answer = TypeVar("Answer")
 Pair = tuple[str, str, FileInfo]
 
 
-def tasks(pairs: Sequence[Pair], source_end: Endpoint, options: CopyOptions) -> Iterator[Task]:
-    """Yield everything that the sources hold."""
+def tasks(
+    pairs: Sequence[Pair],
+    source_end: Endpoint,
+    options: CopyOptions,
+    avoid: frozenset[tuple[int, int]] = frozenset(),
+) -> Iterator[Task]:
+    """Yield everything that the sources hold, the folders `avoid` left out."""
     for source, target, info in pairs:
-        yield from walk(source, target, info, source_end, options)
+        yield from walk(source, target, info, source_end, options, avoid)
+
+
+def decided(
+    listed: Iterator[Task], source_end: Endpoint, destination_end: Endpoint, options: CopyOptions
+) -> Iterator[Task]:
+    """Yield the tasks with what the destination says to them: leave it alone, or it cannot be done."""
+    for group in grouped(listed):
+        yield from decide(group, source_end, destination_end, options)
+
+
+def decide(
+    group: Sequence[Task], source_end: Endpoint, destination_end: Endpoint, options: CopyOptions
+) -> list[Task]:
+    """As `decided`, of tasks whose destinations are looked up together."""
+    group = [_named(task, source_end, destination_end) for task in group]
+    files = [task.target for task in group if _is_open(task) and task.info.kind is Kind.FILE]
+    there = dict(zip(files, destination_end.stats(files), strict=True))
+    result = []
+    for task in group:
+        found = there.get(task.target)
+        if _is_open(task) and task.info.kind is Kind.LINK:
+            found = destination_end.stat(task.target, follow=False)
+        if isinstance(found, MpxError):
+            result.append(replace(task, error=found))
+        else:
+            result.append(by_overwrite(task, found, options))
+    return result
+
+
+def _named(task: Task, source_end: Endpoint, destination_end: Endpoint) -> Task:
+    """Return the task; if an endpoint cannot use its name, with that error."""
+    try:
+        source_end.check_name(task.source)
+        destination_end.check_name(task.target)
+    except UsageError as error:
+        return replace(task, error=error)
+    return task
+
+
+def _is_open(task: Task) -> bool:
+    return not task.skip and task.error is None
+
+
+def rehearse(task: Task, report: Report) -> str:
+    """Count one thing that would be done, and say so in a line."""
+    size_bytes = task.info.size_bytes
+    if task.error:
+        report.begin(size_bytes)
+        report.failed(task.source, str(task.error), size_bytes)
+        return f"cannot copy {task.source}: {task.error}"
+    if task.skip:
+        report.skip(task.source, task.skip, size_bytes)
+        return f"would leave {task.source} alone: {task.skip}"
+    if task.info.kind is Kind.FOLDER:
+        return f"would copy the folder {task.source} to {task.target}"
+    report.begin(size_bytes)
+    return f"would copy {task.source} to {task.target}"
 
 
 class Lister(threading.Thread):
@@ -53,7 +116,8 @@ class Lister(threading.Thread):
         sums: bool,
     ) -> None:
         super().__init__(name="mpx-lister", daemon=True)
-        self.folders: list[Task] = []  # get their times when all is in them
+        self._folders: list[Task] = []  # get their times when all is in them
+        self._later: list[Task] = []  # links that could not be made at first
         self._pairs = pairs
         self._options = options
         self._source_end = source_end
@@ -69,10 +133,9 @@ class Lister(threading.Thread):
     def run(self) -> None:
         """List until the end, or until the copy stops."""
         try:
-            for _, target, info in self._pairs:
-                if info.kind is Kind.FILE:
-                    self._make_parent(target)
-            for group in grouped(tasks(self._pairs, self._source_end, self._options)):
+            for group in grouped(tasks(self._pairs, self._source_end, self._options, self._make_tops())):
+                if self._failure.cancel.is_set():
+                    return
                 self._prepare(group)
             self._pool.end_listing()
         except Interrupted:
@@ -82,10 +145,15 @@ class Lister(threading.Thread):
         except Exception as error:
             self._failure.set(MpxError(f"unexpected: {type(error).__name__}: {error}"))
 
-    def finish_folders(self) -> None:
-        """Give folders their times and modes, the deepest first, when everything is in them."""
+    def finish(self) -> None:
+        """When everything is there: links to it, then times and modes of folders, the deepest first."""
+        for task in self._later:
+            try:
+                self._make_link(task)
+            except DestinationError as error:
+                self._fail(task, error)
         end = self._destination_end
-        for task in reversed(self.folders):
+        for task in reversed(self._folders):
             self._insist(partial(end.set_times, task.target, task.info.modified_s, task.info.mode))
 
     def _insist(self, ask: Callable[[], Answer]) -> Answer:
@@ -98,59 +166,77 @@ class Lister(threading.Thread):
                 self._destination_end.close()  # it connects again when it is used
                 retry.again(error)
 
-    def _make_parent(self, target: str) -> None:
-        parent, end = posixpath.dirname(target), self._destination_end
-        if parent and self._insist(partial(end.stat, parent)) is None:
-            self._insist(partial(end.make_folder, parent))
+    def _make_tops(self) -> frozenset[tuple[int, int]]:
+        """Make the folders that files and trees go to; return the identities of the latter, where known."""
+        identities = set()
+        for _, target, info in self._pairs:
+            end = self._destination_end
+            top = target if info.kind is Kind.FOLDER else posixpath.dirname(target)
+            there = self._insist(partial(end.stat, top)) if top else None
+            if top and there is None:
+                self._insist(partial(end.make_folder, top))
+                there = self._insist(partial(end.stat, top))
+            if there and there.identity and info.kind is Kind.FOLDER:
+                identities.add(there.identity)
+        return frozenset(identities)
 
     def _prepare(self, group: Sequence[Task]) -> None:
-        files, end = [], self._destination_end
-        for task in group:
-            try:
-                self._source_end.check_name(task.source)
-                self._insist(partial(end.check_name, task.target))
-            except UsageError as error:
-                self._fail(task, error)
-                continue
-            if task.skip:
-                self._report.skip(task.source, task.skip)
+        ready = []
+        looked_up = partial(decide, group, self._source_end, self._destination_end, self._options)
+        for task in self._insist(looked_up):
+            if task.error:
+                self._fail(task, task.error)
+            elif task.skip:
+                self._report.skip(task.source, task.skip, task.info.size_bytes)
             elif task.info.kind is Kind.FOLDER:
-                self._insist(partial(end.make_folder, task.target))
-                self.folders.append(task)
+                self._make_folder(task)
             elif task.info.kind is Kind.LINK:
-                self._insist(partial(end.make_link, task.target, task.info.link_target))
+                self._try_link(task)
             else:
-                files.append(task)
-        there = self._insist(partial(end.stats, [task.target for task in files]))
-        for task, info in zip(files, there, strict=True):
-            try:
-                decided = by_overwrite(task, info, self._options)
-            except DestinationError as error:
-                self._fail(task, error)
-                continue
-            if decided.skip:
-                self._report.skip(task.source, decided.skip, task.info.size_bytes)
-            else:
-                self._put(task)
+                ready.append(task)
+        moves = [self._move(task) for task in ready]
+        self._check_room(moves)
+        for move in moves:
+            self._put(move)
 
     def _fail(self, task: Task, error: MpxError) -> None:
         self._report.begin(task.info.size_bytes)
-        self._report.failed(task.source, str(error), task.info.size_bytes)
-        self._finisher.errors.append(error)
+        self._finisher.failed(task.source, error, task.info.size_bytes)
 
-    def _put(self, task: Task) -> None:
-        info, journal = task.info, self._journal
-        partial_file = partial_name(task.target, journal.tag)
+    def _make_folder(self, task: Task) -> None:
+        try:
+            self._insist(partial(self._destination_end.make_folder, task.target))
+        except DestinationError as error:
+            self._fail(task, error)
+        else:
+            self._folders.append(task)
+
+    def _try_link(self, task: Task) -> None:
+        try:
+            self._make_link(task)
+        except DestinationError:
+            self._later.append(task)  # some servers make links only to what is there
+
+    def _make_link(self, task: Task) -> None:
+        made = self._insist(partial(self._destination_end.make_link, task.target, task.info.link_target))
+        if made != task.info.link_target:
+            self._report.note("symbolic links became absolute: the server makes no others")
+        self._report.begin(0)
+        self._report.moved(0, 0)
+
+    def _move(self, task: Task) -> Move:
+        """Return what of a file is to be moved, with what an earlier run brought over."""
+        info = task.info
         move = Move(
             task.source,
             task.target,
-            partial_file,
+            partial_name(task.target, self._journal.tag),
             info.size_bytes,
             info.modified_s,
             info.mode,
             sums=self._sums,
         )
-        known = journal.unfinished.get(task.target)
+        known = self._journal.unfinished.get(task.target)
         if known and self._options.resume and info.size_bytes > LARGE_BYTES:
             if (known.size_bytes, known.modified_s) == (info.size_bytes, info.modified_s):
                 move.resume(known.arrived)
@@ -158,20 +244,31 @@ class Lister(threading.Thread):
                 move.plan()
             else:
                 self._report.note(f"{task.source} has changed since it was interrupted; starting over")
+        if not move.resumed_bytes and (known or self._destination_end.location.scheme == "file"):
+            # A server's STOR empties what is there, without a round trip of its own.
+            self._insist(partial(self._destination_end.remove, move.partial))
+        return move
+
+    def _put(self, move: Move) -> None:
         if not move.resumed_bytes:
-            if known or self._destination_end.location.scheme == "file":
-                # A server's STOR empties what is there, without a round trip of its own.
-                self._insist(partial(self._destination_end.remove, partial_file))
-            journal.begin(task.target, partial_file, info.size_bytes, info.modified_s)
-        self._check_room(task, info.size_bytes - move.resumed_bytes)
-        self._report.begin(info.size_bytes)
+            self._journal.begin(move.final, move.partial, move.size_bytes, move.modified_s)
+        self._report.begin(move.size_bytes)
         self._finisher.began(move)
         self._pool.put(move)
 
-    def _check_room(self, task: Task, needed: int) -> None:
-        free = self._destination_end.free_bytes(task.target)
-        if free is not None and free < needed:
-            raise NoSpace(
-                f"{task.target} needs {needed} more bytes and {free} are free; make room and "
-                "run the same command again"
-            )
+    def _check_room(self, moves: Sequence[Move]) -> None:
+        """Raise NoSpace unless there is room for these files and for all that is still on its way."""
+        needed: dict[str, int] = {}
+        for move in moves:
+            folder = posixpath.dirname(move.final)
+            needed[folder] = needed.get(folder, 0) + move.size_bytes - move.resumed_bytes
+        for folder, size_bytes in needed.items():
+            free = self._destination_end.free_bytes(folder)
+            if free is None:
+                return
+            missing = size_bytes + self._pool.missing_bytes
+            if free < missing:
+                raise NoSpace(
+                    f"what is to go to {folder} needs {missing} bytes and {free} are free; make room and "
+                    "run the same command again"
+                )

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from mpx import checksum
-from mpx.endpoint import Commit, FileInfo, Kind, Part
-from mpx.errors import DestinationError, MpxError, NoSpace, SourceError
+from mpx.endpoint import Commit, FileInfo, Kind, Part, partial_name
+from mpx.errors import DestinationError, MpxError, NoSpace, SourceError, UsageError
 from mpx.location import Location
 
 SYNCS_AT_ONCE = 8
@@ -35,7 +35,14 @@ def _info(status: os.stat_result, target: str = "") -> FileInfo:
         kind = Kind.LINK
     else:
         kind = Kind.OTHER
-    return FileInfo(kind, status.st_size, status.st_mtime, stat.S_IMODE(status.st_mode), target)
+    return FileInfo(
+        kind,
+        status.st_size,
+        status.st_mtime,
+        stat.S_IMODE(status.st_mode),
+        target,
+        identity=(status.st_dev, status.st_ino),
+    )
 
 
 class LocalEndpoint:
@@ -49,7 +56,9 @@ class LocalEndpoint:
         return local_error(error, name, writing=self._writing)
 
     def check_name(self, name: str) -> None:
-        """See Endpoint. Whatever a user can type names a file here, except NUL, which they cannot."""
+        """See Endpoint. Any name will do but one with NUL, which no call of the kernel takes."""
+        if "\0" in name:
+            raise UsageError(f"the name {name!r} contains a NUL byte; no file can have it")
 
     def can_mode_e(self) -> bool:
         """See Endpoint. Files of this host need no connections."""
@@ -67,12 +76,20 @@ class LocalEndpoint:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
+            if error.errno == errno.ELOOP:
+                return None
             raise self._error(error, name) from None
         return _info(status, target)
 
-    def stats(self, names: Sequence[str]) -> list[FileInfo | None]:
+    def stats(self, names: Sequence[str]) -> list[FileInfo | MpxError | None]:
         """See Endpoint."""
-        return [self.stat(name) for name in names]
+        found: list[FileInfo | MpxError | None] = []
+        for name in names:
+            try:
+                found.append(self.stat(name))
+            except MpxError as error:
+                found.append(error)
+        return found
 
     def entries(self, name: str) -> Iterator[tuple[str, FileInfo]]:
         """See Endpoint. An entry that vanishes or cannot be described is yielded as OTHER."""
@@ -94,15 +111,20 @@ class LocalEndpoint:
         except OSError as error:
             raise self._error(error, name) from None
 
-    def make_link(self, name: str, target: str) -> None:
+    def make_link(self, name: str, target: str) -> str:
         """See Endpoint. The new link replaces an old one in one step."""
-        aside = f"{name}.mpx-link"
+        aside = Path(partial_name(name, "link"))
         try:
-            Path(aside).unlink(missing_ok=True)
-            Path(aside).symlink_to(target)
-            Path(aside).replace(name)
+            aside.unlink(missing_ok=True)
+            aside.symlink_to(target)
+            try:
+                aside.replace(name)
+            except OSError:
+                aside.unlink()
+                raise
         except OSError as error:
             raise self._error(error, name) from None
+        return target
 
     def remove(self, name: str) -> None:
         """See Endpoint."""

@@ -5,11 +5,13 @@ Plain names are taken as they are, byte for byte; only URLs are percent-decoded.
 
 import re
 from dataclasses import dataclass, replace
+from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
 from mpx.errors import UsageError
 
 FTP_PORT = 2811  # what GridFTP listens on, and mpx serve; plain FTP servers (21) need :21 in the URL
+_PASSWORD = re.compile(r"[^:]*://[^/@]*:[^/]*@")  # an @ in a password is not always encoded
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://|(file):", re.IGNORECASE)
 
 
@@ -36,6 +38,16 @@ class Location:
         """What tells two endpoints apart."""
         return self.scheme, self.user, self.host, self.port
 
+    def absolute(self) -> "Location":
+        """Return the same file under a name that means it from any working directory."""
+        if self.scheme != "file" or self.name.startswith("/"):
+            return self
+        try:
+            name = str(Path.cwd() / self.name)  # keeps "..": links may be on the way
+        except OSError as error:
+            raise UsageError(f"{self.name}: no working directory: {error.strerror}") from None
+        return replace(self, name=name + "/" if self.name.endswith("/") else name)
+
     def at(self, name: str) -> "Location":
         """Return another name at the same endpoint."""
         return replace(self, name=name)
@@ -56,6 +68,11 @@ def parse_location(text: str) -> Location:
     scheme = (found.group(1) or found.group(2)).lower()
     if scheme == "file":
         return Location("file", _file_name(text))
+    if _PASSWORD.match(text):
+        raise UsageError(
+            "a password in a URL shows in the list of processes; put it into ~/.netrc or MPX_PASSWORD "
+            "and leave it out of the URL"
+        )
     if scheme == "gsiftp":
         raise UsageError(
             f"{text}: gsiftp:// means GSI security, which mpx does not speak yet; "
@@ -88,13 +105,8 @@ def _ftp(text: str) -> Location:
         host, port = parts.hostname or "", parts.port or FTP_PORT
     except ValueError as error:
         raise UsageError(f"{text}: {error}; write ftp://HOST:PORT/NAME") from None
-    if parts.password is not None:
-        raise UsageError(
-            "a password in a URL shows in the list of processes; put it into ~/.netrc or MPX_PASSWORD "
-            "and leave it out of the URL"
-        )
-    if not host:
-        raise UsageError(f"{text}: no host; write ftp://HOST:PORT/NAME")
+    if not host or re.search(r"[?#\s\x00-\x1f]", authority):
+        raise UsageError(f"{text}: no host that can be read; write ftp://HOST:PORT/NAME")
     name = unquote(slash + path, errors="surrogateescape")
     for char, what in (("\r", "a carriage return"), ("\n", "a line feed"), ("\0", "a NUL byte")):
         if char in name:

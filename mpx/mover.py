@@ -180,6 +180,11 @@ class Move:
             self._claimed = True
             return True
 
+    @property
+    def is_claimed(self) -> bool:
+        """Whether nobody needs to bring anything of it any more: it is whole, or given up."""
+        return self._claimed
+
     def claim_given_up(self) -> bool:
         """Return True to the first who gives this file up; nobody will claim it whole afterwards."""
         with self._lock:
@@ -209,9 +214,12 @@ class Move:
         """Open the local side, or use it once more; return its descriptor. Raises OSError.
 
         It lives until each `open` has been met by a `close`, so that a straggler never writes to a
-        descriptor that means another file by then.
+        descriptor that means another file by then. Once the file is claimed nothing is created: it may
+        have its final name already.
         """
         with self._lock:
+            if self._claimed:
+                flags &= ~os.O_CREAT
             if self._fd is None:
                 self._fd = os.open(name, flags | os.O_CLOEXEC, 0o600)
             self._users += 1
@@ -237,7 +245,7 @@ class Pool:
         self._limit = limit
         self._waiting: deque[Move] = deque()
         self._changed = threading.Condition()
-        self._unsettled = 0
+        self._unsettled: set[Move] = set()
         self._listing = True
         self.listed_bytes = 0  # of all files put so far
         self.listed_todo_bytes = 0  # of which had not arrived before
@@ -249,7 +257,7 @@ class Pool:
             while len(self._waiting) >= self._limit:
                 self._wait()
             self._waiting.append(move)
-            self._unsettled += 1
+            self._unsettled.add(move)
             self.listed_files += 1
             self.listed_bytes += move.size_bytes
             self.listed_todo_bytes += move.size_bytes - move.resumed_bytes
@@ -265,7 +273,7 @@ class Pool:
         """Return the next file, waiting for one; None when all are settled and no more will come."""
         with self._changed:
             while not self._waiting:
-                if not self._listing and self._unsettled == 0:
+                if not self._listing and not self._unsettled:
                     return None
                 self._wait()
             move = self._waiting.popleft()
@@ -280,10 +288,10 @@ class Pool:
             self._changed.notify_all()
             return self._waiting.popleft()
 
-    def settle(self) -> None:
+    def settle(self, move: Move) -> None:
         """Say that a file is committed or given up."""
         with self._changed:
-            self._unsettled -= 1
+            self._unsettled.discard(move)
             self._changed.notify_all()
 
     def end_listing(self) -> None:
@@ -296,7 +304,7 @@ class Pool:
     def is_settled(self) -> bool:
         """Whether nothing is left and nothing more will come."""
         with self._changed:
-            return not self._listing and self._unsettled == 0
+            return not self._listing and not self._unsettled
 
     def wait_settled(self, timeout_s: float) -> None:
         """Wait until all is settled, or so long."""
@@ -310,10 +318,11 @@ class Pool:
         return self.listed_bytes - self.listed_todo_bytes
 
     @property
-    def unsettled(self) -> int:
-        """How many files are waiting, on their way or being verified."""
+    def missing_bytes(self) -> int:
+        """How many bytes of the files that are waiting or on their way have not arrived."""
         with self._changed:
-            return self._unsettled
+            moves = list(self._unsettled)
+        return sum(move.size_bytes - move.arrived_bytes for move in moves)
 
     def _wait(self) -> None:
         if self._cancel.is_set():

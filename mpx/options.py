@@ -36,7 +36,12 @@ class CopyOptions:
     files: int | None = _option(None, "count", "files on their way at once, or auto", minimum=1)
     streams: int | None = _option(None, "count", "data streams in all: a fixed number, or auto", minimum=1)
     max_streams: int = _option(256, "number", "never use more streams than this", minimum=1)
-    max_sessions: int = _option(8, "number", "never use more sessions for data than this (two more list, verify and measure)", minimum=1)
+    max_sessions: int = _option(
+        8,
+        "number",
+        "never use more sessions for data than this (two more list, verify and measure)",
+        minimum=1,
+    )
     tuner: str = _option(
         "auto",
         "choice",
@@ -86,6 +91,12 @@ class CopyOptions:
             raise UsageError("-4 and -6 exclude each other; give one of them")
         if self.streams is not None and self.streams > self.max_streams:
             raise UsageError(f"--streams {self.streams} is more than --max-streams {self.max_streams}")
+
+        if self.streams is not None and self.tuner != "auto":
+            raise UsageError(f"--streams {self.streams} fixes their number; leave --tuner {self.tuner} out")
+        for name in ("growth", "chunk_time_s"):
+            if self.tuner != "paper" and getattr(self, name) != _DEFAULTS[name]:
+                raise UsageError(f"{flag_of(name)} is for --tuner paper only; give that too, or leave it out")
 
     def was_given(self, name: str) -> bool:
         """Tell whether an option was given by hand, so that it must be honoured or refused."""

@@ -1,5 +1,8 @@
 """`mpx list` and `mpx unfinished`."""
 
+import contextlib
+import os
+import sys
 from datetime import UTC, datetime
 
 import click
@@ -7,6 +10,7 @@ import click
 from mpx.endpoint import FileInfo, Kind
 from mpx.errors import MpxError, SourceError
 from mpx.options import CopyOptions
+from mpx.shown import shown
 
 
 @click.command("list")
@@ -17,32 +21,40 @@ def list_command(url: str, long: bool) -> None:
     from mpx.location import parse_location
     from mpx.schemes import open_endpoint
 
-    location = parse_location(url)
+    location = parse_location(url).absolute()
     endpoint = open_endpoint(location, CopyOptions(), lambda: False, writing=False)
     try:
-        info = endpoint.stat(location.name or "/")
+        info = endpoint.stat(location.name) or endpoint.stat(location.name, follow=False)
         if info is None:
             raise SourceError(f"{url} does not exist")
         if info.kind is not Kind.FOLDER:
-            click.echo(_line(location.name.rsplit("/", 1)[-1], info, long=long))
+            _print(_line(location.name.rsplit("/", 1)[-1], info, long=long))
             return
-        for name, entry in endpoint.entries(location.name or "/"):
-            click.echo(_line(name, entry, long=long))
+        for name, entry in endpoint.entries(location.name):
+            _print(_line(name, entry, long=long))
     finally:
         endpoint.close()
 
 
+def _print(line: str) -> None:
+    """Print a name: to a program byte for byte, to a terminal so that it does no harm there."""
+    if sys.stdout.isatty():
+        click.echo(shown(line))
+    else:
+        sys.stdout.buffer.write(os.fsencode(line) + b"\n")
+
+
 def _line(name: str, info: FileInfo, *, long: bool) -> str:
-    shown = name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    shown += "/" if info.kind is Kind.FOLDER else ""
+    name += "/" if info.kind is Kind.FOLDER else ""
     if not long:
-        return shown
+        return name
     when = "-"
     if info.modified_s is not None:
-        when = datetime.fromtimestamp(info.modified_s, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+        with contextlib.suppress(ValueError, OverflowError, OSError):  # a year that nobody can write
+            when = datetime.fromtimestamp(info.modified_s, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
     mode = "----" if info.mode is None else f"{info.mode:04o}"
     arrow = f" -> {info.link_target}" if info.link_target else ""
-    return f"{info.kind.value:<7}{mode:>5} {info.size_bytes:>15} {when:>20} {shown}{arrow}"
+    return f"{info.kind.value:<7}{mode:>5} {info.size_bytes:>15} {when:>20} {name}{arrow}"
 
 
 @click.command("unfinished")
@@ -54,18 +66,19 @@ def unfinished_command(discard: bool) -> None:
     from mpx.schemes import open_endpoint
 
     for leftover in leftovers():
-        click.echo(f"{leftover.source} -> {leftover.destination}")
-        destination = parse_location(leftover.destination)
+        click.echo(shown(f"{leftover.source} -> {leftover.destination}"))
         for file in leftover.files:
-            click.echo(f"    {file.arrived.size} of {file.size_bytes} bytes in {file.partial}")
-        if discard:
-            endpoint = open_endpoint(destination, CopyOptions(), lambda: False, writing=True)
-            try:
-                for file in leftover.files:
-                    endpoint.remove(file.partial)
-                leftover.path.unlink(missing_ok=True)
-                click.echo("    discarded")
-            except MpxError as error:
-                click.echo(f"    kept: {error}")
-            finally:
-                endpoint.close()
+            click.echo(shown(f"    {file.arrived.size} of {file.size_bytes} bytes in {file.partial}"))
+        if not discard:
+            continue
+        destination = parse_location(leftover.destination)
+        endpoint = open_endpoint(destination, CopyOptions(), lambda: False, writing=True)
+        try:
+            for file in leftover.files:
+                endpoint.remove(file.partial)
+            leftover.path.unlink(missing_ok=True)
+            click.echo("    discarded")
+        except MpxError as error:
+            click.echo(shown(f"    kept: {error}"))
+        finally:
+            endpoint.close()

@@ -9,12 +9,14 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from mpx.endpoint import Endpoint, FileInfo, Kind
-from mpx.errors import DestinationError, SourceError, UsageError
+from mpx.errors import DestinationError, MpxError, SourceError, UsageError
 from mpx.options import CopyOptions
 
 GROUP = 100  # files whose destinations are looked up together
 TIME_TOLERANCE_S = 1.0
 DEEPEST = 200
+EXISTS = "exists at the destination"
+SAME = "the same at the destination"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,7 @@ class Task:
     target: str
     info: FileInfo
     skip: str = ""  # why it is left alone; empty if it is not
+    error: MpxError | None = None  # why it cannot be copied
 
 
 def base_name(name: str) -> str:
@@ -34,7 +37,7 @@ def base_name(name: str) -> str:
 
 def pair_up(
     sources: Sequence[str],
-    targets: Sequence[str | None],
+    targets: Sequence[str | None] | None,
     destination: str,
     source_end: Endpoint,
     destination_end: Endpoint,
@@ -43,28 +46,33 @@ def pair_up(
     """Decide where each source goes: (source, target, what it is).
 
     One source goes to DST, or into it if DST ends in / or is a folder (a folder source becomes DST
-    itself). Several go into DST under their own names. Raises UsageError, SourceError.
+    itself). Several, or a list with `targets`, go into DST under their own names or those targets.
+    Raises UsageError, SourceError, DestinationError.
     """
-    single = len(sources) == 1 and targets[0] is None
-    into_folder = destination.endswith("/")
-    if single and not into_folder:
-        there = destination_end.stat(destination)
-        into_folder = there is not None and there.kind is Kind.FOLDER
+    single = len(sources) == 1 and targets is None
+    there = destination_end.stat(destination)
+    into_folder = there is not None and there.kind is Kind.FOLDER
+    if there is not None and not into_folder and (destination.endswith("/") or not single):
+        raise DestinationError(f"{destination} is not a folder, so nothing can be copied into it")
+    into_folder = into_folder or destination.endswith("/")
     pairs: list[tuple[str, str, FileInfo]] = []
     seen: dict[str, str] = {}
-    for source, wanted, info in zip(sources, targets, source_end.stats(sources), strict=True):
-        if info is None:
-            raise SourceError(f"{source} does not exist")
+    infos = source_end.stats(sources)
+    for source, wanted, found in zip(sources, targets or [None] * len(sources), infos, strict=True):
+        info = _itself(source, found, source_end, options)
         if info.kind is Kind.FOLDER and not options.recursive:
             raise UsageError(f"{source} is a folder; to copy it with all that is in it, give -r")
         if wanted is not None:
-            target = posixpath.join(destination, wanted)
+            target = posixpath.join(destination, _below(wanted))
         elif single and (info.kind is Kind.FOLDER or not into_folder):
-            target = destination.rstrip("/") or "/"
+            target = destination.rstrip("/") or destination[:1]
         else:
             if base_name(source) in ("", ".", ".."):
                 raise UsageError(f"{source} has no name of its own; name the target")
             target = posixpath.join(destination, base_name(source))
+        destination_end.check_name(target)
+        if info.kind is Kind.FOLDER and info.identity and _is_within(target, info.identity, destination_end):
+            raise UsageError(f"{target} is {source} itself or inside it; name another destination")
         if target in seen:
             raise UsageError(f"{seen[target]} and {source} would both become {target}; copy them apart")
         seen[target] = source
@@ -72,34 +80,78 @@ def pair_up(
     return pairs
 
 
-def walk(source: str, target: str, info: FileInfo, end: Endpoint, options: CopyOptions) -> Iterator[Task]:
-    """Yield a source and everything below it, folders before what is in them.
+def _itself(
+    source: str, found: FileInfo | MpxError | None, source_end: Endpoint, options: CopyOptions
+) -> FileInfo:
+    """Return what a source named by the user is: the link, where links are not followed."""
+    if isinstance(found, MpxError):
+        raise found
+    if options.links != "follow" and not source.endswith("/"):
+        found = source_end.stat(source, follow=False)
+    if found is None:
+        raise SourceError(f"{source} does not exist")
+    return found
+
+
+def _is_within(target: str, folder: tuple[int, int], end: Endpoint) -> bool:
+    """Tell whether a name is the folder of that identity or below it, however it is called."""
+    name = target.rstrip("/")
+    while name:
+        there = end.stat(name)
+        if there and there.identity == folder:
+            return True
+        name = posixpath.dirname(name).rstrip("/")
+    return False
+
+
+def _below(target: str) -> str:
+    """Return a target of a list, tidied; raises UsageError if it is not below DST."""
+    tidy = posixpath.normpath(target)
+    if tidy.startswith("/") or tidy in (".", "..") or tidy.startswith("../"):
+        raise UsageError(f"the target {target!r} is not a name below the destination")
+    return tidy
+
+
+def walk(
+    source: str,
+    target: str,
+    info: FileInfo,
+    end: Endpoint,
+    options: CopyOptions,
+    avoid: frozenset[tuple[int, int]] = frozenset(),
+) -> Iterator[Task]:
+    """Yield a source and everything below it, folders before what is in them; skip the folders `avoid`.
 
     Links are followed, kept or skipped by option, never silently dropped. A followed link that leads
-    back to a folder it is in is skipped with that reason. Raises SourceError.
+    back to a folder it is in is skipped with that reason. What cannot be read is a task with that error.
     """
     top = _Found(source, target, info, (posixpath.normpath(source),))
-    if info.kind is Kind.FOLDER:
-        waiting = [top]
-    else:
-        waiting = []
+    waiting = [top] if info.kind is Kind.FOLDER else []
+    if info.kind is Kind.LINK:
+        yield _unfollowed(top, options)
+    elif not waiting:
         yield _task(top)
     while waiting:
         folder = waiting.pop()
+        if folder.info.identity in avoid:
+            yield Task(folder.source, folder.target, folder.info, "the destination itself")
+            continue
         yield Task(folder.source, folder.target, folder.info)
+        links: list[_Found] = []
         try:
             end.check_name(folder.source)
+            for name, entry in end.entries(folder.source):
+                found = folder.below(name, entry)
+                if entry.kind is Kind.FOLDER:
+                    waiting.append(found)
+                elif entry.kind is Kind.LINK:
+                    links.append(found)
+                else:
+                    yield _task(found)
         except UsageError:
             continue  # reported with the folder itself
-        links: list[_Found] = []
-        for name, entry in end.entries(folder.source):
-            found = folder.below(name, entry)
-            if entry.kind is Kind.FOLDER:
-                waiting.append(found)
-            elif entry.kind is Kind.LINK:
-                links.append(found)
-            else:
-                yield _task(found)
+        except SourceError as error:
+            yield Task(folder.source, folder.target, folder.info, error=error)
         for link in links:  # only now is the session free to be asked about them
             resolved = _resolve(link, end, options)
             if isinstance(resolved, Task):
@@ -131,12 +183,25 @@ def _task(found: _Found) -> Task:
     return Task(found.source, found.target, found.info, skip)
 
 
-def _resolve(link: _Found, end: Endpoint, options: CopyOptions) -> "Task | _Found":
-    if options.links == "keep":
-        return Task(link.source, link.target, link.info)
+def _unfollowed(link: _Found, options: CopyOptions) -> Task:
+    """Keep or skip a link. Where it leads within the copied tree is kept relative, as the tree moves."""
     if options.links == "skip":
         return Task(link.source, link.target, link.info, "a symbolic link")
-    info = end.stat(link.source)
+    info, top = link.info, link.path[0]
+    if info.link_resolved and info.link_target.startswith(f"{top}/"):
+        relative = posixpath.relpath(info.link_target, posixpath.dirname(link.path[-1]))
+        info = replace(info, link_target=relative)
+    return Task(link.source, link.target, info)
+
+
+def _resolve(link: _Found, end: Endpoint, options: CopyOptions) -> "Task | _Found":
+    if options.links != "follow":
+        return _unfollowed(link, options)
+    try:
+        end.check_name(link.source)
+        info = end.stat(link.source)
+    except (SourceError, UsageError) as error:
+        return Task(link.source, link.target, link.info, error=error)
     if info is None:
         return Task(link.source, link.target, link.info, "a symbolic link that leads nowhere")
     if info.kind is not Kind.FOLDER:
@@ -145,25 +210,34 @@ def _resolve(link: _Found, end: Endpoint, options: CopyOptions) -> "Task | _Foun
     if real in link.path or any(step.startswith(real + "/") for step in link.path[:-1]):
         return Task(link.source, link.target, link.info, "a symbolic link to a folder that it is in")
     if len(link.path) > DEEPEST:
-        raise SourceError(f"{link.source}: folders nested deeper than {DEEPEST}; a loop of symbolic links?")
+        deep = SourceError(f"{link.source}: folders nested deeper than {DEEPEST}; a loop of symbolic links?")
+        return Task(link.source, link.target, link.info, error=deep)
     return _Found(link.source, link.target, info, (*link.path[:-1], real))
 
 
 def by_overwrite(task: Task, there: FileInfo | None, options: CopyOptions) -> Task:
-    """Skip a file whose destination may stay as it is; raises DestinationError if a folder is in the way."""
-    if there is None:
+    """Skip what may stay as it is at the destination; what is in the way there is the task's error."""
+    if there is None or task.skip or task.error:
         return task
     if there.kind is Kind.FOLDER:
-        raise DestinationError(f"cannot write {task.target}: there is a folder of that name")
+        in_the_way = DestinationError(f"cannot write {task.target}: there is a folder of that name")
+        return replace(task, error=in_the_way)
+    if there.identity and there.identity == task.info.identity:
+        return replace(task, error=UsageError(f"{task.source} and {task.target} are the same file"))
+    if there.kind is Kind.OTHER:
+        special = DestinationError(f"cannot write {task.target}: what is there is no regular file")
+        return replace(task, error=special)
     if options.overwrite == "never":
-        return replace(task, skip="exists at the destination")
+        return replace(task, skip=EXISTS)
     if options.overwrite == "different" and same(task.info, there):
-        return replace(task, skip="the same at the destination")
+        return replace(task, skip=SAME)
     return task
 
 
 def same(source: FileInfo, there: FileInfo) -> bool:
-    """Tell whether size and modification time agree, the time within a second."""
+    """Tell whether size and modification time agree, the time within a second; of links the targets."""
+    if source.kind is Kind.LINK:
+        return there.kind is Kind.LINK and source.link_target == there.link_target
     if there.kind is not Kind.FILE or source.size_bytes != there.size_bytes:
         return False
     if source.modified_s is None or there.modified_s is None:

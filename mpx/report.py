@@ -1,10 +1,12 @@
 """What was done, when and why: the record that the progress line, the JSON report and the plots read."""
 
 import contextlib
+import errno
 import json
 import os
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -72,16 +74,18 @@ class Report:
     bytes: Tally = field(default_factory=Tally)
     duration_s: float = 0.0
     goodput_bps: float = 0.0
-    checksum: dict[str, Any] = field(default_factory=dict)
+    algorithm: str = "none"  # of the checksum that is compared end to end
+    mismatched: bool = False  # a checksum differed although the bytes were sent twice
     decisions: dict[str, Any] = field(default_factory=dict)
     timeline: list[Event] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     failures: list[dict[str, str]] = field(default_factory=list)
     skipped: list[dict[str, str]] = field(default_factory=list)
     began_s: float = field(default_factory=time.monotonic)
+    _skips: dict[str, int] = field(default_factory=dict, repr=False)  # how many for each reason
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
-    MOST_LINES = 1000  # of notes, failures and skips each; the counts go on
+    MOST_LINES = 1000  # of notes, of failures, and of skips for one reason; the counts go on
 
     @property
     def elapsed_s(self) -> float:
@@ -101,7 +105,8 @@ class Report:
             self.files.skipped += 1
             self.bytes.total += size_bytes
             self.bytes.skipped += size_bytes
-            if len(self.skipped) < self.MOST_LINES:
+            self._skips[reason] = self._skips.get(reason, 0) + 1
+            if self._skips[reason] <= self.MOST_LINES:
                 self.skipped.append({"name": name, "reason": reason})
 
     def begin(self, size_bytes: int) -> None:
@@ -139,6 +144,7 @@ class Report:
             self.files, self.bytes = Tally(), Tally()
             self.failures.clear()
             self.skipped.clear()
+            self._skips.clear()
 
     def ended_by(self, error: MpxError) -> None:
         """Record what ended the copy."""
@@ -149,7 +155,18 @@ class Report:
     def close(self) -> None:
         """Record how long it took; goodput counts what this run brought over."""
         self.duration_s = self.elapsed_s
-        self.goodput_bps = self.bytes.moved * 8 / self.duration_s
+        self.goodput_bps = self.bytes.moved * 8 / max(self.duration_s, 1e-9)
+
+    @property
+    def checksum(self) -> dict[str, str]:
+        """What was compared, and what that says of the files that have their final names."""
+        if self.mismatched:
+            result = "mismatch"
+        elif not self.files.moved + self.files.resumed:
+            result = "nothing moved"
+        else:
+            result = "unverified" if self.algorithm == "none" else "verified"
+        return {"algorithm": self.algorithm, "result": result}
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as docs/report-format.md describes it."""
@@ -175,12 +192,43 @@ class Report:
 
     def write(self, name: str) -> None:
         """Write the JSON report, whole or not at all; raises UsageError if that fails."""
+        text = json.dumps(self.as_dict(), indent=1, ensure_ascii=True) + "\n"
         target = Path(name)
-        aside = target.with_name(f".{target.name}.{os.getpid()}")
-        try:
-            aside.write_text(json.dumps(self.as_dict(), indent=1, ensure_ascii=True) + "\n")
-            aside.replace(target)
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                aside.unlink()
-            raise UsageError(f"cannot write the report {name}: {error.strerror}") from None
+        if target.exists() and not target.is_file():  # /dev/stdout, a fifo: nothing to replace
+            with _written(name):
+                target.write_text(text)
+            return
+        aside = _aside(target)
+        with _written(name):
+            try:
+                aside.write_text(text)
+                aside.replace(target)
+            except OSError:
+                with contextlib.suppress(OSError):
+                    aside.unlink()
+                raise
+
+
+def _aside(target: Path) -> Path:
+    return target.with_name(f".{target.name[:200]}.{os.getpid()}")
+
+
+@contextlib.contextmanager
+def _written(name: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(f"cannot write the report {name}: {error.strerror}") from None
+
+
+def check_writable(name: str) -> None:
+    """Raise UsageError if a report cannot be written there; known before any byte moves."""
+    target = Path(name)
+    with _written(name):
+        if target.is_dir():
+            raise IsADirectoryError(errno.EISDIR, "it is a folder")
+        if target.exists() and not target.is_file():
+            return
+        aside = _aside(target)
+        aside.touch()
+        aside.unlink()

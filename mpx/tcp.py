@@ -6,6 +6,7 @@ import random
 import select
 import socket
 import struct
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -100,13 +101,43 @@ def check_congestion(name: str) -> None:
         set_congestion(probe, name)
 
 
-def resolve(host: str, port: int, family: int) -> list[tuple[int, Address]]:
-    """Return (family, address) pairs to try in order; raises ConnectionLost if the name is unknown."""
+def check_address(host: str) -> None:
+    """Raise UsageError unless `host` is an address of this host."""
     try:
-        found = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM)
+        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM) as probe:
+            probe.bind((host, 0))
     except OSError as error:
-        raise ConnectionLost(f"cannot find the host {host!r}: {error.strerror or error}") from None
-    return [(entry[0], (str(entry[4][0]), port)) for entry in found]
+        raise UsageError(f"{host} is no address of this host: {error.strerror or error}") from None
+
+
+def resolve(
+    host: str, port: int, family: int, stop: Callable[[], bool] = lambda: False
+) -> list[tuple[int, Address]]:
+    """Return (family, address) pairs to try in order.
+
+    Raises ConnectionLost if the name is unknown, Interrupted soon after `stop` says so: the resolver
+    itself cannot be interrupted, so it runs in a thread.
+    """
+    found: list[tuple[int, Address]] = []
+    failed: list[Exception] = []
+
+    def ask() -> None:
+        try:
+            answers = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM)
+            found.extend((entry[0], (str(entry[4][0]), port)) for entry in answers)
+        except (OSError, UnicodeError) as error:
+            failed.append(error)
+
+    asking = threading.Thread(target=ask, name="mpx-resolve", daemon=True)
+    asking.start()
+    while asking.is_alive():
+        asking.join(STOP_INTERVAL_S)
+        if asking.is_alive() and stop():
+            raise Interrupted
+    if failed:
+        reason = getattr(failed[0], "strerror", None) or failed[0]
+        raise ConnectionLost(f"cannot find the host {host!r}: {reason}")
+    return found
 
 
 def connect(
@@ -160,7 +191,7 @@ def _await_connected(connection: socket.socket, timeout_s: float, stop: Callable
     deadline_s = time.monotonic() + timeout_s
     while not poll.poll(1000 * min(STOP_INTERVAL_S, max(0.0, deadline_s - time.monotonic()))):
         if stop():
-            raise Interrupted("stopped")
+            raise Interrupted
         if time.monotonic() >= deadline_s:
             raise TimeoutError
 
@@ -247,7 +278,7 @@ def receive(
                 if error.errno is not None:
                     raise  # not our clock: the kernel has given the connection up
                 if stop():
-                    raise Interrupted("stopped") from None
+                    raise Interrupted from None
                 if time.monotonic() >= deadline_s:
                     raise TransferTimeout(f"{what} did not answer within {timeout_s:g} s") from None
     except OSError as error:

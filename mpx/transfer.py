@@ -1,15 +1,16 @@
 """copy(): moves files from one endpoint to another, start to end. Reads as the list of its steps."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from mpx import tcp
 from mpx.carrier import Carrier, Work
 from mpx.endpoint import Endpoint
-from mpx.errors import InboundBlocked, MpxError, PartialFailure, UsageError
+from mpx.errors import InboundBlocked, Interrupted, MpxError, PartialFailure, UsageError
 from mpx.finisher import Finisher
+from mpx.honour import check_options, usable_algorithm
 from mpx.journal import Journal
-from mpx.lister import Lister, Pair, tasks
+from mpx.lister import Lister, Pair, decided, rehearse, tasks
 from mpx.location import Location, parse_location
 from mpx.mover import Failure, Gate, Pacer, Pool
 from mpx.options import CopyOptions
@@ -29,20 +30,25 @@ def copy(
     *,
     targets: Sequence[str | None] | None = None,
     on_progress: OnProgress | None = None,
+    on_rehearsed: Callable[[str], None] | None = None,
     cancel: threading.Event | None = None,
 ) -> Report:
     """Copy files and, with `recursive`, folders; return the report.
 
-    `targets` names each source at the destination where that is not to be its own name. `cancel` stops
-    the copy within a second; what has arrived stays, and the next run continues. Works from any thread,
-    installs no signal handler and prints nothing.
+    With `targets` the destination is a folder, and each source gets that name below it (None: its own).
+    `on_rehearsed` is called with a line for each thing that a dry run would do. `cancel` stops the copy
+    within a second; what has arrived stays, and the next run continues. Works from any thread, installs
+    no signal handler and prints nothing.
 
     Raises MpxError, whose `report` then holds what was done.
     """
     names = [sources] if isinstance(sources, str) else list(sources)
     if not names:
         raise UsageError("nothing to copy; name at least one source")
-    run = _Copy(names, destination, options or CopyOptions(), targets, on_progress, cancel)
+    if targets is not None and len(targets) != len(names):
+        raise UsageError(f"{len(names)} sources and {len(targets)} targets: there must be one for each")
+    tell = on_rehearsed or (lambda _: None)
+    run = _Copy(names, destination, options or CopyOptions(), targets, on_progress, tell, cancel)
     try:
         run.copy()
         run.report.status = "done"
@@ -66,18 +72,21 @@ class _Copy:
         options: CopyOptions,
         targets: Sequence[str | None] | None,
         on_progress: OnProgress | None,
+        tell: Callable[[str], None],
         cancel: threading.Event | None,
     ) -> None:
         self.options = options
-        self.sources = [parse_location(source) for source in sources]
-        self.destination = parse_location(destination)
-        self.targets: Sequence[str | None] = targets or [None] * len(sources)
+        self.sources = [parse_location(source).absolute() for source in sources]
+        self.destination = parse_location(destination).absolute()
+        self.targets = targets
         self.report = Report(" ".join(map(str, self.sources)), str(self.destination))
         self.on_progress = on_progress
+        self.tell = tell
         self.cancel = cancel or threading.Event()
         self.failure = Failure(threading.Event())
         self.far_is_source = self.sources[0].scheme != "file"
         self.algorithm = options.checksum
+        self.first_error: MpxError | None = None  # of files that could not be copied
         self.endpoints: list[Endpoint] = []
         self.journal: Journal | None = None
 
@@ -92,7 +101,8 @@ class _Copy:
         else:
             self.journal = Journal(self.report.source, self.report.destination)
             self.move_somehow(pairs, self.journal)
-            self.judge()
+            self.first_error = self.finisher.first_error
+        self.judge()
 
     def resolve(self) -> None:
         """Find both endpoints and make sure that a carrier serves them."""
@@ -128,24 +138,8 @@ class _Copy:
 
     def check_options(self) -> None:
         """Refuse what was asked for by hand and cannot be had; note which defaults cannot."""
-        options = self.options
-        if options.congestion and self.far_is_source:
-            raise UsageError(
-                f"--congestion {options.congestion} cannot be honoured: the server sends, so its kernel "
-                "chooses; set it there with: ip route change ... congctl NAME"
-            )
-        if options.congestion:
-            tcp.check_congestion(options.congestion)
-        if self.algorithm != "none" and not self.far_end.can_checksum(self.algorithm):
-            if options.was_given("checksum"):
-                raise UsageError(
-                    f"--checksum {self.algorithm} cannot be honoured: the server does not offer it (CKSM); "
-                    "give --checksum none to copy unverified"
-                )
-            self.algorithm = "none"
-            self.report.note("unverified: the server cannot compute checksums of parts of files")
-        result = "unverified" if self.algorithm == "none" else "verified"
-        self.report.checksum = {"algorithm": self.algorithm, "result": result}
+        check_options(self.options, self.far_end, far_is_source=self.far_is_source)
+        self.algorithm = usable_algorithm(self.options, self.far_end, self.report)
 
     def pair_up(self) -> list[Pair]:
         """Decide what becomes what."""
@@ -155,12 +149,13 @@ class _Copy:
         )
 
     def rehearse(self, pairs: list[Pair]) -> None:
-        """Note what would be copied."""
-        for task in tasks(pairs, self.source_end, self.options):
-            if task.skip:
-                self.report.skip(task.source, task.skip)
-            else:
-                self.report.note(f"would copy {task.source} to {task.target}")
+        """Tell what would be done, and do nothing of it."""
+        listed = tasks(pairs, self.source_end, self.options)
+        for task in decided(listed, self.source_end, self.destination_end, self.options):
+            if self.cancel.is_set():
+                raise Interrupted
+            self.tell(rehearse(task, self.report))
+            self.first_error = self.first_error or task.error
 
     def move_somehow(self, pairs: list[Pair], journal: Journal) -> None:
         """Move in MODE E; if the server cannot, or cannot reach us, in MODE S."""
@@ -238,7 +233,7 @@ class _Copy:
         )
         watcher.start(*self.beginning())
         self.run(carrier, finisher, lister, probe, watcher)
-        lister.finish_folders()
+        lister.finish()
 
     def run(
         self, carrier: Carrier, finisher: Finisher, lister: Lister, probe: RttProbe, watcher: Watcher
@@ -285,12 +280,11 @@ class _Copy:
 
     def judge(self) -> None:
         """Raise what the failed files amount to."""
-        errors = self.finisher.errors
-        if errors and self.report.files.total == 1:
-            raise errors[0]
-        if errors:
-            total = self.report.files.total
-            raise PartialFailure(f"{len(errors)} of {total} files were not copied; the first: {errors[0]}")
+        error, files = self.first_error, self.report.files
+        if error and files.total == 1:
+            raise error
+        if error:
+            raise PartialFailure(f"{files.failed} of {files.total} files were not copied; the first: {error}")
 
     def close(self) -> None:
         """Let go of everything."""

@@ -83,7 +83,7 @@ class Watcher:
         while not self._pool.is_settled and not self._failure.cancel.is_set():
             self._pool.wait_settled(TICK_S)
             if self._cancel.is_set():
-                self._failure.set(Interrupted("interrupted; run the same command again to continue"))
+                self._failure.set(Interrupted())
                 return
             now = time.monotonic() - self._began_s
             sample = self._carrier.sample()

@@ -1,4 +1,4 @@
-"""Shared by all tests: finding the real GridFTP programs, and waiting for a condition."""
+"""Shared by all tests: a home of their own, the real GridFTP programs, and waiting for a condition."""
 
 import shutil
 import tempfile
@@ -8,6 +8,19 @@ from pathlib import Path
 
 import pytest
 from install_peers import find_peer
+
+OF_THE_USER = ("MPX_PASSWORD", "MPX_DEBUG", "GLOBUS_TCP_PORT_RANGE", "GLOBUS_TCP_SOURCE_RANGE")
+
+
+@pytest.fixture(autouse=True)
+def private_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Keep tests away from the journals, the ~/.netrc and the settings of whoever runs them."""
+    home = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("MPX_STATE_DIR", str(home / "state"))
+    for name in OF_THE_USER:
+        monkeypatch.delenv(name, raising=False)
+    return home
 
 
 @pytest.fixture

@@ -1,0 +1,272 @@
+"""Single files, up and down, byte for byte: sizes around every edge, and the names that files really have."""
+
+import filecmp
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from mpx_command import copied, mpx, refused
+from sites import AWKWARD, Site, opened
+
+import mpx as api
+from mpx.checksum import SECTION_BYTES
+
+pytestmark = pytest.mark.peers
+
+KIB, MIB, GIB = 1024, 1024**2, 1024**3
+SMALL = (0, 1, 2, 255, 64 * KIB - 1, 64 * KIB, 64 * KIB + 1, 256 * KIB - 1, 256 * KIB, 256 * KIB + 1, 999_983)
+MEDIUM = (4 * MIB - 1, 4 * MIB, 4 * MIB + 1, 16 * MIB + 3, 33_333_331)
+FOREIGN = ("ü", "漢字 and blanks", "\u202eevil", "caf\udce9", "\x7f", "tab\there", "\x1b[31mred")
+
+
+@pytest.fixture(params=["stock server", "mpx serve"])
+def far(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
+    with opened(request.param, tmp_path) as site:
+        yield site
+
+
+@pytest.fixture
+def stock(tmp_path: Path) -> Iterator[Site]:
+    with opened("stock server", tmp_path) as site:
+        yield site
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    (tmp_path / "here").mkdir()
+    return tmp_path / "here"
+
+
+def make(path: Path, size: int) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(os.urandom(size))
+    return path
+
+
+def same(first: Path, second: Path) -> bool:
+    return filecmp.cmp(first, second, shallow=False)
+
+
+# --- sizes -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [0, 1, 4 * MIB + 1])
+@pytest.mark.parametrize("streams", [None, 1, 5])
+def test_one_file_up_and_down(far: Site, here: Path, size: int, streams: int | None) -> None:
+    make(here / "a", size)
+    options = api.CopyOptions(streams=streams)
+    up = api.copy(str(here / "a"), far.url_of("a"), options)
+    down = api.copy(far.url_of("a"), str(here / "b"), options)
+    assert same(here / "a", far.folder / "a")
+    assert same(here / "a", here / "b")
+    for report in (up, down):
+        assert (report.files.moved, report.bytes.moved, report.status) == (1, size, "done")
+        assert report.checksum == {"algorithm": "adler32", "result": "verified"}
+    assert sorted(os.listdir(here)) == ["a", "b"]
+    assert os.listdir(far.folder) == ["a"]
+
+
+@pytest.mark.parametrize("algorithm", ["adler32", "md5", "sha256", "none"])
+def test_all_sizes_up_and_down(far: Site, here: Path, algorithm: str) -> None:
+    for size in (*SMALL, *MEDIUM):
+        make(here / "up" / f"{size}", size)
+    options = api.CopyOptions(recursive=True, checksum=algorithm)
+    up = api.copy(str(here / "up"), far.url_of("tree"), options)
+    down = api.copy(far.url_of("tree"), str(here / "down"), options)
+    for size in (*SMALL, *MEDIUM):
+        assert same(here / f"up/{size}", far.folder / f"tree/{size}")
+        assert same(here / f"up/{size}", here / f"down/{size}")
+    for report in (up, down):
+        assert report.files.moved == len(SMALL) + len(MEDIUM)
+        assert report.checksum["result"] == ("unverified" if algorithm == "none" else "verified")
+
+
+@pytest.mark.parametrize("size", [None, 64 * KIB, 1_000_003])
+def test_block_sizes(far: Site, here: Path, size: int | None) -> None:
+    make(here / "a", 5_000_011)
+    api.copy(str(here / "a"), far.url_of("a"), api.CopyOptions(block_size_bytes=size, streams=3))
+    assert same(here / "a", far.folder / "a")
+
+
+def test_all_sizes_within_this_host(here: Path) -> None:
+    for size in (*SMALL, *MEDIUM):
+        make(here / "from" / f"{size}", size)
+    report = api.copy(str(here / "from"), str(here / "to"), api.CopyOptions(recursive=True))
+    for size in (*SMALL, *MEDIUM):
+        assert same(here / f"from/{size}", here / f"to/{size}")
+    assert report.checksum["result"] == "verified"
+
+
+def sparse(path: Path, size: int) -> None:
+    """Make a file of holes, with data at its ends and across the edges of sections and of 32 bits."""
+    with path.open("wb") as out:
+        out.truncate(size)
+        for offset in (0, SECTION_BYTES - 700_001, 4 * GIB - 500_000, size - 999_999):
+            if 0 <= offset < size:
+                out.seek(offset)
+                out.write(os.urandom(min(999_999, size - offset)))
+
+
+@pytest.mark.slow
+def test_a_file_across_a_section(far: Site, here: Path) -> None:
+    sparse(here / "a", SECTION_BYTES + 1)
+    api.copy(str(here / "a"), far.url_of("a"))
+    api.copy(far.url_of("a"), str(here / "b"))
+    assert same(here / "a", here / "b")
+
+
+@pytest.mark.slow
+def test_five_gibibytes_with_holes(stock: Site, here: Path) -> None:
+    size = 5 * GIB + 1
+    sparse(here / "a", size)
+    up = api.copy(str(here / "a"), stock.url_of("a"))
+    assert subprocess.run(["cmp", here / "a", stock.folder / "a"], check=False).returncode == 0
+    (stock.folder / "a").unlink()
+    sparse(stock.folder / "b", size)
+    down = api.copy(stock.url_of("b"), str(here / "b"))
+    assert subprocess.run(["cmp", here / "b", stock.folder / "b"], check=False).returncode == 0
+    for report in (up, down):
+        assert (report.bytes.moved, report.checksum["result"]) == (size, "verified")
+    (here / "b").unlink()
+
+
+# --- names -----------------------------------------------------------------------------------------
+
+
+def test_awkward_names_up_and_down(far: Site, here: Path) -> None:
+    for name in AWKWARD:
+        make(here / "up" / name, len(name))
+    api.copy(str(here / "up"), far.url_of("tree"), api.CopyOptions(recursive=True))
+    api.copy(far.url_of("tree"), str(here / "down"), api.CopyOptions(recursive=True))
+    for name in AWKWARD:
+        assert same(here / "up" / name, far.folder / "tree" / name), name
+        assert same(here / "up" / name, here / "down" / name), name
+
+
+@pytest.mark.parametrize("name", AWKWARD, ids=range(len(AWKWARD)))
+def test_an_awkward_name_on_the_command_line(far: Site, here: Path, name: str) -> None:
+    make(here / name, 7)
+    plain, there = f"./{name}" if name.startswith("-") else name, f"folder/{name}"
+    copied(mpx("copy", plain, far.url_of(there), folder=here))
+    assert same(here / name, far.folder / there)
+    (here / name).unlink()
+    copied(mpx("copy", "--", far.url_of(there), name, folder=here))
+    assert same(here / name, far.folder / there)
+
+
+def test_plain_names_are_never_decoded_and_urls_are(far: Site, here: Path) -> None:
+    make(here / "a%41%2F", 1)
+    make(here / "aA", 2)
+    api.copy(str(here / "a%41%2F"), far.url + "x%41")
+    assert (far.folder / "xA").stat().st_size == 1
+    api.copy((here / "a%41%2F").as_uri(), far.url + "x%2541")
+    assert (far.folder / "x%41").stat().st_size == 1
+    api.copy(f"file:{here}/a%41", far.url + "y")
+    assert (far.folder / "y").stat().st_size == 2
+    api.copy(far.url + "x%2541", str(here / "back%41"))
+    assert (here / "back%41").stat().st_size == 1
+    with pytest.raises(api.SourceError):
+        api.copy(far.url + "x%252541", str(here / "z"))
+
+
+def test_names_with_a_question_mark_are_names(far: Site, here: Path) -> None:
+    make(here / "a?b=c#d", 3)
+    api.copy(str(here / "a?b=c#d"), far.url + "a?b=c#d")
+    assert (far.folder / "a?b=c#d").stat().st_size == 3
+
+
+def test_deep_folders(far: Site, here: Path) -> None:
+    deep = "/".join(["a folder of some depth"] * 60)
+    make(here / "up" / deep / "file", 9)
+    api.copy(str(here / "up"), far.url_of("tree"), api.CopyOptions(recursive=True))
+    api.copy(far.url_of("tree"), str(here / "down"), api.CopyOptions(recursive=True))
+    assert same(here / "up" / deep / "file", here / "down" / deep / "file")
+
+
+def test_the_login_folder(far: Site, here: Path) -> None:
+    make(here / "a", 5)
+    root = far.url[: -len(str(far.folder)) - 1] if str(far.folder) in far.url else far.url.rstrip("/")
+    api.copy(str(here / "a"), f"{root}/~/b")
+    api.copy(str(here / "a"), f"{root}/~/")
+    api.copy(str(here), f"{root}/~", api.CopyOptions(recursive=True, overwrite="always"))
+    assert sorted(os.listdir(far.folder)) == ["a", "b"]
+
+
+@pytest.mark.parametrize("site", ["local", "mpx serve"])
+def test_foreign_names(site: str, tmp_path: Path, here: Path) -> None:
+    with opened(site, tmp_path) as far:
+        for name in FOREIGN:
+            make(here / "up" / name, 5)
+        api.copy(str(here / "up"), far.url_of("tree"), api.CopyOptions(recursive=True))
+        api.copy(far.url_of("tree"), str(here / "down"), api.CopyOptions(recursive=True))
+        for name in FOREIGN:
+            assert same(here / "up" / name, here / "down" / name), ascii(name)
+            copied(mpx("copy", here / "up" / name, far.url_of(name)))
+            copied(mpx("copy", far.url_of(name), here / "back" / name))
+            assert same(here / "up" / name, here / "back" / name), ascii(name)
+
+
+@pytest.mark.parametrize("name", [name for name in FOREIGN if "\t" not in name], ids=ascii)
+def test_a_globus_server_would_garble_foreign_names(stock: Site, here: Path, name: str) -> None:
+    make(here / name, 5)
+    refused(mpx("copy", here / name, stock.url_of(name)), 2, "printable ASCII")
+    stock.write(name, b"x")
+    refused(mpx("copy", stock.url_of(name), here / "down"), 2, "printable ASCII")
+    assert os.listdir(stock.folder) == [name]
+
+
+def test_in_a_tree_a_garbled_name_fails_alone(stock: Site, here: Path) -> None:
+    for name in ("good", "ü", "folder/also good", "földer/inside"):
+        make(here / "up" / name, 5)
+    with pytest.raises(api.PartialFailure) as caught:
+        api.copy(str(here / "up"), stock.url_of("tree"), api.CopyOptions(recursive=True))
+    report = caught.value.report
+    assert report is not None
+    assert {Path(entry["name"]).name for entry in report.failures} == {"ü", "földer", "inside"}
+    assert sorted(os.listdir(stock.folder / "tree")) == ["folder", "good"]
+    for name in ("ü", "földer/inside"):
+        stock.write(f"tree/{name}", b"x")
+    with pytest.raises(api.PartialFailure) as caught:
+        api.copy(stock.url_of("tree"), str(here / "down"), api.CopyOptions(recursive=True))
+    assert sorted(os.listdir(here / "down")) == ["folder", "good"]
+    assert same(here / "up/folder/also good", here / "down/folder/also good")
+
+
+@pytest.mark.parametrize(("char", "word"), [("\r", "carriage return"), ("\n", "line feed")])
+def test_names_with_line_ends_are_refused_before_anything_is_sent(
+    stock: Site, here: Path, char: str, word: str
+) -> None:
+    bad = make(here / f"a{char}b", 5)
+    make(here / "ok", 5)
+    refused(mpx("copy", bad, stock.url), 2, word)
+    refused(mpx("copy", here / "ok", stock.url_of(f"a{char}b")), 2, word)
+    refused(mpx("copy", stock.url_of(f"a{char}b"), here / "x"), 2, word)
+    refused(mpx("copy", here / "ok", bad, stock.url), 2, word)
+    assert os.listdir(stock.folder) == []
+    log = Path(f"{stock.folder}.server.log").read_bytes()
+    assert b"STOR /" not in log
+    copied(mpx("copy", bad, stock.url_of("renamed")))
+    copied(mpx("copy", stock.url_of("renamed"), here / f"down{char}"))
+    copied(mpx("copy", bad, here / f"local{char}copy"))
+    assert same(bad, here / f"down{char}")
+
+
+def test_nul_is_refused(stock: Site, here: Path) -> None:
+    make(here / "ok", 5)
+    refused(mpx("copy", here / "ok", stock.url + "a%00b"), 2, "NUL")
+    refused(mpx("copy", stock.url + "a%00b", here / "x"), 2, "NUL")
+    refused(mpx("copy", f"file://{here}/a%00b", stock.url), 2)
+    for pair in ((f"{here}/a\0b", stock.url), (str(here / "ok"), "a\0b")):
+        with pytest.raises(api.UsageError, match="NUL"):
+            api.copy(*pair)
+
+
+@pytest.mark.parametrize("char", ["\r", "\n"])
+def test_in_a_tree_a_line_end_fails_alone(far: Site, here: Path, char: str) -> None:
+    for name in ("good", f"a{char}b", f"folder{char}/inside"):
+        make(here / "up" / name, 5)
+    with pytest.raises(api.PartialFailure):
+        api.copy(str(here / "up"), far.url_of("tree"), api.CopyOptions(recursive=True))
+    assert os.listdir(far.folder / "tree") == ["good"]

@@ -1,0 +1,70 @@
+"""Running the command `mpx` as a user does: a process of its own, what it prints, how it ends."""
+
+import os
+import pwd
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+WITHIN_S = 120  # a command that takes longer hangs
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+
+def command(*words: object) -> list[str | bytes]:
+    return [
+        sys.executable,
+        "-m",
+        "mpx",
+        *(word if isinstance(word, bytes) else os.fsencode(str(word)) for word in words),
+    ]
+
+
+def mpx(
+    *words: object,
+    stdin: bytes = b"",
+    folder: Path | None = None,
+    user: str | None = None,
+    environment: dict[str, str] | None = None,
+) -> Ended:
+    """Run mpx to its end; `user` is who runs it, where tests run as root."""
+    done = subprocess.run(
+        command(*words),
+        input=stdin,
+        capture_output=True,
+        cwd=folder,
+        env={**os.environ, **(environment or {})},
+        user=pwd.getpwnam(user).pw_uid if user else None,
+        timeout=WITHIN_S,
+        check=False,
+    )
+    return Ended(done.returncode, _text(done.stdout), _text(done.stderr))
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+def refused(ended: Ended, code: int, *words: str) -> None:
+    """Assert that a command failed as it should: this exit code, one line that holds these words."""
+    assert ended.code == code, (ended.code, ended.err, ended.out)
+    assert ended.err.startswith("mpx: "), ended.err
+    assert ended.err.count("\n") == 1, ended.err
+    assert ended.err.endswith("\n")
+    assert len(ended.err) > 20, ended.err
+    assert "Traceback" not in ended.err
+    for word in words:
+        assert word in ended.err, (word, ended.err)
+
+
+def copied(ended: Ended) -> None:
+    """Assert that a command did all it should, without a word on stderr."""
+    assert (ended.code, ended.err) == (0, ""), (ended.code, ended.err, ended.out)

@@ -1,0 +1,121 @@
+"""The endpoints that tests copy to and from, each in a folder of its own: local, a stock server, mpx serve.
+
+To add one: write a function that yields a Site, and name it in SITES.
+"""
+
+import contextlib
+import os
+import pwd
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote
+
+from interop.stock_server import StockServer
+
+from mpx.endpoint import Endpoint
+from mpx.location import parse_location
+from mpx.options import CopyOptions
+from mpx.schemes import open_endpoint
+from mpx.serve import Server
+
+AWKWARD = [
+    "with blanks",
+    "ends in a blank ",
+    " begins with one",
+    "-rf",
+    "--report",
+    "50%20off",
+    "a#b",
+    "a;b=c; d",
+    "it's",
+    'the "quoted"',
+    "*?[x]",
+    "~",
+    "$HOME",
+    "back\\slash",
+    "colon:and,comma",
+    "Type=file;Size=3; x",
+    "x" * 255,
+]
+
+
+@dataclass
+class Site:
+    """An endpoint under test, and the folder it works in as the tests see it."""
+
+    folder: Path
+    url: str  # of that folder, with a slash at its end
+    owner: str = ""  # who the endpoint works as, if not as we do
+    keeps_fractions: bool = False  # of modification times
+    links: str = "any"  # it makes any links, absolute ones to what is there, or none
+    resolves_links: bool = False  # it tells only where a link leads in the end
+    opened: list[Endpoint] = field(default_factory=list)
+
+    def open(self, *, writing: bool) -> Endpoint:
+        end = open_endpoint(parse_location(self.url), CopyOptions(), lambda: False, writing=writing)
+        self.opened.append(end)
+        return end
+
+    def name(self, relative: str) -> str:
+        """What the endpoint calls a file of the folder."""
+        return parse_location(self.url).name + relative
+
+    def url_of(self, relative: str) -> str:
+        """How a user names a file of the folder."""
+        remote = self.url.startswith("ftp://")
+        return self.url + (quote(relative, errors="surrogateescape") if remote else relative)
+
+    def write(self, relative: str, data: bytes = b"") -> Path:
+        path = self.folder / relative
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        for made in (path, *path.parents):
+            if made.is_relative_to(self.folder):
+                self._hand_over(made)
+        return path
+
+    def hand_over(self) -> None:
+        """Give all that is in the folder to whom the endpoint works as."""
+        for made in (self.folder, *self.folder.rglob("*")):
+            self._hand_over(made)
+
+    def _hand_over(self, path: Path) -> None:
+        if self.owner:
+            os.chown(path, pwd.getpwnam(self.owner).pw_uid, -1, follow_symlinks=False)
+
+
+@contextmanager
+def local_site(folder: Path) -> Iterator[Site]:
+    yield Site(folder, f"{folder}/", keeps_fractions=True)
+
+
+@contextmanager
+def stock_site(folder: Path) -> Iterator[Site]:
+    with StockServer(folder) as server:
+        owner = "nobody" if os.geteuid() == 0 else ""
+        yield Site(folder, server.url, owner=owner, links="absolute", resolves_links=True)
+
+
+@contextmanager
+def own_site(folder: Path) -> Iterator[Site]:
+    with Server(folder, writable=True) as server:
+        yield Site(folder, server.url, links="none")
+
+
+SITES: dict[str, Callable[[Path], contextlib.AbstractContextManager[Site]]] = {
+    "local": local_site,
+    "stock server": stock_site,
+    "mpx serve": own_site,
+}
+
+
+@contextmanager
+def opened(name: str, tmp_path: Path) -> Iterator[Site]:
+    folder = tmp_path / "served"
+    folder.mkdir()
+    with SITES[name](folder) as site:
+        yield site
+        for end in site.opened:
+            end.close()
