@@ -33,7 +33,8 @@ check: setup
 
 test: setup
 	$(BIN)/python tests/install_peers.py
-	$(BIN)/python -m pytest -n 2 $(PYTEST)
+	$(BIN)/python -m pytest -m alone $(PYTEST)
+	$(BIN)/python -m pytest -n 2 -m 'not alone' $(PYTEST)
 
 # Twenty kills for each direction and victim, as it takes ten minutes; `make test` has two of each.
 kills: setup

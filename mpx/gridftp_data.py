@@ -145,7 +145,8 @@ class DownloadCarrier(_LaneCarrier):
         super().__init__(work)
         shelf = Shelf(work)
         self._downloads = [
-            DownloadLane(i, location, options, work, shelf, self._others) for i in range(sessions)
+            DownloadLane(i, location, options, work, shelf, self._others, self._may_switch)
+            for i in range(sessions)
         ]
         self._lanes = self._downloads
 
@@ -162,6 +163,11 @@ class DownloadCarrier(_LaneCarrier):
             f"the server sends, so its kernel chooses the congestion control, not {name!r}; "
             "set it there with: ip route change ... congctl NAME"
         )
+
+    def _may_switch(self) -> bool:
+        """Tell whether one more session may change its connections: at most half of them at a time."""
+        active = sum(lane.target > 0 for lane in self._downloads)
+        return sum(lane.is_switching for lane in self._downloads) < max(1, active // 2)
 
     def _others(self, lane: DownloadLane) -> list[Pending]:
         return [entry for other in self._downloads if other is not lane for entry in other.under_way()]

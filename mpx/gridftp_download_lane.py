@@ -61,6 +61,7 @@ class DownloadLane(threading.Thread):
         work: Work,
         shelf: Shelf,
         others: Callable[["DownloadLane"], list[Pending]],
+        may_switch: Callable[[], bool],
     ) -> None:
         super().__init__(name=f"mpx-download-{number}", daemon=True)
         self.location = location
@@ -71,6 +72,7 @@ class DownloadLane(threading.Thread):
         self._options = options
         self._shelf = shelf
         self._others = others
+        self._may_switch = may_switch  # so that not all sessions change their connections at once
         self._session: Session | None = None
         self._listener: socket.socket | None = None
         self._fans: list[Fan] = []  # the last one is current; earlier ones still have retrieves to finish
@@ -196,7 +198,7 @@ class DownloadLane(threading.Thread):
                 self._make_empty(piece.move)
                 continue
             session = self._open_session()
-            if not self._fans or self._renew or self._fans[-1].parallelism != self.target:
+            if not self._fans or (self._wants_new_fan and self._may_switch()):
                 lines += self._new_fan()
             pull = self._open(piece, self._fans[-1])
             if pull is None:
@@ -209,6 +211,16 @@ class DownloadLane(threading.Thread):
             room -= pull.size_bytes
         if lines and self._session:
             self._session.send(*lines)
+
+    @property
+    def _wants_new_fan(self) -> bool:
+        return self._renew or self._fans[-1].parallelism != self.target
+
+    @property
+    def is_switching(self) -> bool:
+        """Whether new connections replace old ones and nothing has come over them yet."""
+        fans = list(self._fans)
+        return len(fans) > 1 and fans[-1].totals().bytes == 0
 
     def _next_piece(self) -> Piece | None:
         work, shelf = self.work, self._shelf

@@ -16,7 +16,7 @@ from mpx_lab.proxy import DelayProxy, longest_gap_s
 import mpx
 from mpx.tuner import Decision, Sample
 
-pytestmark = pytest.mark.peers
+pytestmark = [pytest.mark.peers, pytest.mark.alone]
 
 LONGEST_GAP_S = 0.060
 ATTEMPTS = 4

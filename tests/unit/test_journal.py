@@ -55,7 +55,7 @@ def test_a_finished_copy_leaves_no_journal(state: Path) -> None:
     journal.done(["a", "b"])
     journal.close()
     assert list(state.glob("*.journal")) == []
-    assert leftovers() == []
+    assert list(leftovers()) == []
 
 
 def test_a_file_begun_anew_has_nothing() -> None:
@@ -160,9 +160,9 @@ def test_a_killed_copy_leaves_no_lock(state: Path) -> None:
 def test_a_running_copy_is_no_leftover() -> None:
     interrupted((0, 10))
     journal = Journal(SOURCE, DESTINATION)
-    assert leftovers() == []
+    assert list(leftovers()) == []
     journal.close()
-    assert len(leftovers()) == 1
+    assert len(list(leftovers())) == 1
 
 
 def test_a_folder_where_nobody_may_write(monkeypatch) -> None:
