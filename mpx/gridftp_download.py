@@ -37,17 +37,25 @@ class Pull:
         self._lock = threading.Lock()
         self._ended = 0  # connections that are done with it
         self._total: int | None = None  # connections in all, once one of them has told
+        self._received = 0
 
     @property
     def size_bytes(self) -> int:
         """How many bytes were asked for."""
         return self.end - self.start
 
-    def ended(self, total: int | None) -> None:
-        """Note that one more connection is done, and the total if it told."""
+    def ended(self, total: int | None, received_bytes: int) -> None:
+        """Note that one more connection is done, what it brought, and the total if it told."""
         with self._lock:
             self._ended += 1
+            self._received += received_bytes
             self._total = total or self._total
+
+    @property
+    def is_short(self) -> bool:
+        """Whether fewer bytes came than were asked for: the file has no more."""
+        with self._lock:
+            return self._received < self.size_bytes
 
     @property
     def is_done(self) -> bool:
@@ -88,7 +96,7 @@ class Fan:
                 connection.close()
                 return
             self._streams.append(stream)
-        stream.start()
+            stream.start()  # within the lock: it must run before anybody may join it
 
     def pull_at(self, index: int) -> Pull | None:
         """Return the retrieve number `index`, waiting for it; None when the fan is closed."""
@@ -176,7 +184,7 @@ class DownloadStream(Stream):
         """Receive this connection's share of a retrieve; False when the server closed it in between."""
         connection = self.connection
         assert connection is not None
-        first = True
+        first, received = True, 0
         while True:
             got = connection.recv_into(self._header, HEADER_BYTES, socket.MSG_WAITALL)
             if got == 0 and first:
@@ -189,20 +197,21 @@ class DownloadStream(Stream):
                 raise ConnectionLost("the server sends more than it was asked for")
             self._receive_block(connection, pull, start, header.count)
             first = False
+            received += header.count
             if header.ends_data:
-                pull.ended(header.total_streams)
+                pull.ended(header.total_streams, received)
                 return True
 
     def _receive_block(self, connection: socket.socket, pull: Pull, start: int, count: int) -> None:
         move, pacer, view, summing = pull.move, self._fan.work.pacer, self._buffer, pull.move.is_summed
         while count:
-            pacer.wait(min(count, pacer.piece(PIECE_BYTES)))
             began = time.monotonic()
             want = min(count, pacer.piece(PIECE_BYTES))
             got = connection.recv_into(view, want, 0 if self._slow else socket.MSG_WAITALL)
             if got == 0:
                 raise ConnectionLost("the server closed a data connection in the middle of a block")
             self._slow = time.monotonic() - began > SLOW_PIECE_S
+            pacer.wait(got)
             piece = view[:got]
             try:
                 written = got if move.is_claimed else 0  # what comes late must not touch a finished file

@@ -305,7 +305,7 @@ class DownloadLane(threading.Thread):
                 self._retire_fan(self._fans[0])
             move = pull.move
             self._measure()
-            if not move.has_arrived(pull.start, pull.end):
+            if pull.is_short:
                 move.close()
                 self._give_up(
                     move, IntegrityError(f"{move.source} became shorter while it was copied; copy it again")
@@ -315,6 +315,8 @@ class DownloadLane(threading.Thread):
             move.close()
             if whole:
                 self.work.whole(move)
+            elif move.todo_bytes:
+                self._shelf.put_back(move)  # some of it came damaged, and is to come again
 
     def _measure(self) -> None:
         now, passed = time.monotonic(), self.totals().bytes

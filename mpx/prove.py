@@ -11,7 +11,7 @@ from mpx.mover import Move
 from mpx.ranges import Range
 
 ALGORITHM = "adler32"  # the whole file is verified once more by the algorithm of the copy
-SMALLEST_PIECE = 256 * 1024
+SMALLEST_PIECE = 64 * 1024
 LARGEST_PIECE = 64 * 1024 * 1024
 PIECES = 128
 SPLIT = 8
@@ -61,7 +61,7 @@ def prove(
 ) -> int:
     """Compare the unknown part of the first `present_bytes` at both ends; record what is equal as arrived.
 
-    Large pieces first; those that differ are cut smaller, down to 256 KiB, so a few round trips do.
+    Large pieces first; those that differ are cut smaller, down to 64 KiB, so a few round trips do.
     Returns how many bytes were proven. Raises what the far endpoint raises.
     """
     unknown = move.missing_within(0, min(present_bytes, move.size_bytes))

@@ -70,6 +70,10 @@ class Shelf:
     def give_back(self, move: Move, start: int, end: int) -> None:
         """Return a piece that was taken and not brought, or not all of it."""
         move.give_back(start, end)
+        self.put_back(move)
+
+    def put_back(self, move: Move) -> None:
+        """Hand out once more what is to be moved of a file."""
         with self._lock:
             if move.todo_bytes and move not in self._moves:
                 self._moves.appendleft(move)

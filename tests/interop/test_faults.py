@@ -322,8 +322,11 @@ def test_the_source_is_removed(path: Begin, eventually, direction: str) -> None:
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_what_had_arrived_is_damaged_on_disk(path: Begin, eventually, direction: str) -> None:
-    way = path(direction)
-    running = way.begin_until(0.6, eventually)
+    way = path(direction, rate_bps=80e6)
+    running = way.begin_until(0.3, eventually)
+    eventually(
+        lambda: "arrived" in "".join(file.read_text() for file in (way.folder / "state").glob("*.journal"))
+    )
     running.process.send_signal(signal.SIGTERM)
     assert running.end().code == 143
     (partial,) = way.partials
