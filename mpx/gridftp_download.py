@@ -88,7 +88,7 @@ class Fan:
                 connection.close()
                 return
             self._streams.append(stream)
-        stream.start()
+            stream.start()  # here, so that nobody joins it before
 
     def pull_at(self, index: int) -> Pull | None:
         """Return the retrieve number `index`, waiting for it; None when the fan is closed."""
