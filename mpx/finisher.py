@@ -62,6 +62,7 @@ class Finisher(threading.Thread):
         self._report = report
         self._retries = retries
         self._whole: deque[Move] = deque()
+        self._litter: deque[Move] = deque()  # given up, with a partial file that is worth nothing
         self._arrived = threading.Event()
         self._moving: dict[str, Move] = {}
         self._guard = threading.Lock()
@@ -87,6 +88,8 @@ class Finisher(threading.Thread):
         """Record that a file cannot be copied; what arrived of a large one is kept for another run."""
         with self._guard:
             self._moving.pop(move.final, None)
+        if not move.arrived_bytes or move.size_bytes <= LARGE_BYTES:
+            self._litter.append(move)
         self.failed(move.source, error, move.size_bytes)
         self._pool.settle(move)
 
@@ -123,6 +126,7 @@ class Finisher(threading.Thread):
                 except MpxError as error:
                     self._close()
                     retry.again(error)
+            self._clean_up()
         except Interrupted:
             pass
         except MpxError as error:
@@ -132,7 +136,17 @@ class Finisher(threading.Thread):
         finally:
             self._close()
 
+    def _clean_up(self) -> None:
+        """Remove partial files that no later run can use; best effort."""
+        while self._litter and not self._failure.cancel.is_set():
+            move = self._litter.popleft()
+            with contextlib.suppress(MpxError):
+                self._endpoints()[1].remove(move.partial)
+                if self._journal is not None:
+                    self._journal.done([move.final])
+
     def _round(self) -> None:
+        self._clean_up()
         self._arrived.clear()
         group = [self._whole[i] for i in range(min(GROUP, len(self._whole)))]
         if group:

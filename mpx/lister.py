@@ -14,6 +14,7 @@ from mpx.errors import (
     Interrupted,
     MpxError,
     NoSpace,
+    SourceError,
     TransferTimeout,
     UsageError,
 )
@@ -194,7 +195,7 @@ class Lister(threading.Thread):
                 self._try_link(task)
             else:
                 ready.append(task)
-        moves = [self._move(task) for task in ready]
+        moves = [move for task in ready if (move := self._move(task))]
         self._check_room(moves)
         for move in moves:
             self._put(move)
@@ -224,8 +225,15 @@ class Lister(threading.Thread):
         self._report.begin(0)
         self._report.moved(0, 0)
 
-    def _move(self, task: Task) -> Move:
-        """Return what of a file is to be moved, with what an earlier run brought over."""
+    def _move(self, task: Task) -> Move | None:
+        """Return what of a file is to be moved, with what an earlier run brought over; None on failure."""
+        try:
+            return self._begin(task)
+        except (SourceError, DestinationError) as error:
+            self._fail(task, error)
+            return None
+
+    def _begin(self, task: Task) -> Move:
         info = task.info
         move = Move(
             task.source,

@@ -130,6 +130,8 @@ class LocalEndpoint:
         """See Endpoint."""
         try:
             Path(name).unlink(missing_ok=True)
+        except NotADirectoryError:
+            return
         except OSError as error:
             raise self._error(error, name) from None
 

@@ -50,7 +50,7 @@ def pair_up(
     Raises UsageError, SourceError, DestinationError.
     """
     single = len(sources) == 1 and targets is None
-    there = destination_end.stat(destination)
+    there = destination_end.stat(destination.rstrip("/") or destination)
     into_folder = there is not None and there.kind is Kind.FOLDER
     if there is not None and not into_folder and (destination.endswith("/") or not single):
         raise DestinationError(f"{destination} is not a folder, so nothing can be copied into it")
@@ -188,7 +188,7 @@ def _unfollowed(link: _Found, options: CopyOptions) -> Task:
     if options.links == "skip":
         return Task(link.source, link.target, link.info, "a symbolic link")
     info, top = link.info, link.path[0]
-    if info.link_resolved and info.link_target.startswith(f"{top}/"):
+    if info.link_resolved and f"{info.link_target}/".startswith(f"{top}/"):
         relative = posixpath.relpath(info.link_target, posixpath.dirname(link.path[-1]))
         info = replace(info, link_target=relative)
     return Task(link.source, link.target, info)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from install_peers import find_peer
+from sites import FAR, Site, opened
 
 OF_THE_USER = ("MPX_PASSWORD", "MPX_DEBUG", "GLOBUS_TCP_PORT_RANGE", "GLOBUS_TCP_SOURCE_RANGE")
 
@@ -51,3 +52,24 @@ def tmp_path() -> Iterator[Path]:
     folder.chmod(0o755)
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(params=FAR)
+def far(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
+    """A server, each of them in turn."""
+    with opened(request.param, tmp_path) as site:
+        yield site
+
+
+@pytest.fixture
+def stock(tmp_path: Path) -> Iterator[Site]:
+    """A stock globus-gridftp-server."""
+    with opened("stock server", tmp_path) as site:
+        yield site
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    """An empty folder of this host."""
+    (tmp_path / "here").mkdir()
+    return tmp_path / "here"

@@ -86,6 +86,13 @@ class Site:
             os.chown(path, pwd.getpwnam(self.owner).pw_uid, -1, follow_symlinks=False)
 
 
+def make(path: Path, size: int = 1) -> Path:
+    """Make a file of so many random bytes, and the folders it is in."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(os.urandom(size))
+    return path
+
+
 @contextmanager
 def local_site(folder: Path) -> Iterator[Site]:
     yield Site(folder, f"{folder}/", keeps_fractions=True)
@@ -109,6 +116,7 @@ SITES: dict[str, Callable[[Path], contextlib.AbstractContextManager[Site]]] = {
     "stock server": stock_site,
     "mpx serve": own_site,
 }
+FAR = ("stock server", "mpx serve")
 
 
 @contextmanager

@@ -3,12 +3,11 @@
 import filecmp
 import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from mpx_command import copied, mpx, refused
-from sites import AWKWARD, Site, opened
+from sites import AWKWARD, Site, make, opened
 
 import mpx as api
 from mpx.checksum import SECTION_BYTES
@@ -19,30 +18,6 @@ KIB, MIB, GIB = 1024, 1024**2, 1024**3
 SMALL = (0, 1, 2, 255, 64 * KIB - 1, 64 * KIB, 64 * KIB + 1, 256 * KIB - 1, 256 * KIB, 256 * KIB + 1, 999_983)
 MEDIUM = (4 * MIB - 1, 4 * MIB, 4 * MIB + 1, 16 * MIB + 3, 33_333_331)
 FOREIGN = ("ü", "漢字 and blanks", "\u202eevil", "caf\udce9", "\x7f", "tab\there", "\x1b[31mred")
-
-
-@pytest.fixture(params=["stock server", "mpx serve"])
-def far(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
-    with opened(request.param, tmp_path) as site:
-        yield site
-
-
-@pytest.fixture
-def stock(tmp_path: Path) -> Iterator[Site]:
-    with opened("stock server", tmp_path) as site:
-        yield site
-
-
-@pytest.fixture
-def here(tmp_path: Path) -> Path:
-    (tmp_path / "here").mkdir()
-    return tmp_path / "here"
-
-
-def make(path: Path, size: int) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(os.urandom(size))
-    return path
 
 
 def same(first: Path, second: Path) -> bool:
