@@ -5,34 +5,30 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
 
 from mpx.endpoint import Endpoint, FileInfo, Kind, partial_name
 from mpx.errors import (
-    ConnectionLost,
     DestinationError,
     Interrupted,
     MpxError,
     NoSpace,
     SourceError,
-    TransferTimeout,
     UsageError,
 )
 from mpx.finisher import LARGE_BYTES, Finisher
+from mpx.insist import Insistent
 from mpx.journal import Journal
 from mpx.mover import Failure, Move, Pool
 from mpx.options import CopyOptions
-from mpx.planner import Task, by_overwrite, grouped, walk
+from mpx.planner import Task, Walkable, by_overwrite, grouped, walk
 from mpx.report import Report
-from mpx.retry import Retry
 
-Answer = TypeVar("Answer")
 Pair = tuple[str, str, FileInfo]
 
 
 def tasks(
     pairs: Sequence[Pair],
-    source_end: Endpoint,
+    source_end: Walkable,
     options: CopyOptions,
     avoid: frozenset[tuple[int, int]] = frozenset(),
 ) -> Iterator[Task]:
@@ -123,6 +119,8 @@ class Lister(threading.Thread):
         self._options = options
         self._source_end = source_end
         self._destination_end = destination_end
+        self._here = Insistent(source_end, options.retries, failure.cancel)
+        self._there = Insistent(destination_end, options.retries, failure.cancel)
         self._pool = pool
         self._failure = failure
         self._journal = journal
@@ -134,7 +132,7 @@ class Lister(threading.Thread):
     def run(self) -> None:
         """List until the end, or until the copy stops."""
         try:
-            for group in grouped(tasks(self._pairs, self._source_end, self._options, self._make_tops())):
+            for group in grouped(tasks(self._pairs, self._here, self._options, self._make_tops())):
                 if self._failure.cancel.is_set():
                     return
                 self._prepare(group)
@@ -155,17 +153,7 @@ class Lister(threading.Thread):
                 self._fail(task, error)
         end = self._destination_end
         for task in reversed(self._folders):
-            self._insist(partial(end.set_times, task.target, task.info.modified_s, task.info.mode))
-
-    def _insist(self, ask: Callable[[], Answer]) -> Answer:
-        """Ask the destination, over a new connection where the old one is lost."""
-        retry = Retry(self._options.retries, self._failure.cancel)
-        while True:
-            try:
-                return ask()
-            except (ConnectionLost, TransferTimeout) as error:
-                self._destination_end.close()  # it connects again when it is used
-                retry.again(error)
+            self._there.ask(partial(end.set_times, task.target, task.info.modified_s, task.info.mode))
 
     def _make_tops(self) -> frozenset[tuple[int, int]]:
         """Make the folders that files and trees go to; return the identities of the latter, where known."""
@@ -173,10 +161,10 @@ class Lister(threading.Thread):
         for _, target, info in self._pairs:
             end = self._destination_end
             top = target if info.kind is Kind.FOLDER else posixpath.dirname(target)
-            there = self._insist(partial(end.stat, top)) if top else None
+            there = self._there.ask(partial(end.stat, top)) if top else None
             if top and there is None:
-                self._insist(partial(end.make_folder, top))
-                there = self._insist(partial(end.stat, top))
+                self._there.ask(partial(end.make_folder, top))
+                there = self._there.ask(partial(end.stat, top))
             if there and there.identity and info.kind is Kind.FOLDER:
                 identities.add(there.identity)
         return frozenset(identities)
@@ -184,7 +172,7 @@ class Lister(threading.Thread):
     def _prepare(self, group: Sequence[Task]) -> None:
         ready = []
         looked_up = partial(decide, group, self._source_end, self._destination_end, self._options)
-        for task in self._insist(looked_up):
+        for task in self._there.ask(looked_up):
             if task.error:
                 self._fail(task, task.error)
             elif task.skip:
@@ -206,7 +194,7 @@ class Lister(threading.Thread):
 
     def _make_folder(self, task: Task) -> None:
         try:
-            self._insist(partial(self._destination_end.make_folder, task.target))
+            self._there.ask(partial(self._destination_end.make_folder, task.target))
         except DestinationError as error:
             self._fail(task, error)
         else:
@@ -219,7 +207,7 @@ class Lister(threading.Thread):
             self._later.append(task)  # some servers make links only to what is there
 
     def _make_link(self, task: Task) -> None:
-        made = self._insist(partial(self._destination_end.make_link, task.target, task.info.link_target))
+        made = self._there.ask(partial(self._destination_end.make_link, task.target, task.info.link_target))
         if made != task.info.link_target:
             self._report.note("symbolic links became absolute: the server makes no others")
         self._report.begin(0)
@@ -248,13 +236,13 @@ class Lister(threading.Thread):
         if known and self._options.resume and info.size_bytes > LARGE_BYTES:
             if (known.size_bytes, known.modified_s) == (info.size_bytes, info.modified_s):
                 move.resume(known.arrived)
-                self._insist(partial(self._prove, move))
+                self._there.ask(partial(self._prove, move))
                 move.plan()
             else:
                 self._report.note(f"{task.source} has changed since it was interrupted; starting over")
         if not move.resumed_bytes and (known or self._destination_end.location.scheme == "file"):
             # A server's STOR empties what is there, without a round trip of its own.
-            self._insist(partial(self._destination_end.remove, move.partial))
+            self._there.ask(partial(self._destination_end.remove, move.partial))
         return move
 
     def _put(self, move: Move) -> None:

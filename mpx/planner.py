@@ -7,6 +7,7 @@ import posixpath
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import Protocol
 
 from mpx.endpoint import Endpoint, FileInfo, Kind
 from mpx.errors import DestinationError, MpxError, SourceError, UsageError
@@ -112,11 +113,25 @@ def _below(target: str) -> str:
     return tidy
 
 
+class Walkable(Protocol):
+    """What walk() asks of an endpoint; see there."""
+
+    def check_name(self, name: str) -> None:
+        """See Endpoint."""
+
+    def stat(self, name: str, *, follow: bool = True) -> FileInfo | None:
+        """See Endpoint."""
+
+    def entries(self, name: str) -> Iterator[tuple[str, FileInfo]]:
+        """See Endpoint."""
+        ...
+
+
 def walk(
     source: str,
     target: str,
     info: FileInfo,
-    end: Endpoint,
+    end: Walkable,
     options: CopyOptions,
     avoid: frozenset[tuple[int, int]] = frozenset(),
 ) -> Iterator[Task]:
@@ -194,7 +209,7 @@ def _unfollowed(link: _Found, options: CopyOptions) -> Task:
     return Task(link.source, link.target, info)
 
 
-def _resolve(link: _Found, end: Endpoint, options: CopyOptions) -> "Task | _Found":
+def _resolve(link: _Found, end: Walkable, options: CopyOptions) -> "Task | _Found":
     if options.links != "follow":
         return _unfollowed(link, options)
     try:

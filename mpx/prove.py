@@ -35,7 +35,7 @@ class Prover:
         far = self._open_far()
         try:
             present = self._present_bytes(move, far)
-            if present is None:
+            if present is None or present > move.size_bytes:  # gone, or a part of something else
                 move.forget_arrived()
             elif far.can_checksum(ALGORITHM):
                 far_name, near_name = move.partial, move.source

@@ -25,7 +25,7 @@ class LongPath:
         direction: str,
         size: int,
         *,
-        rate_bps: float = 160e6,
+        rate_bps: float = 200e6,
         served: Path | None = None,
         near_folder: Path | None = None,
     ) -> None:
