@@ -198,7 +198,7 @@ def test_4_not_writable(stock: Site, here: Path, file: Path) -> None:
     (here / "closed").mkdir()
     (here / "closed").chmod(0o555)
     for dst in ("closed/x", "closed/", "closed/new/x", "file/x", "file/"):
-        refused(mpx("copy", file, here / dst, ordinary=True), 4, dst.split("/")[0])
+        refused(mpx("copy", file, f"{here}/{dst}", ordinary=True), 4, dst.split("/")[0])
     (stock.folder / "closed").mkdir()
     (stock.folder / "closed").chmod(0o555)
     stock.write("a file")
