@@ -49,7 +49,7 @@ def cli() -> None:
 def main() -> NoReturn:
     """Run the command line; every failure is one clear line on stderr and an exit code of its own."""
     try:
-        code = cli.main(standalone_mode=False)
+        code = cli.main(prog_name="mpx", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)

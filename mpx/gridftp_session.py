@@ -260,8 +260,8 @@ def credentials(location: Location) -> tuple[str, str]:
         entry = None
     except (netrc.NetrcParseError, OSError) as error:
         raise UsageError(f"cannot read ~/.netrc: {error}") from None
-    if entry and (not location.user or entry[0] == location.user):
-        return entry[0], entry[2] or ""
+    if entry and (not location.user or entry[0] in ("", location.user)):
+        return entry[0] or location.user or "anonymous", entry[2] or ""
     return location.user or "anonymous", "mpx@"
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from mpx.checksum import ALGORITHMS
 from mpx.errors import UsageError
+from mpx.tcp import parse_ports
 
 
 def _option(default: Any, kind: str, text: str, **more: Any) -> Any:
@@ -87,6 +88,9 @@ class CopyOptions:
                 raise UsageError(f"{shown} must be more than nothing, not {value}")
             if "minimum" in about and value is not None and value < about["minimum"]:
                 raise UsageError(f"{shown} must be at least {about['minimum']}, not {value}")
+        for ports in (self.port_range, self.source_ports):
+            if ports is not None:
+                parse_ports(ports)
         if self.ipv4 and self.ipv6:
             raise UsageError("-4 and -6 exclude each other; give one of them")
         if self.streams is not None and self.streams > self.max_streams:

@@ -92,9 +92,10 @@ class _Copy:
 
     def copy(self) -> None:
         """Do it, step by step."""
-        self.resolve()
-        self.measure()
-        self.check_options()
+        for step in (self.resolve, self.measure, self.check_options):
+            step()
+            if self.cancel.is_set():
+                raise Interrupted
         pairs = self.pair_up()
         if self.options.dry_run:
             self.rehearse(pairs)
@@ -133,7 +134,8 @@ class _Copy:
         """Learn the RTT on the control channel; its first use also connects and logs in."""
         rtt_s = self.far_end.measure_rtt()
         self.rtt_s = rtt_s
-        self.congestion = self.options.congestion or tcp.default_congestion()
+        we_send = self.destination.scheme != "file"  # else the server's kernel chooses, or there is none
+        self.congestion = (self.options.congestion or tcp.default_congestion()) if we_send else None
         self.report.decisions = {"rtt_s": rtt_s, "congestion": self.congestion}
 
     def check_options(self) -> None:

@@ -48,7 +48,7 @@ class Watcher:
         finisher: Finisher,
         report: Report,
         rtt: Callable[[], float | None],
-        congestion: str,
+        congestion: str | None,
         on_progress: OnProgress | None,
         cancel: threading.Event,
     ) -> None:

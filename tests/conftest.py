@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from install_peers import find_peer
+from interop.vsftpd import vsftpd  # noqa: F401  a fixture
 from sites import FAR, Site, opened
 
 OF_THE_USER = ("MPX_PASSWORD", "MPX_DEBUG", "GLOBUS_TCP_PORT_RANGE", "GLOBUS_TCP_SOURCE_RANGE")

@@ -2,10 +2,8 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,44 +11,6 @@ import pytest
 import mpx
 
 TESTS = Path(__file__).resolve().parent.parent
-
-
-@pytest.fixture
-def vsftpd(tmp_path: Path, peer, eventually) -> Iterator[tuple[str, Path]]:
-    """A plain FTP server: no MODE E, no MLST, no CKSM. Needs root to serve anonymously."""
-    program = peer("vsftpd")
-    if os.geteuid() != 0:
-        pytest.skip("vsftpd serves anonymous users only when started by root")
-    root, empty = tmp_path / "ftp", tmp_path / "empty"
-    (root / "pub").mkdir(parents=True)
-    empty.mkdir()
-    (root / "pub").chmod(0o777)
-    for folder in (tmp_path, *tmp_path.parents):
-        if folder.stat().st_uid == os.geteuid() and folder.is_relative_to("/tmp") and folder != Path("/tmp"):
-            folder.chmod(0o755)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    settings = {
-        "listen": "YES", "listen_address": "127.0.0.1", "listen_port": port, "background": "NO",
-        "anonymous_enable": "YES", "local_enable": "NO", "no_anon_password": "YES", "anon_root": root,
-        "write_enable": "YES", "anon_upload_enable": "YES", "anon_mkdir_write_enable": "YES",
-        "anon_other_write_enable": "YES", "anon_umask": "022", "seccomp_sandbox": "NO",
-        "secure_chroot_dir": empty,
-    }  # fmt: skip
-    configuration = tmp_path / "vsftpd.conf"
-    configuration.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
-    process = subprocess.Popen([program, str(configuration)])
-    try:
-        eventually(lambda: _listens(port))
-        yield f"ftp://127.0.0.1:{port}/pub", root / "pub"
-    finally:
-        process.kill()
-        process.wait()
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 @pytest.mark.peers

@@ -1,0 +1,164 @@
+"""`mpx list`, `mpx unfinished`, `mpx --version` and help."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from mpx_command import command, copied, mpx, refused
+from sites import AWKWARD, Site, make
+
+import mpx as api
+
+pytestmark = pytest.mark.peers
+
+
+def listed(*words: object) -> list[str]:
+    ended = mpx("list", *words)
+    copied(ended)
+    return sorted(ended.out.splitlines())
+
+
+def test_list_a_folder(far: Site, here: Path) -> None:
+    for name in AWKWARD:
+        far.write(f"sub/{name}")
+        make(here / name, 0)
+    far.write("sub/inner/x")
+    (here / "inner").mkdir()
+    assert listed(far.url_of("sub")) == sorted([*AWKWARD, "inner/"])
+    assert listed(far.url_of("sub/")) == sorted([*AWKWARD, "inner/"])
+    assert listed(here) == sorted([*AWKWARD, "inner/"])
+
+
+def test_list_long(far: Site) -> None:
+    path = far.write("sub/a b", b"12345")
+    path.chmod(0o640)
+    os.utime(path, (1_500_000_000, 1_500_000_000))
+    (far.folder / "sub/link").symlink_to("a b")
+    lines = listed("-l", far.url_of("sub"))
+    assert "file    0640               5 2017-07-14 02:40:00Z a b" in lines
+    assert any(line.startswith("link ") and line.endswith("a b") and " link -> " in line for line in lines)
+    assert listed("-l", far.url_of("sub/a b")) == ["file    0640               5 2017-07-14 02:40:00Z a b"]
+
+
+def test_list_the_login_folder_and_the_root(far: Site) -> None:
+    far.write("a")
+    root = far.url[: -len(str(far.folder)) - 1] if str(far.folder) in far.url else far.url.rstrip("/")
+    for end in ("/~/", "/~"):
+        assert listed(root + end) == ["a"]
+    assert listed(root)
+    assert listed(root + "/") == listed(root)
+
+
+def test_list_links_that_lead_nowhere(far: Site) -> None:
+    (far.folder / "dangling").symlink_to("nowhere")
+    assert listed(far.url) == ["dangling"]
+
+
+def test_list_prints_names_byte_for_byte_to_programs(here: Path) -> None:
+    make(here / "caf\udce9", 0)
+    ended = mpx("list", here)
+    assert ended.out == "caf\udce9\n"
+    copied(mpx("copy", "--from-file", "-", here / "dst", folder=here, stdin=os.fsencode(ended.out)))
+    assert os.listdir(os.fsencode(here / "dst")) == [b"caf\xe9"]
+
+
+def test_version_and_help() -> None:
+    ended = mpx("--version")
+    copied(ended)
+    assert ended.out == f"mpx {api.__version__}\n"
+    for words in (
+        ["--help"],
+        ["copy", "--help"],
+        ["list", "-h"],
+        ["unfinished", "--help"],
+        ["serve", "--help"],
+    ):
+        ended = mpx(*words)
+        copied(ended)
+        assert ended.out.startswith("Usage: mpx")
+
+
+def test_help_names_every_option_with_its_default() -> None:
+    out = " ".join(mpx("copy", "-h").out.split())
+    for flag in (
+        "--recursive", "--from-file", "--dry-run", "--overwrite", "--links", "--files", "--streams",
+        "--max-streams", "--max-sessions", "--tuner", "--initial-streams", "--growth", "--chunk-time",
+        "--congestion", "--rate", "--block-size", "--checksum", "--continue / --no-continue",
+        "--connect-timeout", "--timeout", "--retries", "--port-range", "--source-ports", "--data-address",
+        "--report", "--progress", "--verbose", "--quiet", "-4", "-6", "[default: 30s]", "[default: adler32]",
+        "[default: 256]",
+    ):  # fmt: skip
+        assert flag in out, flag
+
+
+@pytest.fixture
+def interrupted(stock: Site, here: Path, eventually: Callable[..., None]) -> tuple[str, str]:
+    """A copy that was killed: source and destination."""
+    source, target = make(here / "a", 6_000_000), stock.url_of("x")
+    with subprocess.Popen(command("copy", "-q", "--rate", "8Mbit/s", source, target)) as process:
+        eventually(lambda: any(path.stat().st_blocks for path in stock.folder.glob(".*.part")))
+        process.send_signal(signal.SIGKILL)
+    return str(source), target
+
+
+def test_unfinished_and_discard(stock: Site, interrupted: tuple[str, str]) -> None:
+    source, target = interrupted
+    for _ in range(2):
+        ended = mpx("unfinished")
+        copied(ended)
+        assert ended.out.startswith(f"{source} -> {target}\n")
+        assert "of 6000000 bytes in" in ended.out
+    ended = mpx("unfinished", "--discard")
+    copied(ended)
+    assert "discarded" in ended.out
+    assert os.listdir(stock.folder) == []
+    assert mpx("unfinished").out == ""
+
+
+def test_discard_keeps_what_it_cannot_reach(
+    stock: Site, interrupted: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journals = list(Path(os.environ["MPX_STATE_DIR"]).glob("*.journal"))
+    text = journals[0].read_text()
+    journals[0].write_text(text.replace(f":{stock.url.split(':')[2].split('/')[0]}/", ":1/", 1))
+    ended = mpx("unfinished", "--discard")
+    assert ended.code == 0
+    assert "kept: " in ended.out
+    assert "refused" in ended.out
+    assert journals[0].exists()
+
+
+def test_unfinished_where_there_is_nothing(private_home: Path) -> None:
+    ended = mpx("unfinished")
+    copied(ended)
+    assert ended.out == ""
+    state = Path(os.environ["MPX_STATE_DIR"])
+    (state / "x.journal").write_text("no journal of ours\n")
+    (state / "y.journal").write_bytes(b"\xff\xfe")
+    (state / "z.journal").write_text('{"mpx": 99, "source": 1}\n')
+    copied(mpx("unfinished"))
+    (private_home / "a file").write_text("")
+    refused(
+        mpx("unfinished", environment={"MPX_STATE_DIR": str(private_home / "a file")}), 2, "MPX_STATE_DIR"
+    )
+
+
+def test_no_continue_starts_over(stock: Site, interrupted: tuple[str, str], here: Path) -> None:
+    source, target = interrupted
+    ended = mpx("copy", "--no-continue", "--report", here / "report", source, target)
+    copied(ended)
+    assert '"resumed": 0' in (here / "report").read_text()
+    assert (stock.folder / "x").read_bytes() == Path(source).read_bytes()
+    assert os.listdir(stock.folder) == ["x"]
+
+
+@pytest.mark.parametrize("kind", ["plain", "json", "none", "auto"])
+def test_progress(here: Path, stock: Site, kind: str) -> None:
+    make(here / "a", 1_000_000)
+    ended = mpx("copy", "--progress", kind, here / "a", stock.url)
+    assert ended.code == 0
+    shown = {"plain": "% ", "json": '"bytes_done":'}.get(kind)
+    assert (shown in ended.err) if shown else ended.err == ""
