@@ -122,12 +122,32 @@ def shifting(random: Random) -> tuple[Curve, Curve]:
     return first, replace(second, capacity_bps=first.capacity_bps * grows)
 
 
+def fair_share(random: Random) -> Curve:
+    """The smaller of n / (n + m) against m standing flows, and n / (2 m w), w in 0.5 to 2: two bends."""
+    standing, windows = knee(random) / 9, random.uniform(0.5, 2.0)
+    return Curve(capacity(random), lambda n: min(n / (n + standing), n / (2 * standing * windows)))
+
+
+def stairs(random: Random) -> Curve:
+    """Steps of s streams, s in 2 to 6, smoothed by a third, up to a knee; then 2 to 8 % less per doubling."""
+    k, size, loss = knee(random), random.randint(2, 6), random.uniform(0.02, 0.08)
+
+    def share(n: float) -> float:
+        whole = size * math.floor(n / size)
+        climbed = (n + 2 * max(whole, 1.0 if n >= 1 else 0.0)) / 3
+        return min(1.0, climbed / k) * (1 - loss) ** max(0.0, math.log2(max(n, 1e-9) / k))
+
+    return Curve(capacity(random), share)
+
+
 FAMILIES: dict[str, Callable[[Random], Curve | tuple[Curve, Curve]]] = {
     "saturating": saturating,
     "peaked": peaked,
     "flat": flat,
     "loss-limited": loss_limited,
     "window-limited": window_limited,
+    "fair-share": fair_share,
+    "stairs": stairs,
     "shifting": shifting,
 }
 

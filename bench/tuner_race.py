@@ -119,7 +119,7 @@ HEADER = " ".join(
     for title, width in (
         *(("family         ", 15), ("tuner   ", 8), ("noise", 5), ("hints", 5), ("| med s", 8), ("P90 s", 6)),
         *(("med/lim", 7), ("P90/lim", 7), ("fail", 5), ("held", 5), ("| again s", 9), ("P90 s", 6)),
-        *(("P90/lim", 7), ("fail", 5), ("| decis.", 8), ("opened", 6), ("util", 5)),
+        *(("P90/lim", 7), ("fail", 5), ("| decis.", 8), ("opened", 6), ("/min", 5), ("util", 5)),
     )
 )
 
@@ -144,7 +144,8 @@ def line(name: str, tuner: str, cv: float, hints: bool, runs: list[Run]) -> str:
         ]
     else:
         cells.append(" " * 28 + "|")
-    cells.append(f"{mean(r.decisions for r in runs):6.1f} {mean(r.opened for r in runs):6.0f}")
+    opened = mean(r.opened for r in runs)
+    cells.append(f"{mean(r.decisions for r in runs):6.1f} {opened:6.0f} {60 * opened / RUN_S:5.0f}")
     cells.append(f"{mean(r.utilisation for r in runs):5.2f}")
     return " ".join(cells)
 

@@ -8,23 +8,24 @@ import math
 from collections.abc import Mapping, Sequence
 
 from mpx.apt_belief import CurveBelief
-from mpx.apt_meter import Bin, Meter
+from mpx.apt_meter import BIN_S, TAKEOVER_RTT, Bin, Meter
 from mpx.tuner import Decision, Sample
 
 FIRST_STEP = 4.0  # the first comparison is a large one: it shows the slope, and often the plateau too
 MOST_UP, MOST_DOWN = 8.0, 4.0  # no single change by more than that
 MOVE_OCTAVES = 0.05  # change only if that brings us that much nearer to the good range
-SURE_OCTAVES = 0.12  # expected distance from the good range below which the search is over
-LOOK_S, LOOK_RTT = 2.0, 20.0  # unsure: look elsewhere that often
-WATCH_S, WATCH_MOST_S, WATCH_RTT = 2.0, 8.0, 30.0  # sure: the same, ever more rarely
-LOOKS = (0.7, 1.4, 0.5, 2.0, 0.25)  # where to look when unsure, mildest first
-WATCH_UP, WATCH_DOWN = (1.4,), (0.7,)  # when sure: about the ends of the good range
-TELLING = 1.5  # a look tells enough if the candidates disagree on it by that many times the noise
-LOOK_BINS = 2
+LOOK_S, LOOK_RTT = 0.8, 16.0  # look elsewhere that often at first (the sum of both) ...
+RARER = 1.25  # ... and that much more rarely each time, until something has changed ...
+RAREST_S, RAREST_RTT = 5.0, 40.0  # ... down to the longer of these
+DOUBT, DOUBT_WAIT = 0.7, 0.6  # less probably good than that: wait that share only
+LOOKS = (0.25, 0.35, 0.5, 0.7, 1.4, 2.0, 2.8, 4.0)  # where a look may go, in multiples
+LOOK_BINS = 1
+MOST_LOOKS = 40  # counted, so that the wait stays a number
 LOSSY = 0.05  # no looking upwards while more than that share is sent again
 LEVEL_BINS = 5.0  # a change of the network shows in the mean of about that many bins
 LEVEL_SIGMA, LEVEL_LEAST = 2.5, 0.2  # how far goodput must leave the prediction (of its logarithm)
-REOPEN = 2.0  # log-odds that old evidence keeps when the network has changed
+JUMP_BINS, JUMP_SIGMA = 3, 5.0  # or in the errors of that many bins in a row, each from the one before
+SETTLED_S, SETTLED_RTT = 0.2, 15.0  # after a change of streams errors are not taken for noise that long
 PATIENCE_S, PATIENCE_RTT = 2.0, 20.0  # then streams that did not come are given up ...
 RETRY_S = 30.0  # ... for that long
 HELD_HIGH, HELD_LOW = 0.6, 0.3  # shares of time: held back by windows mostly; hardly
@@ -50,10 +51,10 @@ class AutoTuner:
         self._changed_s = 0.0
         self._bins = 0  # since the last change
         self._level = 0.0  # how far goodput runs off the prediction (logarithm, smoothed)
+        self._errors: list[float] = []  # of the last bins, each from the one before
         self._first = True  # nothing was compared yet
         self._home: int | None = None  # where the look under way started
-        self._watch_s = WATCH_S
-        self._upwards = False  # the direction of the last look when sure
+        self._looks, self._looked_s = 0, -math.inf  # since the network changed; when the last one ended
         self._held_at = math.inf  # fewest streams that windows held back
         self._ceiling, self._ceiling_until_s = max_streams, -math.inf
 
@@ -84,6 +85,7 @@ class AutoTuner:
         total = max(1, sum(self._asked.values()))
         self._belief = CurveBelief(max(self._max, total), total)
         self._first, self._home, self._changed_s, self._bins = True, None, now_s, 0
+        self._errors, self._looks, self._looked_s = [], 0, -math.inf
         return [Decision(p, self._asked[p], f"start with {self._asked[p]} streams") for p in fresh]
 
     def _settle(self, now_s: float, samples: Mapping[str, Sample]) -> tuple[bool, list[Decision]]:
@@ -109,14 +111,14 @@ class AutoTuner:
     def _learn(self, measured: Bin) -> None:
         """Weigh one bin, and open the search again if goodput has left what was predicted."""
         belief, n = self._belief, measured.streams
-        if measured.worth > 0.9:
-            off = belief.surprise(measured.up, measured.goodput_bps)
-            self._level += (off - self._level) / LEVEL_BINS
-            if self._bins > LEVEL_BINS and abs(self._level) > max(LEVEL_LEAST, LEVEL_SIGMA * belief.noise):
-                belief.reopen(REOPEN)
-                self._bins, self._level, self._home = 0, 0.0, None
-                self._watch_s, self._held_at = WATCH_S, math.inf
-        belief.add(measured.at_s, measured.up, measured.goodput_bps, measured.worth)
+        if measured.worth > 0.9 and self._has_changed(measured):
+            belief.reopen()
+            self._bins, self._level, self._home = 0, 0.0, None
+            self._looks, self._looked_s, self._held_at = 0, -math.inf, math.inf
+            self._errors = []
+        settled_s = max(SETTLED_S, SETTLED_RTT * self._meter.rtt_s)
+        settled = measured.at_s - self._meter.changed_s > settled_s
+        belief.add(measured.at_s, measured.up, measured.goodput_bps, measured.worth, settled)
         self._bins += 1
         if measured.held_back is None or measured.worth < 0.9:
             return
@@ -125,6 +127,19 @@ class AutoTuner:
             belief.hint(lambda knee: HINT if knee < HELD_KNEE * n else 0.0)
         elif measured.held_back < HELD_LOW and self._held_at < n:
             belief.hint(lambda knee: HINT if knee > 1.1 * n else 0.0)
+
+    def _has_changed(self, measured: Bin) -> bool:
+        """Whether goodput has left what was predicted, at a blow or for a while."""
+        noise = self._belief.noise
+        off, error = self._belief.surprise(measured.at_s, measured.up, measured.goodput_bps)
+        self._level += (off - self._level) / LEVEL_BINS
+        if self._bins > LEVEL_BINS and abs(self._level) > max(LEVEL_LEAST, LEVEL_SIGMA * noise):
+            return True
+        self._errors = [*self._errors, error][-JUMP_BINS:]
+        if self._home is not None or len(self._errors) < JUMP_BINS:
+            return False
+        usual = self._belief.fresh_noise(BIN_S) * math.sqrt(JUMP_BINS)
+        return abs(sum(self._errors)) > max(LEVEL_LEAST, JUMP_SIGMA * usual)
 
     def _ending(self, samples: Mapping[str, Sample], measured: Bin) -> bool:
         """Too little is left for a change to pay: it costs a ramp and half a second to see."""
@@ -146,14 +161,17 @@ class AutoTuner:
             target = max(target, round(FIRST_STEP * n))
             why = "a first comparison; the good range may be"
         elif belief.distance(stay) - belief.distance(target) <= MOVE_OCTAVES:
-            target = stay if home is not None else self._look(now_s, measured, least, most)
+            if home is not None:
+                target, self._looked_s = stay, now_s
+            else:
+                target = self._look(now_s, measured, least, most)
             said = "a look elsewhere" if home is None else "back from a look"
             why = f"{said}; the good range seems to be"
         target = max(math.ceil(n / MOST_DOWN), min(round(n * MOST_UP), target))
         target = max(least, min(most, target))
         if target == n:
             return []
-        self._changed_s, self._bins, self._level = now_s, 0, 0.0
+        self._changed_s, self._bins, self._level, self._errors = now_s, 0, 0.0, []
         reason = (
             f"{measured.goodput_bps / 1e6:.1f} Mbit/s with {n} streams; {why} "
             f"{belief.quantile(0.2):.0f} to {belief.quantile(0.8):.0f} (noise {100 * belief.noise:.0f} %)"
@@ -163,21 +181,19 @@ class AutoTuner:
     def _look(self, now_s: float, measured: Bin, least: int, most: int) -> int:
         """Where to look now, to learn or to notice that the network has changed; or stay."""
         belief, n, rtt_s = self._belief, measured.streams, self._meter.rtt_s
-        sure = belief.distance(n) < SURE_OCTAVES
-        wait_s = max(self._watch_s, WATCH_RTT * rtt_s) if sure else max(LOOK_S, LOOK_RTT * rtt_s)
-        if now_s - self._changed_s < wait_s:
+        wait_s = min((LOOK_S + LOOK_RTT * rtt_s) * RARER**self._looks, max(RAREST_S, RAREST_RTT * rtt_s))
+        if belief.good(n) < DOUBT:
+            wait_s *= DOUBT_WAIT
+        if now_s - max(self._looked_s, self._changed_s) < wait_s:
             return n
-        looks: tuple[float, ...] = LOOKS
-        if sure:
-            self._watch_s = min(WATCH_MOST_S, 1.5 * self._watch_s)
-            self._upwards = not self._upwards
-            looks = WATCH_UP if self._upwards or n <= least else WATCH_DOWN
-        if measured.resent > LOSSY:
-            looks = tuple(look for look in looks if look < 1) or WATCH_DOWN
-        self._home = n
-        places = [max(least, min(most, round(n * look))) for look in looks]
-        telling = [p for p in places if belief.dispute(n, p) > TELLING * belief.noise]
-        return telling[0] if telling else max(places, key=lambda p: belief.dispute(n, p))
+        looks = [look for look in LOOKS if look < 1 or measured.resent <= LOSSY]
+        places = {max(least, min(most, round(n * look))) for look in looks} - {n}
+        if not places:
+            return n
+        noise = belief.fresh_noise(2 * BIN_S + TAKEOVER_RTT * rtt_s)
+        self._home, self._looks = n, min(self._looks + 1, MOST_LOOKS)
+        # what a look is worth for each stream that is opened, there or on the way back; never nothing at all
+        return max(sorted(places), key=lambda p: (1e-9 + belief.value(n, p, noise)) * n / abs(p - n))
 
     def _change_one(self, samples: Mapping[str, Sample], change: int, reason: str) -> Decision:
         """The path whose streams carry most grows; the one whose streams carry least shrinks."""

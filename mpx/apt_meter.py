@@ -50,6 +50,7 @@ class Meter:
         self._last_s: float | None = None
         self._begin_s = 0.0  # of the open bin
         self._unsettled_until_s = float("-inf")
+        self.changed_s = float("-inf")  # when streams or paths last came or went
         self._progress_s = 0.0
         self._gap_s = 0.0  # usual time between two arrivals
         self._stalled = False
@@ -79,7 +80,7 @@ class Meter:
         self._last_s = now_s
         if changed or sum(s.streams for s in samples.values()) == 0:
             self._open(now_s)
-            self._progress_s = now_s
+            self._progress_s = self.changed_s = now_s
             return None
         if arrived <= 0:
             return None
@@ -128,7 +129,7 @@ class Meter:
         resent = sum(p.retransmits - p.bin_retransmits for p in self._paths.values()) * SEGMENT_BYTES
         self._open(now_s)
         worth = (up / streams) ** 4
-        if stalled or worth < WORTH or begin_s < self._unsettled_until_s or total_bps <= 0:
+        if stalled or worth < WORTH or middle_s < self._unsettled_until_s or total_bps <= 0:
             return None
         return Bin(
             middle_s, streams, up, total_bps, worth, _held_back(samples), resent * 8 / (total_bps * length_s)

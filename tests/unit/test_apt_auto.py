@@ -1,7 +1,10 @@
 """The default tuner on small made-up networks: where it ends, what it tolerates, what it never does."""
 
+import re
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from random import Random
+from statistics import median
 
 import pytest
 from hypothesis import given, settings
@@ -63,6 +66,16 @@ def knee(k: float, bps: float = 1e9) -> Curve:
     return lambda n: bps * min(1.0, n / k)
 
 
+class CurveOfShares:
+    """1 Gbit/s shared fairly with `standing` other streams."""
+
+    def __init__(self, standing: int):
+        self.standing = standing
+
+    def __call__(self, n: float) -> float:
+        return 1e9 * n / (n + self.standing)
+
+
 def settled(log: list[tuple[float, Decision]], until_s: float, from_s: float) -> int:
     """The count that stood for most of the time between the two moments."""
     share: dict[int, float] = {}
@@ -74,14 +87,14 @@ def settled(log: list[tuple[float, Decision]], until_s: float, from_s: float) ->
 @pytest.mark.parametrize("k", [1, 2, 5, 12, 30, 70, 120])
 def test_ends_in_the_good_range(k: int) -> None:
     log = drive(AutoTuner(), {"p": Path(knee(k))}, 30)
-    assert 0.9 * k <= settled(log, 30, 10) <= max(2, 1.8 * k)
+    assert 0.9 * k <= settled(log, 30, 10) <= 2 * k
 
 
 def test_flat_ends_low_and_stays_calm() -> None:
     log = drive(AutoTuner(initial=32), {"p": Path(knee(1))}, 60)
     late = [d.streams for at, d in log if at > 20]
     assert settled(log, 60, 20) <= 2
-    assert max(late, default=1) <= 4 and len(late) <= 12  # a look now and then, each with its way back
+    assert max(late, default=1) <= 4 and len(late) <= 16  # a look every 5 s, each with its way back
 
 
 def test_a_network_that_changes_is_searched_again() -> None:
@@ -100,12 +113,51 @@ def test_a_change_that_only_makes_streams_superfluous_is_noticed() -> None:
     assert 4.5 <= settled(log, 60, 45) <= 10
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_lumpy_goodput_does_not_kill_it(seed: int) -> None:
-    """A quarter up or down in each tenth of a second: no goodput is given up, few streams wasted."""
-    random, steady = Random(seed), knee(20)
-    path = Path(lambda n: steady(n) * max(0.05, random.gauss(1, 0.25)))
-    assert 18 <= settled(drive(AutoTuner(), {"p": path}, 40), 40, 15) <= 60
+def test_lumpy_goodput_does_not_kill_it() -> None:
+    """A quarter up or down in each tenth of a second: mostly right, never far out."""
+    ends, steady = [], knee(20)
+    for seed in range(8):
+        noise = Random(seed)
+        path = Path(lambda n, noise=noise: steady(n) * max(0.05, noise.gauss(1, 0.25)))  # type: ignore[misc]
+        ends.append(settled(drive(AutoTuner(), {"p": path}, 40), 40, 15))
+    assert 18 <= median(ends) <= 36
+    assert min(ends) >= 13 and max(ends) <= 80
+
+
+@pytest.mark.parametrize("standing", [1, 3])
+def test_a_fair_share_of_standing_traffic_is_found(standing: int) -> None:
+    """n / (n + m) bends more slowly than anything else: 90 % of the best is at about 9 m."""
+    curve = CurveOfShares(standing)
+    log = drive(AutoTuner(), {"p": Path(curve)}, 40)
+    best = curve(256)
+    fewest = next(n for n in range(1, 257) if curve(n) >= 0.9 * best)
+    assert fewest <= settled(log, 40, 15) <= 2 * fewest
+
+
+def test_looks_become_rarer_until_something_changes() -> None:
+    path, tuner = Path(knee(10)), AutoTuner()
+    looks = [at for at, d in drive(tuner, {"p": path}, 40) if "a look elsewhere" in d.reason]
+    waits = [round(b - a, 3) for a, b in pairwise(looks)]
+    assert waits[-1] > 4 and waits == sorted(waits)
+    path.curve = knee(10, 2.5e8)
+    again = [at for at, d in drive(tuner, {"p": path}, 6, start_s=40) if "a look elsewhere" in d.reason]
+    assert len(again) >= 2
+
+
+def test_settling_after_its_own_changes_is_not_noise() -> None:
+    """Streams that come up to speed more slowly than thought, on a network without noise."""
+
+    class Slow(Path):
+        carried = 0.0
+
+        def step(self, now_s: float, dt: float) -> None:
+            self.carried += (self.curve(len(self.opened)) - self.carried) * min(1.0, dt / 0.25)
+            self.arrived += self.carried * dt / 8
+
+    log = drive(AutoTuner(), {"p": Slow(knee(8))}, 30)
+    noise = int(re.search(r"noise (\d+) %", log[-1][1].reason).group(1))  # type: ignore[union-attr]
+    assert noise <= 8
+    assert 7.2 <= settled(log, 30, 10) <= 16
 
 
 def test_counters_that_move_once_a_second_still_count() -> None:
