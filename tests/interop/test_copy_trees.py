@@ -337,10 +337,11 @@ def tangle(root: Path) -> None:
     (root / "dangling").symlink_to("nowhere/at all")
     (root / "itself").symlink_to("itself")
     (root / "sub/loop").symlink_to("..")
+    (root / "sub/dot").symlink_to(".")
     (root / "absolute").symlink_to(root / "file")
 
 
-LINKS = {"to file", "to folder", "up to file", "dangling", "itself", "loop", "absolute"}
+LINKS = {"to file", "to folder", "up to file", "dangling", "itself", "loop", "dot", "absolute"}
 
 
 def test_links_are_followed(there: Site, here: Path) -> None:
@@ -351,7 +352,7 @@ def test_links_are_followed(there: Site, here: Path) -> None:
         "to file", "to folder/", "to folder/inner", "to folder/up to file",
     ]  # fmt: skip
     assert names(there.folder / "dst") == expected
-    assert set(skips(report)) == {"dangling", "itself", "loop"}
+    assert set(skips(report)) == {"dangling", "itself", "loop", "dot"}
     assert "leads nowhere" in skips(report)["dangling"]
     assert not any(path.is_symlink() for path in (there.folder / "dst").rglob("*"))
 
@@ -368,7 +369,7 @@ def test_links_at_the_source_are_followed(there: Site, here: Path) -> None:
         "to file", "to folder/", "to folder/inner", "to folder/up to file",
     ]  # fmt: skip
     assert names(here / "down") == expected
-    assert set(skips(report)) == {"dangling", "itself", "loop"}
+    assert set(skips(report)) == {"dangling", "itself", "loop", "dot"}
 
 
 def test_links_are_skipped(there: Site, here: Path) -> None:
@@ -413,6 +414,7 @@ def test_kept_links_from_a_server(far: Site, here: Path) -> None:
         "dangling": "nowhere/at all",
         "itself": "itself",
         "sub/loop": "..",
+        "sub/dot": ".",
         "absolute": "file" if far.resolves_links else outside,
     }
 
