@@ -337,10 +337,11 @@ def tangle(root: Path) -> None:
     (root / "dangling").symlink_to("nowhere/at all")
     (root / "itself").symlink_to("itself")
     (root / "sub/loop").symlink_to("..")
+    (root / "sub/dot").symlink_to(".")
     (root / "absolute").symlink_to(root / "file")
 
 
-LINKS = {"to file", "to folder", "up to file", "dangling", "itself", "loop", "absolute"}
+LINKS = {"to file", "to folder", "up to file", "dangling", "itself", "loop", "dot", "absolute"}
 
 
 def test_links_are_followed(there: Site, here: Path) -> None:
@@ -351,7 +352,7 @@ def test_links_are_followed(there: Site, here: Path) -> None:
         "to file", "to folder/", "to folder/inner", "to folder/up to file",
     ]  # fmt: skip
     assert names(there.folder / "dst") == expected
-    assert set(skips(report)) == {"dangling", "itself", "loop"}
+    assert set(skips(report)) == {"dangling", "itself", "loop", "dot"}
     assert "leads nowhere" in skips(report)["dangling"]
     assert not any(path.is_symlink() for path in (there.folder / "dst").rglob("*"))
 
@@ -368,7 +369,7 @@ def test_links_at_the_source_are_followed(there: Site, here: Path) -> None:
         "to file", "to folder/", "to folder/inner", "to folder/up to file",
     ]  # fmt: skip
     assert names(here / "down") == expected
-    assert set(skips(report)) == {"dangling", "itself", "loop"}
+    assert set(skips(report)) == {"dangling", "itself", "loop", "dot"}
 
 
 def test_links_are_skipped(there: Site, here: Path) -> None:
@@ -413,6 +414,7 @@ def test_kept_links_from_a_server(far: Site, here: Path) -> None:
         "dangling": "nowhere/at all",
         "itself": "itself",
         "sub/loop": "..",
+        "sub/dot": ".",
         "absolute": "file" if far.resolves_links else outside,
     }
 
@@ -554,7 +556,9 @@ def test_a_file_onto_itself_is_refused(here: Path) -> None:
     pairs = [("file", "file"), ("file", "."), ("file", "link"), ("link", "file"), ("file", "hard")]
     for source, target in [*pairs, ("file", "folder/file"), ("folder/file", "file"), ("hard", "link")]:
         for overwrite in ("different", "always", "never"):
-            refused(mpx("copy", "--overwrite", overwrite, source, target, folder=here), 2, "the same file")
+            with pytest.raises(api.UsageError, match="the same file"):
+                api.copy(str(here / source), str(here / target), api.CopyOptions(overwrite=overwrite))
+    refused(mpx("copy", "file", "./file", folder=here), 2, "the same file")
     assert (here / "file").read_bytes() == data
     assert names(here) == ["file", "folder", "hard", "link"]
 
@@ -566,7 +570,9 @@ def test_a_folder_into_itself_is_refused(here: Path) -> None:
         ("tree", "tree"), ("tree", "tree/sub/dst"), ("tree", "link/dst"), ("link", "tree/dst"),
         ("tree/", "./tree"),
     ):  # fmt: skip
-        refused(mpx("copy", "-r", source, target, folder=here), 2, "inside it")
+        with pytest.raises(api.UsageError, match="inside it"):
+            api.copy(str(here / source), f"{here}/{target}", TREE)
+    refused(mpx("copy", "-r", "tree", "tree/dst", folder=here), 2, "inside it")
     assert names(here) == ["link", "tree/", "tree/file"]
     copied(mpx("copy", "-r", "tree", "tree2", folder=here))
 
