@@ -294,6 +294,12 @@ class Pool:
             self._unsettled.discard(move)
             self._changed.notify_all()
 
+    @property
+    def is_listed(self) -> bool:
+        """Whether no more files will be put."""
+        with self._changed:
+            return not self._listing
+
     def end_listing(self) -> None:
         """Say that no more files will be put."""
         with self._changed:
@@ -394,6 +400,12 @@ class Gate:
         """How many bytes have been let through and used."""
         with self._changed:
             return self._passed
+
+    @property
+    def is_used(self) -> bool:
+        """Whether only a chunk at a time is let through."""
+        with self._changed:
+            return self._left is not None
 
     @property
     def is_shut(self) -> bool:

@@ -15,6 +15,7 @@ from mpx.tuner import Decision, Sample, Tuner
 
 TICK_S = 0.1
 GOODPUT_WINDOW_S = 1.0
+ENDING_S = 1.0  # less than this is left: nothing decided now would show
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +93,21 @@ class Watcher:
             while now - self._window[0][0] > GOODPUT_WINDOW_S:
                 self._window.popleft()
             self._tell(now, sample)
-            if self._tuner is None:
+            if self._tuner is None or self._is_ending(sample):
                 continue
-            for decision in self._tuner.observe(
-                now, {self._carrier.path: replace(sample, rtt_s=self._rtt())}
-            ):
+            samples = {self._carrier.path: replace(sample, rtt_s=self._rtt())}
+            for decision in self._tuner.observe(now, samples):
                 self._act(decision)
                 self._record(decision, now, sample.arrived_bytes)
+
+    def _is_ending(self, sample: Sample) -> bool:
+        """Tell whether streams leave for want of work, which tells a tuner nothing about the network.
+
+        A tuner that shuts the gate has the last word on it, so it is asked to the end.
+        """
+        (since, before), (until, latest) = self._window[0], self._window[-1]
+        per_s = (latest - before) / (until - since) if until > since else 0.0
+        return self._pool.is_listed and not self._gate.is_used and sample.bytes_left < per_s * ENDING_S
 
     def _act(self, decision: Decision) -> None:
         if decision.barrier:
