@@ -21,7 +21,11 @@ from mpx.mover import Move
 from mpx.stream import BlockSize, Stream, StreamTotals
 
 PIECE_BYTES = 256 * 1024  # read and sent at once; small enough to stay in the processor's cache
-UNSENT_BYTES = 512 * 1024  # what the kernel may hold unsent; more would delay leaving a stream
+UNSENT_S = (
+    0.05  # the kernel may hold so much unsent; more would delay leaving, less would let a fast one starve
+)
+DRAIN_TICK_S = 0.02
+DRAIN_S = 30.0
 BYTES_PER_STREAM = 256 * 1024  # a file shorter than this needs no second stream
 REJOIN_S = 1.0  # after a connection was refused, wait so long before the next is tried
 
@@ -114,7 +118,7 @@ class DataPort:
         with self._changed:
             for stream in self._streams:
                 sums.add(stream.totals())
-                sums.streams -= stream.idle and stream.connection is not None
+                sums.streams -= (stream.idle or stream.leaving) and stream.connection is not None
             sums.add(self._ended)
         return sums
 
@@ -228,6 +232,7 @@ class UploadStream(Stream):
             index = self._first
             while (transfer := port.transfer_at(index, self)) is not None and self._send(transfer, index):
                 index += 1
+            self._drain()
         except MpxError as error:
             port.fail(error, transfer)
         except OSError as error:
@@ -238,6 +243,13 @@ class UploadStream(Stream):
         finally:
             self.closed(clean=port.broken is None)
             port.left(self)
+
+    def _drain(self) -> None:
+        """Wait until the other side has everything, so that goodput counts it when it arrives."""
+        until_s = time.monotonic() + DRAIN_S
+        while not self._port.is_closed and tcp.unacknowledged_bytes(self.connection):
+            if self._port.work.failure.cancel.wait(DRAIN_TICK_S) or time.monotonic() > until_s:
+                return
 
     def _join(self) -> bool:
         port, options = self._port, self._port.work.options
@@ -253,7 +265,7 @@ class UploadStream(Stream):
                 congestion=port.congestion,
                 stop=lambda: port.is_closed,
             )
-            tcp.limit_unsent(connection, UNSENT_BYTES)
+            tcp.limit_unsent(connection, self._block.share_bytes(UNSENT_S))
         except BaseException as error:
             transfer.ends.not_joined()
             if isinstance(error, MpxError):
@@ -314,7 +326,10 @@ class UploadStream(Stream):
             self.passed_bytes += got
         if summing:
             transfer.move.summed(start, end, value)
+        before = self._block.bytes
         self._block.took(end - start, time.monotonic() - began)
+        if self._block.bytes != before and self.connection is not None:
+            tcp.limit_unsent(self.connection, self._block.share_bytes(UNSENT_S))
 
     def _write(self, parts: list[bytes | memoryview]) -> None:
         """Send all of it; raises OSError when the connection is cut."""

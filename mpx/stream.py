@@ -28,6 +28,10 @@ class BlockSize:
             size = min(max(ideal, self.bytes / 2), self.bytes * 2)
             self.bytes = int(min(max(size, SMALLEST_BLOCK), LARGEST_BLOCK)) // SMALLEST_BLOCK * SMALLEST_BLOCK
 
+    def share_bytes(self, duration_s: float) -> int:
+        """Return how much of the stream's goodput lasts `duration_s`, going by the block it has now."""
+        return int(self.bytes * duration_s / BLOCK_S)
+
 
 @dataclass(slots=True)
 class StreamTotals:

@@ -1,11 +1,13 @@
 """Sockets of the Transmission Control Protocol (TCP): options, and what the kernel tells of them."""
 
 import errno
+import fcntl
 import os
 import random
 import select
 import socket
 import struct
+import termios
 import threading
 import time
 from collections.abc import Callable
@@ -87,6 +89,17 @@ def set_congestion(connection: socket.socket, name: str) -> None:
 def limit_unsent(connection: socket.socket, size_bytes: int) -> None:
     """Let the kernel hold at most about `size_bytes` that are not sent yet (TCP_NOTSENT_LOWAT)."""
     connection.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT, size_bytes)
+
+
+def unacknowledged_bytes(connection: socket.socket | None) -> int:
+    """Return how much of what was sent the other side has not acknowledged; 0 for a closed connection."""
+    if connection is None:
+        return 0
+    try:
+        raw = fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, bytes(4))
+    except (OSError, ValueError):
+        return 0
+    return int(struct.unpack("i", raw)[0])
 
 
 def default_congestion() -> str:
