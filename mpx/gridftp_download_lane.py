@@ -373,6 +373,7 @@ class DownloadLane(threading.Thread):
                 target=self._accept, args=(self._listener,), name="mpx-accept", daemon=True
             )
             accepting.start()
+            self._progress = time.monotonic(), -1  # its time to bring something begins now
             self._ever_opened = True
         return self._session
 
