@@ -5,8 +5,9 @@ pool, says what arrived, and is told only how many streams to use, how fast, and
 control. Journals, checksums and tuners stand above it.
 """
 
+import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from mpx.errors import MpxError
@@ -30,6 +31,7 @@ class Work:
     note: Callable[[str], None]  # a line for the report
     prove: Callable[[Move], None]  # find out by checksum what has arrived that nobody told us of
     source_ports: PortRange | None = None
+    inbound: threading.Event = field(default_factory=threading.Event)  # the server has connected to us
     listen_ports: PortRange | None = None
 
 

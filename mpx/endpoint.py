@@ -72,6 +72,10 @@ class Endpoint(Protocol):
         """Tell whether data can move in MODE E (several connections that come and go)."""
         ...
 
+    def can_restart(self) -> bool:
+        """Tell whether a file can be read from an offset on in MODE S (REST)."""
+        ...
+
     def measure_rtt(self) -> float | None:
         """Return the smoothed RTT in seconds after one more exchange; None for this host."""
         ...
@@ -94,8 +98,12 @@ class Endpoint(Protocol):
         """Yield what is in the folder `name`, in no order, as (name without folder, info); links as links."""
         ...
 
-    def make_folder(self, name: str) -> None:
-        """Make the folder and its missing parents; an existing folder is fine."""
+    def make_folder(self, name: str, *, replace_link: bool = False) -> None:
+        """Make the folder and its missing parents; an existing folder is fine.
+
+        With `replace_link` a symbolic link in its place gives way, so that nothing is written through it
+        (here; a server answers for its own links).
+        """
         ...
 
     def make_link(self, name: str, target: str) -> str:

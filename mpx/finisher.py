@@ -239,14 +239,18 @@ class Finisher(threading.Thread):
 
     # --- finishing -----------------------------------------------------------------------------------
 
+    def _is_proven(self, move: Move) -> bool:
+        """Tell whether every byte is there and, if they are verified at all, the same at both ends."""
+        return move.is_whole and (self._algorithm == "none" or move.verified.covers(0, move.size_bytes))
+
     def _finish(self, group: list[Move]) -> None:
         errors: dict[Move, MpxError] = {}
         if self._algorithm != "none":
             parts = [(move, part) for move in group for part in sections(move) if _is_due(move, part)]
             errors = self._verify(parts)
         source, destination = self._endpoints()
-        again = [move for move in group if move not in errors and not move.is_whole]
-        ready = [move for move in group if move not in errors and move.is_whole]
+        again = [move for move in group if move not in errors and not self._is_proven(move)]
+        ready = [move for move in group if move not in errors and move not in again]
         for move, now in zip(ready, source.stats([move.source for move in ready]), strict=True):
             if isinstance(now, MpxError):
                 errors[move] = now

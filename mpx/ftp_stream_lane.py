@@ -44,6 +44,10 @@ class _Connection(Stream):
     """The data connection of the piece under way; its lane's thread uses it."""
 
 
+class _EndedEarly(OSError):
+    """The server closed a data connection before everything had come; its reply tells why."""
+
+
 class StreamLane(threading.Thread):
     """One session that carries piece after piece, in one direction."""
 
@@ -56,6 +60,7 @@ class StreamLane(threading.Thread):
         shelf: Shelf,
         *,
         upload: bool,
+        whole_files: bool,
     ) -> None:
         super().__init__(name=f"mpx-stream-{number}", daemon=True)
         self.target = 0  # 1: take pieces
@@ -66,7 +71,7 @@ class StreamLane(threading.Thread):
         self._upload = upload
         self._number = number
         self._session: Session | None = None
-        self._whole_files = upload
+        self._whole_files = whole_files
         self._data: _Connection | None = None
         self._past = StreamTotals()
         self._counting = threading.Lock()  # nothing is counted twice, or not at all, while it changes hands
@@ -231,6 +236,8 @@ class StreamLane(threading.Thread):
             reply = session.poll_reply(5.0)
         except MpxError:
             return lost
+        if isinstance(error, _EndedEarly) and reply is not None and reply.is_ok:
+            return IntegrityError(f"{move.source} became shorter while it was copied; run the command again")
         if reply is None or reply.is_ok or reply.is_preliminary:
             return lost
         said = self._refusal(session, reply, move)
@@ -249,7 +256,10 @@ class StreamLane(threading.Thread):
         position = piece.start
         while position < piece.end:
             want = min(piece.end - position, pacer.piece(BUFFER_BYTES))
-            got = os.preadv(fd, [self._buffer[:want]], position)
+            try:
+                got = os.preadv(fd, [self._buffer[:want]], position)
+            except OSError as error:
+                raise local_error(error, move.source, writing=False) from None
             if not got:
                 raise IntegrityError(
                     f"{move.source} became shorter while it was copied; run the command again"
@@ -270,9 +280,7 @@ class StreamLane(threading.Thread):
             pacer.wait(want)
             got = connection.recv_into(self._buffer, want)
             if not got:
-                raise IntegrityError(
-                    f"{move.source} became shorter while it was copied; run the command again"
-                )
+                raise _EndedEarly("the server closed it before the end")
             try:
                 written = 0
                 while written < got:
@@ -297,7 +305,6 @@ class StreamLane(threading.Thread):
             session.login()
             session.call(command("MODE", "S"))
             self._ever_opened = True
-            self._whole_files = self._whole_files or "REST" not in session.features
         return self._session
 
     def _drop(self) -> None:

@@ -56,6 +56,10 @@ class GridFtpEndpoint:
         """See Endpoint."""
         return self.session.call(command("MODE", "E")).is_ok
 
+    def can_restart(self) -> bool:
+        """See Endpoint."""
+        return "REST" in self.session.features
+
     def measure_rtt(self) -> float | None:
         """See Endpoint."""
         return self.session.measure_rtt()
@@ -168,7 +172,7 @@ class GridFtpEndpoint:
 
     # --- changing ------------------------------------------------------------------------------------
 
-    def make_folder(self, name: str) -> None:
+    def make_folder(self, name: str, *, replace_link: bool = False) -> None:  # noqa: ARG002
         """See Endpoint."""
         full = self._full(name)
         reply = self.session.call(command("MKD", full))

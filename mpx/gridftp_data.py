@@ -177,12 +177,20 @@ class StreamCarrier(_LaneCarrier):
     """Between local files and any FTP server, in MODE S: one connection per session."""
 
     def __init__(
-        self, location: Location, options: SessionOptions, work: Work, *, upload: bool, sessions: int
+        self,
+        location: Location,
+        options: SessionOptions,
+        work: Work,
+        *,
+        upload: bool,
+        whole_files: bool,
+        sessions: int,
     ) -> None:
         super().__init__(work)
         shelf = Shelf(work)
         self._sessions = [
-            StreamLane(i, location, options, work, shelf, upload=upload) for i in range(sessions)
+            StreamLane(i, location, options, work, shelf, upload=upload, whole_files=whole_files)
+            for i in range(sessions)
         ]
         self._lanes = self._sessions
 

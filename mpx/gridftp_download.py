@@ -92,11 +92,17 @@ class Fan:
         stream = DownloadStream(self, connection)
         with self._changed:
             self.accepted += 1
+            self.work.inbound.set()
             if self._closed:
                 connection.close()
                 return
             self._streams.append(stream)
             stream.start()  # within the lock: it must run before anybody may join it
+
+    def first_index(self) -> int:
+        """Return the number of the oldest retrieve that is not done: where a new connection begins."""
+        with self._changed:
+            return min(self._pulls, default=self._added)
 
     def pull_at(self, index: int) -> Pull | None:
         """Return the retrieve number `index`, waiting for it; None when the fan is closed."""
@@ -162,7 +168,8 @@ class DownloadStream(Stream):
 
     def run(self) -> None:
         """Receive one retrieve after the other."""
-        fan, index = self._fan, 0
+        fan = self._fan
+        index = fan.first_index()
         try:
             while (pull := fan.pull_at(index)) is not None and self._receive(pull):
                 index += 1
@@ -214,7 +221,8 @@ class DownloadStream(Stream):
             pacer.wait(got)
             piece = view[:got]
             try:
-                written = got if move.is_claimed else 0  # what comes late must not touch a finished file
+                # What comes late must touch neither a finished file nor what was summed already.
+                written = got if move.is_claimed or move.has_arrived(start, start + got) else 0
                 while written < got:  # a disk that fills up takes what fits, then says why
                     written += os.pwrite(pull.fd, piece[written:], start + written)
             except OSError as error:

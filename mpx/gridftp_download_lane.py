@@ -190,7 +190,8 @@ class DownloadLane(threading.Thread):
         waiting = sum(pull.size_bytes for pull in self._pulls if not pull.is_done)
         room = max(self.goodput * max(AHEAD_S, 3 * self._rtt_s), FIRST_AHEAD) - waiting
         lines: list[bytes] = []
-        while self.target and room > 0 and len(self._pulls) < MOST_AHEAD:
+        target = self.target  # others change it meanwhile
+        while target and room > 0 and len(self._pulls) < MOST_AHEAD:
             piece = self._next_piece()
             if piece is None:
                 break
@@ -198,8 +199,8 @@ class DownloadLane(threading.Thread):
                 self._make_empty(piece.move)
                 continue
             session = self._open_session()
-            if not self._fans or (self._wants_new_fan and self._may_switch()):
-                lines += self._new_fan()
+            if not self._fans or (self._wants_fan_of(target) and self._may_switch()):
+                lines += self._new_fan(target)
             pull = self._open(piece, self._fans[-1])
             if pull is None:
                 continue
@@ -212,9 +213,8 @@ class DownloadLane(threading.Thread):
         if lines and self._session:
             self._session.send(*lines)
 
-    @property
-    def _wants_new_fan(self) -> bool:
-        return self._renew or self._fans[-1].parallelism != self.target
+    def _wants_fan_of(self, parallelism: int) -> bool:
+        return self._renew or self._fans[-1].parallelism != parallelism
 
     @property
     def is_switching(self) -> bool:
@@ -288,7 +288,7 @@ class DownloadLane(threading.Thread):
             error = SourceError(f"{pull.move.source} is gone: {reply.text}")
         elif isinstance(error, SourceError) and ("connect" in text or "callback failed" in text):
             error = ConnectionLost(str(error))
-        if isinstance(error, ConnectionLost) and not pull.fan.accepted and not self._past.bytes:
+        if isinstance(error, ConnectionLost) and not self.work.inbound.is_set():
             error = InboundBlocked(str(error))
         if isinstance(error, NoSpace):
             error = SourceError(str(error))
@@ -348,7 +348,7 @@ class DownloadLane(threading.Thread):
         if self._others(self):
             limit = min(limit, STALL_S)
         if silent_s > limit:
-            if not self._fans[0].accepted and not self._past.bytes:
+            if not self.work.inbound.is_set():
                 raise InboundBlocked(f"{self.location.host} cannot connect to our data port")
             raise TransferTimeout(
                 f"nothing has come from {self.location.host} for {limit:g} s while fetching "
@@ -389,20 +389,20 @@ class DownloadLane(threading.Thread):
             else:
                 connection.close()
 
-    def _new_fan(self) -> list[bytes]:
-        """Replace the connections; return the commands that make the server open `target` others.
+    def _new_fan(self, parallelism: int) -> list[bytes]:
+        """Replace the connections; return the commands that make the server open `parallelism` others.
 
         They are queued behind the retrieves under way, which the old connections still serve.
         """
         assert self._listener is not None
         host, port = self._listener.getsockname()[:2]
         if self._fans:
-            self.goodput *= self.target / self._fans[-1].parallelism
+            self.goodput *= parallelism / self._fans[-1].parallelism
         self._renew = False
-        self._fans.append(Fan(self.work, self.target))
+        self._fans.append(Fan(self.work, parallelism))
         self._answers.extend(["fan", "fan"])
         return [
-            command("OPTS", "RETR", f"Parallelism={self.target},{self.target},{self.target};"),
+            command("OPTS", "RETR", f"Parallelism={parallelism},{parallelism},{parallelism};"),
             port_command((str(host), int(port))),
         ]
 

@@ -265,8 +265,9 @@ def credentials(location: Location) -> tuple[str, str]:
     return location.user or "anonymous", "mpx@"
 
 
-_NO_SPACE = ("no space left", "quota", "disk full", "not enough space", "insufficient")
-_BUSY = ("too many", "try again", "busy")
+_NO_SPACE = re.compile(r"no space left|\bquota\b|\bdisk full\b|not enough space|insufficient (disk )?space")
+_BUSY = re.compile(r"\btoo many\b|\btry again\b|\bbusy\b")
+_NAME = re.compile(r"\S*/\S*")  # words of a file name must not decide what a refusal means
 
 
 def reply_error(
@@ -276,12 +277,12 @@ def reply_error(
 
     4xx replies about connections, and servers that are busy, become `retry`.
     """
-    text = reply.text.lower()
+    text = _NAME.sub(" ", reply.text.lower())
     message = f"{what}: {reply.text or reply.code}"
-    if reply.code in (452, 552) or any(word in text for word in _NO_SPACE):
+    if reply.code in (452, 552) or _NO_SPACE.search(text):
         return NoSpace(f"{message}; free some space there and run the same command again")
     if reply.code in (332, 430, 530, 532):
         return AuthenticationError(message)
-    if reply.code in (421, 425, 426) or (reply.code == 450 and any(word in text for word in _BUSY)):
+    if reply.code in (421, 425, 426) or (reply.code == 450 and _BUSY.search(text)):
         return retry(message)
     return otherwise(message)

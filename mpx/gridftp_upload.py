@@ -38,6 +38,20 @@ class Transfer:
         self.fd = fd
         self.number = 0  # in its DataPort
         self.ends = EndOfData()
+        self._before_bytes = move.arrived_bytes
+        self._sent_bytes = 0
+        self._counting = threading.Lock()
+
+    def sent(self, size_bytes: int) -> None:
+        """Count a block that was sent whole."""
+        with self._counting:
+            self._sent_bytes += size_bytes
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether what was sent, with what had arrived before, is the whole file."""
+        with self._counting:
+            return self._before_bytes + self._sent_bytes >= self.move.size_bytes
 
 
 class DataPort:
@@ -326,6 +340,7 @@ class UploadStream(Stream):
             self.passed_bytes += got
         if summing:
             transfer.move.summed(start, end, value)
+        transfer.sent(end - start)
         before = self._block.bytes
         self._block.took(end - start, time.monotonic() - began)
         if self._block.bytes != before and self.connection is not None:

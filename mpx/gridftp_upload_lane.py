@@ -150,6 +150,7 @@ class UploadLane(threading.Thread):
                     self._rescue(interrupted[-1])
                     interrupted.pop()
                 self._store(pending)
+                interrupted = list(pending)  # behind a refused file streams have taken what nobody stored
             except (ConnectionLost, TransferTimeout) as error:
                 self._drop()
                 if not self._ever_opened and self._number > 0:
@@ -226,7 +227,7 @@ class UploadLane(threading.Thread):
         """See a transfer to its end; return what kept it from that."""
         reply = self._await(session, port, transfer)
         move, broken = transfer.move, port.broken_in(transfer)
-        if reply.is_ok and transfer.ends.announced and not broken:
+        if reply.is_ok and transfer.ends.announced and not broken and transfer.is_complete:
             port.forget(transfer)
             move.all_landed()
             self._batch_files = min(BATCH_FILES, self._batch_files * 2)

@@ -116,6 +116,7 @@ class Lister(threading.Thread):
         self._folders: list[Task] = []  # get their times when all is in them
         self._later: list[Task] = []  # links that could not be made at first
         self._pairs = pairs
+        self._tops = frozenset(target for _, target, _ in pairs)
         self._options = options
         self._source_end = source_end
         self._destination_end = destination_end
@@ -145,7 +146,11 @@ class Lister(threading.Thread):
             self._failure.set(MpxError(f"unexpected: {type(error).__name__}: {error}"))
 
     def finish(self) -> None:
-        """When everything is there: links to it, then times and modes of folders, the deepest first."""
+        """When everything is there: links, then times and modes of folders, the deepest first.
+
+        Links come last since some servers make them only to what is there, and so that nothing that a
+        listing names later can be written through one that it named before.
+        """
         for task in self._later:
             try:
                 self._make_link(task)
@@ -180,7 +185,7 @@ class Lister(threading.Thread):
             elif task.info.kind is Kind.FOLDER:
                 self._make_folder(task)
             elif task.info.kind is Kind.LINK:
-                self._try_link(task)
+                self._later.append(task)
             else:
                 ready.append(task)
         moves = [move for task in ready if (move := self._move(task))]
@@ -194,17 +199,12 @@ class Lister(threading.Thread):
 
     def _make_folder(self, task: Task) -> None:
         try:
-            self._there.ask(partial(self._destination_end.make_folder, task.target))
+            own = task.target not in self._tops
+            self._there.ask(partial(self._destination_end.make_folder, task.target, replace_link=own))
         except DestinationError as error:
             self._fail(task, error)
         else:
             self._folders.append(task)
-
-    def _try_link(self, task: Task) -> None:
-        try:
-            self._make_link(task)
-        except DestinationError:
-            self._later.append(task)  # some servers make links only to what is there
 
     def _make_link(self, task: Task) -> None:
         made = self._there.ask(partial(self._destination_end.make_link, task.target, task.info.link_target))

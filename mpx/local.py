@@ -3,9 +3,11 @@
 import contextlib
 import errno
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 
 from mpx import checksum
@@ -45,6 +47,13 @@ def _info(status: os.stat_result, target: str = "") -> FileInfo:
     )
 
 
+@cache
+def _umask() -> int:
+    """Return the umask of this process; os.umask() could only tell by changing it for all threads."""
+    found = re.search(r"^Umask:\s*([0-7]+)", Path("/proc/self/status").read_text(), re.MULTILINE)
+    return int(found.group(1), 8) if found else 0o022
+
+
 class LocalEndpoint:
     """The file system of this host."""
 
@@ -63,6 +72,10 @@ class LocalEndpoint:
     def can_mode_e(self) -> bool:
         """See Endpoint. Files of this host need no connections."""
         return False
+
+    def can_restart(self) -> bool:
+        """See Endpoint."""
+        return True
 
     def measure_rtt(self) -> float | None:
         """See Endpoint."""
@@ -104,9 +117,11 @@ class LocalEndpoint:
         except OSError as error:
             raise self._error(error, name) from None
 
-    def make_folder(self, name: str) -> None:
+    def make_folder(self, name: str, *, replace_link: bool = False) -> None:
         """See Endpoint."""
         try:
+            if replace_link and Path(name).is_symlink():
+                Path(name).unlink()
             Path(name).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise self._error(error, name) from None
@@ -167,8 +182,8 @@ class LocalEndpoint:
     def _settle(file: Commit) -> None:
         fd = os.open(file.partial, os.O_RDONLY)
         try:
-            if file.mode is not None:
-                os.fchmod(fd, file.mode & 0o777)  # set-user-id bits of another host mean nothing here
+            # Set-user-id bits of another host mean nothing here; a server that tells no mode means the usual.
+            os.fchmod(fd, 0o666 & ~_umask() if file.mode is None else file.mode & 0o777)
             if file.modified_s is not None:
                 os.utime(fd, (file.modified_s, file.modified_s))
             os.fsync(fd)

@@ -79,7 +79,7 @@ class LocalCarrier:
         except OSError as error:
             raise local_error(error, move.source, writing=False) from None
         try:
-            target = os.open(move.partial, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            target = os.open(move.partial, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             try:
                 self._blocks(move, source, target)
             finally:
@@ -97,7 +97,10 @@ class LocalCarrier:
                 raise Interrupted("stopped")
             start, end = taken
             pacer.wait(end - start)
-            got = os.preadv(source, [buffer[: end - start]], start)
+            try:
+                got = os.preadv(source, [buffer[: end - start]], start)
+            except OSError as error:
+                raise local_error(error, move.source, writing=False) from None
             if got < end - start:
                 raise IntegrityError(
                     f"{move.source} became shorter while it was copied; run the command again"

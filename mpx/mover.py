@@ -186,11 +186,16 @@ class Move:
         return self._claimed
 
     def claim_given_up(self) -> bool:
-        """Return True to the first who gives this file up; nobody will claim it whole afterwards."""
+        """Return True to the first who gives this file up; nobody will claim it whole afterwards.
+
+        False, without any effect, if it was claimed before: whole, or given up by another.
+        """
         with self._lock:
-            first, self._claimed, self._given_up = not self._claimed, True, True
+            if self._claimed:
+                return False
+            self._claimed = self._given_up = True
             self._todo = RangeSet()
-            return first
+            return True
 
     @property
     def is_given_up(self) -> bool:
@@ -218,6 +223,8 @@ class Move:
         have its final name already.
         """
         with self._lock:
+            if flags & os.O_CREAT:
+                flags |= os.O_NOFOLLOW  # a link in the place of a partial file is not ours
             if self._claimed:
                 flags &= ~os.O_CREAT
             if self._fd is None:

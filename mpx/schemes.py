@@ -39,14 +39,22 @@ def check_pair(source: Location, destination: Location) -> None:
 
 
 def carrier_for(
-    source: Location, destination: Location, work: Work, *, mode_e: bool, sessions: int
+    source: Location, destination: Location, work: Work, *, mode_e: bool, restarts: bool, sessions: int
 ) -> Carrier:
-    """Return what moves the bytes between the two: in MODE E if `mode_e`, over so many sessions at most."""
+    """Return what moves the bytes between the two: in MODE E if `mode_e`, over so many sessions at most.
+
+    `restarts`: the server understands REST.
+    """
     options = session_options(work.options, work.failure.cancel.is_set)
     far = source if destination.scheme == "file" else destination
     if not mode_e and far.scheme != "file":
         return StreamCarrier(
-            far, options, work, upload=far is destination, sessions=work.options.max_sessions
+            far,
+            options,
+            work,
+            upload=far is destination,
+            whole_files=far is destination or not restarts,
+            sessions=work.options.max_sessions,
         )
     if destination.scheme != "file":
         return UploadCarrier(destination, options, work)

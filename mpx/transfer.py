@@ -218,7 +218,14 @@ class _Copy:
             prove=prover,
             sums=self.algorithm == "adler32",
         )
-        carrier = carrier_for(self.sources[0], self.destination, work, mode_e=mode_e, sessions=self.sessions)
+        carrier = carrier_for(
+            self.sources[0],
+            self.destination,
+            work,
+            mode_e=mode_e,
+            restarts=self.far_end.can_restart(),
+            sessions=self.sessions,
+        )
         probe = RttProbe(self.far_end, self.rtt_s, lister)
         watcher = Watcher(
             carrier=carrier,
