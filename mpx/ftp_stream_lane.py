@@ -23,7 +23,7 @@ from mpx.errors import (
     SourceError,
     TransferTimeout,
 )
-from mpx.gridftp import is_missing, passive_address
+from mpx.gridftp_listing import is_missing, passive_address
 from mpx.gridftp_session import Session, SessionOptions, reply_error
 from mpx.gridftp_wire import Reply, command
 from mpx.local import local_error

@@ -24,8 +24,8 @@ from mpx.errors import (
     SourceError,
     TransferTimeout,
 )
-from mpx.gridftp import is_missing
 from mpx.gridftp_download import Fan, Pull
+from mpx.gridftp_listing import is_missing
 from mpx.gridftp_session import Session, SessionOptions, reply_error
 from mpx.gridftp_wire import Reply, command, port_command
 from mpx.local import local_error

@@ -21,7 +21,7 @@ from mpx.errors import (
     NoSpace,
     TransferTimeout,
 )
-from mpx.gridftp import passive_address
+from mpx.gridftp_listing import passive_address
 from mpx.gridftp_session import Session, SessionOptions, reply_error
 from mpx.gridftp_upload import DataPort, Transfer
 from mpx.gridftp_wire import Reply, command

@@ -31,6 +31,12 @@ def check_options(options: CopyOptions, far_end: Endpoint, *, far_is_source: boo
         tcp.check_address(options.data_address)
     if options.block_size_bytes and far_is_source:
         raise UsageError("--block-size cannot be honoured: the server sends, so it makes the blocks")
+    uploads = not far_is_source and far_end.location.scheme != "file"
+    if uploads and options.files is not None and options.files > options.max_sessions:
+        raise UsageError(
+            f"--files {options.files} needs --max-sessions {options.files}: each file "
+            "on its way to a server takes a session"
+        )
     if options.congestion and far_is_source:
         raise UsageError(
             f"--congestion {options.congestion} cannot be honoured: the server sends, so its kernel "

@@ -44,6 +44,7 @@ class Shelf:
         self._work = work
         self._lock = threading.Lock()
         self._moves: deque[Move] = deque()  # with bytes to hand out
+        self._under_way: list[Move] = []  # counted only where the user bounds them
         self._doubled: dict[Move, RangeSet] = {}  # taken over once already
 
     def take(self, limit: int) -> Piece | None:
@@ -60,12 +61,24 @@ class Shelf:
                     if taken:
                         return Piece(move, *taken)
                     self._moves.popleft()  # its last bytes are on the way
-                opened = self._work.pool.take_more(lambda _: True)
+                opened = self._open_next()
                 if opened is None:
                     return None
                 if opened.is_whole:
                     return Piece(opened, 0, 0)
                 self._moves.append(opened)
+
+    def _open_next(self) -> Move | None:
+        """Take the next file from the pool, unless as many are on their way as the user allows."""
+        most = self._work.options.files
+        if most is not None:
+            self._under_way = [move for move in self._under_way if not move.is_claimed]
+            if len(self._under_way) >= most:
+                return None
+        opened = self._work.pool.take_more(lambda _: True)
+        if opened is not None and most is not None:
+            self._under_way.append(opened)
+        return opened
 
     def give_back(self, move: Move, start: int, end: int) -> None:
         """Return a piece that was taken and not brought, or not all of it."""
@@ -81,7 +94,7 @@ class Shelf:
     def take_file(self) -> Piece | None:
         """Return the next file whole, from its first byte, whatever of it has arrived; None if none waits."""
         with self._lock:
-            opened = self._work.pool.take_more(lambda _: True)
+            opened = self._open_next()
             if opened is None:
                 return None
             opened.take_all()

@@ -198,10 +198,12 @@ def test_a_thousand_small_files_with_contents(far: Site, here: Path) -> None:
     assert done.stdout == b""
 
 
-def test_several_large_files_at_once(far: Site, here: Path) -> None:
+@pytest.mark.parametrize("files", [None, 1, 3])
+def test_several_large_files_at_once(far: Site, here: Path, files: int | None) -> None:
     for i in range(6):
-        make(here / f"up/{i}", 20_000_000 + i)
-    options = api.CopyOptions(recursive=True, files=3)
+        make(here / f"up/{i}", 6_000_000 + i)
+    make(here / "up/empty", 0)
+    options = api.CopyOptions(recursive=True, files=files)
     api.copy(str(here / "up"), far.url_of("tree"), options)
     api.copy(far.url_of("tree"), str(here / "down"), options)
     done = subprocess.run(["diff", "-r", here / "up", here / "down"], capture_output=True, check=False)

@@ -150,7 +150,11 @@ def test_2_what_a_download_cannot_honour(stock: Site, here: Path, options: list[
 
 @pytest.mark.parametrize(
     ("options", "word"),
-    [(["--congestion", "warp"], "modprobe"), (["--data-address", "192.0.2.7"], "192.0.2.7")],
+    [
+        (["--congestion", "warp"], "modprobe"),
+        (["--data-address", "192.0.2.7"], "192.0.2.7"),
+        (["--files", "9"], "--max-sessions"),
+    ],
 )
 def test_2_what_an_upload_cannot_honour(stock: Site, file: Path, options: list[str], word: str) -> None:
     refused(mpx("copy", *options, file, stock.url), 2, word)
