@@ -251,6 +251,8 @@ class UploadLane(threading.Thread):
         """Keep the right number of streams until the server says that the file is complete."""
         watch = _Watch(self.work.options.timeout_s, session.rtt_s or 0.0)
         broken_s: float | None = None
+        if not port.broken:
+            port.adjust(transfer, self.target)  # the server says 150 only when the first connection is in
         while True:
             if self.work.failure.cancel.is_set():
                 raise Interrupted("stopped")
