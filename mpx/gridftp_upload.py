@@ -111,9 +111,15 @@ class DataPort:
             for _ in range(want):
                 if not ends.reserve():
                     return
-                stream = UploadStream(self, transfer.number)
+                stream = UploadStream(self, transfer)
                 self._streams.append(stream)
-                stream.start()
+                try:
+                    stream.start()
+                except RuntimeError:  # no more threads: go on with those that there are
+                    self._streams.remove(stream)
+                    ends.not_joined()
+                    self._rejoin_s = time.monotonic() + REJOIN_S
+                    return
 
     def renew(self) -> None:
         """Retire every connection at its next block edge; `adjust` opens others."""
@@ -227,7 +233,7 @@ class DataPort:
 class UploadStream(Stream):
     """One connection to a DataPort; walks through the port's transfers in order."""
 
-    def __init__(self, port: DataPort, first: int) -> None:
+    def __init__(self, port: DataPort, first: Transfer) -> None:
         super().__init__(name="mpx-upload-stream")
         self.has_joined = False  # is open and counted
         self.leaving = False  # takes part in no later transfer
@@ -243,7 +249,7 @@ class UploadStream(Stream):
         try:
             if not self._join():
                 return
-            index = self._first
+            index = self._first.number
             while (transfer := port.transfer_at(index, self)) is not None and self._send(transfer, index):
                 index += 1
             self._drain()
@@ -267,8 +273,9 @@ class UploadStream(Stream):
 
     def _join(self) -> bool:
         port, options = self._port, self._port.work.options
-        transfer = port.transfer_at(self._first, self)
-        if transfer is None:
+        transfer = self._first
+        if port.is_closed:
+            transfer.ends.not_joined()
             return False
         try:
             connection = tcp.connect(

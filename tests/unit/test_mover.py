@@ -331,3 +331,11 @@ def test_the_first_failure_counts() -> None:
     stopped.cancel.set()
     stopped.set(MpxError("what stopping brings about"))
     assert stopped.error is None
+
+
+def test_a_file_that_was_claimed_whole_cannot_be_given_up() -> None:
+    move = a_move(10)
+    move.landed(0, 10)
+    assert move.claim_whole()
+    assert not move.claim_given_up()
+    assert not move.is_given_up

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from mpx.carrier import Work
-from mpx.gridftp_upload import BYTES_PER_STREAM, DataPort, Transfer
+from mpx.gridftp_upload import BYTES_PER_STREAM, DataPort, Transfer, UploadStream
 from mpx.gridftp_wire import CLOSE, HEADER_BYTES, unpack_header
 from mpx.mover import Failure, Gate, Move, Pacer, Pool
 from mpx.options import CopyOptions
@@ -173,3 +173,28 @@ def test_cutting_ends_every_stream(tmp_path: Path, state: str, eventually) -> No
         port.cut()
         assert not any(stream.is_alive() for stream in streams)
         assert port.live_streams() == []
+
+
+def test_a_stream_that_starts_after_its_port_was_closed_is_not_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"x")
+    work = a_work()
+    move = Move(str(tmp_path / "file"), "final", "partial", 1, None, None)
+    transfer = Transfer(move, move.open(move.source, os.O_RDONLY))
+    port = DataPort(("127.0.0.1", 1), work, None)
+    port.add(transfer)
+    assert transfer.ends.reserve()
+    port.close()
+    late = UploadStream(port, transfer)
+    assert not late._join()
+    assert transfer.ends.taking_part == 0
+    move.close()
+
+
+def test_a_transfer_is_complete_only_when_every_byte_was_sent_in_it_or_had_arrived(tmp_path: Path) -> None:
+    move = Move("source", "final", "partial", 100, None, None)
+    move.landed(0, 30)
+    transfer = Transfer(move, -1)
+    transfer.sent(69)
+    assert not transfer.is_complete
+    transfer.sent(1)
+    assert transfer.is_complete
