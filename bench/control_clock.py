@@ -70,8 +70,9 @@ class ControlClock:
         now = time.perf_counter()
         try:
             data = source.recv(65536)
-            if data:
-                target.sendall(data)
+            if replies:
+                self._note(data, now)  # before it is passed on: whoever reads it may ask for the time at once
+            target.sendall(data)
         except OSError:
             data = b""
         if not data:
@@ -81,8 +82,9 @@ class ControlClock:
                 except KeyError:
                     continue
                 connection.close()
-        elif replies:
-            if self._first_s is None and _BEGIN.search(data):
-                self._first_s = now
-            if _END.search(data):
-                self._last_s = now
+
+    def _note(self, data: bytes, now: float) -> None:
+        if self._first_s is None and _BEGIN.search(data):
+            self._first_s = now
+        if _END.search(data):
+            self._last_s = now
