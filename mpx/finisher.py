@@ -14,9 +14,11 @@ from mpx import checksum
 from mpx.checksum import SECTION_BYTES
 from mpx.endpoint import Commit, Endpoint, FileInfo, Part
 from mpx.errors import IntegrityError, Interrupted, MpxError
+from mpx.failure import Failure
 from mpx.journal import Journal
 from mpx.local import local_error
-from mpx.mover import Failure, Move, Pool
+from mpx.move import Move
+from mpx.pool import Pool
 from mpx.report import Report
 from mpx.retry import Retry
 

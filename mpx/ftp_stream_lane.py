@@ -28,7 +28,7 @@ from mpx.gridftp_session import Session, SessionOptions, reply_error
 from mpx.gridftp_wire import Reply, command
 from mpx.local import local_error
 from mpx.location import Location
-from mpx.mover import Move
+from mpx.move import Move
 from mpx.retry import Retry
 from mpx.shelf import Piece, Shelf
 from mpx.stream import Stream, StreamTotals

@@ -15,7 +15,7 @@ from mpx.checksum import adler32
 from mpx.errors import ConnectionLost, MpxError
 from mpx.gridftp_wire import HEADER_BYTES, unpack_header
 from mpx.local import local_error
-from mpx.mover import Move
+from mpx.move import Move
 from mpx.stream import Stream, StreamTotals
 
 PIECE_BYTES = 256 * 1024  # received and written at once

@@ -30,7 +30,7 @@ from mpx.gridftp_session import Session, SessionOptions, reply_error
 from mpx.gridftp_wire import Reply, command, port_command
 from mpx.local import local_error
 from mpx.location import Location
-from mpx.mover import Move
+from mpx.move import Move
 from mpx.retry import Retry
 from mpx.shelf import SMALLEST_PIECE, Pending, Piece, Shelf
 from mpx.stream import StreamTotals

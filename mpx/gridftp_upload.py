@@ -17,7 +17,7 @@ from mpx.end_of_data import EndOfData
 from mpx.errors import ConnectionLost, IntegrityError, MpxError
 from mpx.gridftp_wire import BlockHeader
 from mpx.local import local_error
-from mpx.mover import Move
+from mpx.move import Move
 from mpx.stream import BlockSize, Stream, StreamTotals
 
 PIECE_BYTES = 256 * 1024  # read and sent at once; small enough to stay in the processor's cache

@@ -27,7 +27,7 @@ from mpx.gridftp_upload import DataPort, Transfer
 from mpx.gridftp_wire import Reply, command
 from mpx.local import local_error
 from mpx.location import Location
-from mpx.mover import Move
+from mpx.move import Move
 from mpx.retry import Retry
 from mpx.stream import StreamTotals
 

@@ -15,12 +15,14 @@ from mpx.errors import (
     SourceError,
     UsageError,
 )
+from mpx.failure import Failure
 from mpx.finisher import LARGE_BYTES, Finisher
 from mpx.insist import Insistent
 from mpx.journal import Journal
-from mpx.mover import Failure, Move, Pool
+from mpx.move import Move
 from mpx.options import CopyOptions
 from mpx.planner import Task, Walkable, by_overwrite, grouped, walk
+from mpx.pool import Pool
 from mpx.report import Report
 
 Pair = tuple[str, str, FileInfo]

@@ -7,7 +7,7 @@ from mpx.carrier import Work
 from mpx.checksum import adler32
 from mpx.errors import DestinationError, IntegrityError, Interrupted, MpxError, SourceError, UsageError
 from mpx.local import local_error
-from mpx.mover import Move
+from mpx.move import Move
 from mpx.tuner import Sample
 
 BLOCK_BYTES = 1024 * 1024

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from mpx.carrier import Work
 from mpx.gridftp_download import Pull
-from mpx.mover import Move
+from mpx.move import Move
 from mpx.ranges import RangeSet
 
 TAKEOVER_S = 0.3  # what a lane needs longer for is taken over by an idle one
