@@ -1,8 +1,10 @@
 """How a copy ends before its end: the first error stops every thread."""
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from mpx.errors import MpxError
+from mpx.errors import Interrupted, MpxError
 
 
 class Failure:
@@ -19,3 +21,15 @@ class Failure:
             if self.error is None and not self.cancel.is_set():
                 self.error = error
         self.cancel.set()
+
+    @contextmanager
+    def guard(self) -> Iterator[None]:
+        """Around all that a thread does: its error stops everything, Interrupted only ends the thread."""
+        try:
+            yield
+        except Interrupted:
+            pass
+        except MpxError as error:
+            self.set(error)
+        except Exception as error:
+            self.set(MpxError(f"unexpected: {type(error).__name__}: {error}"))

@@ -120,7 +120,7 @@ class Finisher(threading.Thread):
     def run(self) -> None:
         """Work until the pool is settled or the copy stops."""
         retry = Retry(self._retries, self._failure.cancel)
-        try:
+        with self._failure.guard():
             while not self._pool.is_settled and not self._failure.cancel.is_set():
                 try:
                     self._round()
@@ -129,14 +129,7 @@ class Finisher(threading.Thread):
                     self._close()
                     retry.again(error)
             self._clean_up()
-        except Interrupted:
-            pass
-        except MpxError as error:
-            self._failure.set(error)
-        except Exception as error:
-            self._failure.set(MpxError(f"unexpected: {type(error).__name__}: {error}"))
-        finally:
-            self._close()
+        self._close()
 
     def _clean_up(self) -> None:
         """Remove partial files that no later run can use; best effort."""

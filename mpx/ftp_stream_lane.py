@@ -109,7 +109,7 @@ class StreamLane(threading.Thread):
         """Carry pieces until the pool is settled or the copy stops."""
         work = self._work
         retry = Retry(work.options.retries, work.failure.cancel)
-        try:
+        with work.failure.guard():
             while not work.pool.is_settled and not work.failure.cancel.is_set():
                 piece = self._next_piece() if self.target else None
                 if piece is None:
@@ -127,19 +127,12 @@ class StreamLane(threading.Thread):
                         self._shelf.give_back(piece.move, piece.start, piece.end)
                     if not self._ever_opened and self._number > 0:
                         work.note(f"no further session with {self._location.host}: {error}")
-                        return
+                        break
                     if self._past.bytes > before:
                         retry.progressed()
                     retry.again(error)
                     work.note(f"trying again after: {error}")
-        except Interrupted:
-            pass
-        except MpxError as error:
-            work.failure.set(error)
-        except Exception as error:
-            work.failure.set(MpxError(f"unexpected: {type(error).__name__}: {error}"))
-        finally:
-            self._drop()
+        self._drop()
 
     def _next_piece(self) -> Piece | None:
         if self._whole_files:

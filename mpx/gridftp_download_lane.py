@@ -125,7 +125,7 @@ class DownloadLane(threading.Thread):
         """Retrieve until the pool is settled or the copy stops."""
         work = self.work
         retry = Retry(work.options.retries, work.failure.cancel)
-        try:
+        with work.failure.guard():
             while not work.pool.is_settled:
                 if work.failure.cancel.is_set():
                     break
@@ -138,19 +138,12 @@ class DownloadLane(threading.Thread):
                     self._drop()
                     if not self._ever_opened and self._number > 0:
                         work.note(f"no further session with {self.location.host}: {error}")
-                        return
+                        break
                     if self._past.bytes > brought or isinstance(error, _OutOfStep):
                         retry.progressed()
                     retry.again(error)
                     work.note(f"trying again after: {error}")
-        except Interrupted:
-            pass
-        except MpxError as error:
-            work.failure.set(error)
-        except Exception as error:
-            work.failure.set(MpxError(f"unexpected: {type(error).__name__}: {error}"))
-        finally:
-            self._drop()
+        self._drop()
 
     def _serve(self) -> None:
         """Feed the session and reap what it brings; returns when there is nothing left for it."""

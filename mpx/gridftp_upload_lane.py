@@ -104,7 +104,7 @@ class UploadLane(threading.Thread):
     def run(self) -> None:
         """Store files until the pool is settled or the copy stops."""
         pool = self.work.pool
-        try:
+        with self.work.failure.guard():
             while self._may_go_on() and (move := pool.take()) is not None:
                 batch = [move]
                 self.busy_with = move
@@ -112,15 +112,8 @@ class UploadLane(threading.Thread):
                     batch += self._more_small(move.size_bytes)
                 self._carry(batch)
                 self.busy_with = None
-        except Interrupted:
-            pass
-        except MpxError as error:
-            self.work.failure.set(error)
-        except Exception as error:
-            self.work.failure.set(MpxError(f"unexpected: {type(error).__name__}: {error}"))
-        finally:
-            self.busy_with = None
-            self._drop(politely=True)
+        self.busy_with = None
+        self._drop(politely=True)
 
     def _may_go_on(self) -> bool:
         while not self.allowed.wait(0.2):

@@ -9,7 +9,6 @@ from functools import partial
 from mpx.endpoint import Endpoint, FileInfo, Kind, partial_name
 from mpx.errors import (
     DestinationError,
-    Interrupted,
     MpxError,
     NoSpace,
     SourceError,
@@ -134,18 +133,12 @@ class Lister(threading.Thread):
 
     def run(self) -> None:
         """List until the end, or until the copy stops."""
-        try:
+        with self._failure.guard():
             for group in grouped(tasks(self._pairs, self._here, self._options, self._make_tops())):
                 if self._failure.cancel.is_set():
                     return
                 self._prepare(group)
             self._pool.end_listing()
-        except Interrupted:
-            pass
-        except MpxError as error:
-            self._failure.set(error)
-        except Exception as error:
-            self._failure.set(MpxError(f"unexpected: {type(error).__name__}: {error}"))
 
     def finish(self) -> None:
         """When everything is there: links, then times and modes of folders, the deepest first.

@@ -2,7 +2,9 @@
 
 import threading
 
-from mpx.errors import MpxError, SourceError
+import pytest
+
+from mpx.errors import Interrupted, MpxError, NoSpace, SourceError
 from mpx.failure import Failure
 
 
@@ -16,3 +18,21 @@ def test_the_first_failure_counts() -> None:
     stopped.cancel.set()
     stopped.set(MpxError("what stopping brings about"))
     assert stopped.error is None
+
+
+@pytest.mark.parametrize(
+    ("raised", "kept"),
+    [
+        (NoSpace("full"), "full"),
+        (ValueError("odd"), "unexpected: ValueError: odd"),
+        (Interrupted("this thread only"), None),
+        (None, None),
+    ],
+)
+def test_what_a_thread_raises_ends_the_copy(raised: Exception | None, kept: str | None) -> None:
+    failure = Failure(threading.Event())
+    with failure.guard():
+        if raised is not None:
+            raise raised
+    assert failure.cancel.is_set() == (kept is not None)
+    assert (failure.error and str(failure.error)) == kept
