@@ -15,16 +15,15 @@ from mpx.carrier import Work
 from mpx.checksum import adler32
 from mpx.errors import (
     ConnectionLost,
-    DestinationError,
     IntegrityError,
     Interrupted,
     MpxError,
     NoSpace,
-    SourceError,
     TransferTimeout,
 )
-from mpx.gridftp_listing import is_missing, passive_address
-from mpx.gridftp_session import Session, SessionOptions, reply_error
+from mpx.gridftp_listing import passive_address
+from mpx.gridftp_refusals import cannot_send, cannot_store
+from mpx.gridftp_session import Session, SessionOptions
 from mpx.gridftp_wire import Reply, command
 from mpx.local import local_error
 from mpx.location import Location
@@ -238,9 +237,8 @@ class StreamLane(threading.Thread):
 
     def _refusal(self, session: Session, reply: Reply, move: Move) -> MpxError:
         if self._upload:
-            return reply_error(reply, f"{session.peer} cannot store {move.final}", DestinationError)
-        what = "is gone" if is_missing(reply) else "cannot be sent"
-        return reply_error(reply, f"{move.source} {what}", SourceError)
+            return cannot_store(reply, session.peer, move.final)
+        return cannot_send(reply, session.peer, move.source)
 
     def _send(self, piece: Piece, fd: int, data: _Connection) -> None:
         connection, move, pacer = data.connection, piece.move, self._work.pacer

@@ -21,12 +21,11 @@ from mpx.errors import (
     Interrupted,
     MpxError,
     NoSpace,
-    SourceError,
     TransferTimeout,
 )
 from mpx.gridftp_download import Fan, Pull
-from mpx.gridftp_listing import is_missing
-from mpx.gridftp_session import Session, SessionOptions, reply_error
+from mpx.gridftp_refusals import cannot_send, reply_error
+from mpx.gridftp_session import Session, SessionOptions
 from mpx.gridftp_wire import Reply, command, port_command
 from mpx.local import local_error
 from mpx.location import Location
@@ -275,16 +274,9 @@ class DownloadLane(threading.Thread):
         if reply.is_ok:
             pull.replied = True
             return
-        error = reply_error(reply, f"{self.location.host} cannot send {pull.move.source}", SourceError)
-        text = reply.text.lower()
-        if is_missing(reply):
-            error = SourceError(f"{pull.move.source} is gone: {reply.text}")
-        elif isinstance(error, SourceError) and ("connect" in text or "callback failed" in text):
-            error = ConnectionLost(str(error))
+        error = cannot_send(reply, self.location.host, pull.move.source)
         if isinstance(error, ConnectionLost) and not self.work.inbound.is_set():
             error = InboundBlocked(str(error))
-        if isinstance(error, NoSpace):
-            error = SourceError(str(error))
         if error.may_retry:
             raise error
         self._give_up(pull.move, error)

@@ -15,14 +15,14 @@ from mpx import tcp
 from mpx.carrier import Work
 from mpx.errors import (
     ConnectionLost,
-    DestinationError,
     Interrupted,
     MpxError,
     NoSpace,
     TransferTimeout,
 )
 from mpx.gridftp_listing import passive_address
-from mpx.gridftp_session import Session, SessionOptions, reply_error
+from mpx.gridftp_refusals import cannot_store
+from mpx.gridftp_session import Session, SessionOptions
 from mpx.gridftp_upload import DataPort, Transfer
 from mpx.gridftp_wire import Reply, command
 from mpx.local import local_error
@@ -38,8 +38,6 @@ TICK_S = 0.1
 VERDICT_S = 10.0  # after a data connection broke, wait so long for what the server says of it
 STALL_S = 5.0  # one silent stream among others that move is given up after this, or 20 RTT
 CONNECT_FAILURES = 3
-
-_BROKEN_DATA = ("end-of-file", "connection reset", "broken pipe", "timed out", "callback failed", "econn")
 
 
 class UploadLane(threading.Thread):
@@ -235,10 +233,7 @@ class UploadLane(threading.Thread):
     def _refusal(self, session: Session, reply: Reply, move: Move) -> MpxError:
         if reply.is_ok:
             return ConnectionLost(f"{session.peer} ended the transfer of {move.final} before its end")
-        error = reply_error(reply, f"{session.peer} cannot store {move.final}", DestinationError)
-        if isinstance(error, DestinationError) and any(w in reply.text.lower() for w in _BROKEN_DATA):
-            return ConnectionLost(str(error))
-        return error
+        return cannot_store(reply, session.peer, move.final)
 
     def _await(self, session: Session, port: DataPort, transfer: Transfer) -> Reply:
         """Keep the right number of streams until the server says that the file is complete."""
