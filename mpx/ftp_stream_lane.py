@@ -146,7 +146,7 @@ class StreamLane(threading.Thread):
         try:
             fd = move.open(name, os.O_RDONLY if self._upload else os.O_RDWR | os.O_CREAT)
         except OSError as error:
-            self._give_up(move, local_error(error, name, writing=not self._upload))
+            self._shelf.give_up(move, local_error(error, name, writing=not self._upload))
             return
         try:
             if not self._upload and piece.start == piece.end:
@@ -157,18 +157,12 @@ class StreamLane(threading.Thread):
             raise
         except MpxError as error:
             self._drop()
-            self._give_up(move, error)
+            self._shelf.give_up(move, error)
             return
         finally:
             move.close()
         if move.claim_whole():
             self._work.whole(move)
-
-    def _give_up(self, move: Move, error: MpxError) -> None:
-        if isinstance(error, NoSpace):
-            raise error
-        if move.claim_given_up():
-            self._work.given_up(move, error)
 
     # --- one piece -----------------------------------------------------------------------------------
 

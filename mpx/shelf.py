@@ -10,6 +10,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from mpx.carrier import Work
+from mpx.errors import MpxError, NoSpace
 from mpx.gridftp_download import Pull
 from mpx.move import Move
 from mpx.ranges import RangeSet
@@ -90,6 +91,21 @@ class Shelf:
         with self._lock:
             if move.todo_bytes and move not in self._moves:
                 self._moves.appendleft(move)
+
+    def let_go(self, move: Move) -> bool:
+        """Close a file that a lane had opened; the first to find it whole says so, and gets True."""
+        whole = move.claim_whole()
+        move.close()
+        if whole:
+            self._work.whole(move)
+        return whole
+
+    def give_up(self, move: Move, error: MpxError) -> None:
+        """Give a file up, once for all lanes that work on it; raises NoSpace, which ends the whole copy."""
+        if isinstance(error, NoSpace):
+            raise error
+        if move.claim_given_up():
+            self._work.given_up(move, error)
 
     def take_file(self) -> Piece | None:
         """Return the next file whole, from its first byte, whatever of it has arrived; None if none waits."""
