@@ -23,7 +23,6 @@ from mpx.report import Report
 from mpx.retry import Retry
 
 GROUP = 100  # files finished together
-LARGE_BYTES = 4 * 1024 * 1024  # from here on a file is journaled while it moves
 TICK_S = 0.05
 
 
@@ -77,7 +76,7 @@ class Finisher(threading.Thread):
 
     def began(self, move: Move) -> None:
         """Take a large file under observation."""
-        if move.size_bytes > LARGE_BYTES:
+        if not move.is_small:
             with self._guard:
                 self._moving[move.final] = move
 
@@ -90,7 +89,7 @@ class Finisher(threading.Thread):
         """Record that a file cannot be copied; what arrived of a large one is kept for another run."""
         with self._guard:
             self._moving.pop(move.final, None)
-        if not move.arrived_bytes or move.size_bytes <= LARGE_BYTES:
+        if not move.arrived_bytes or move.is_small:
             self._litter.append(move)
         self.failed(move.source, error, move.size_bytes)
         self._pool.settle(move)

@@ -31,7 +31,6 @@ from mpx.move import Move
 from mpx.retry import Retry
 from mpx.stream import StreamTotals
 
-SMALL_BYTES = 4 * 1024 * 1024  # files up to this size are stored in batches
 BATCH_FILES = 64
 BATCH_BYTES = 16 * 1024 * 1024
 TICK_S = 0.1
@@ -106,7 +105,7 @@ class UploadLane(threading.Thread):
             while self._may_go_on() and (move := pool.take()) is not None:
                 batch = [move]
                 self.busy_with = move
-                if move.size_bytes <= SMALL_BYTES:
+                if move.is_small:
                     batch += self._more_small(move.size_bytes)
                 self._carry(batch)
                 self.busy_with = None
@@ -123,7 +122,7 @@ class UploadLane(threading.Thread):
         more: list[Move] = []
 
         def fits(move: Move) -> bool:
-            return move.size_bytes <= SMALL_BYTES and total + move.size_bytes <= BATCH_BYTES
+            return move.is_small and total + move.size_bytes <= BATCH_BYTES
 
         while len(more) + 1 < self._batch_files and (move := self.work.pool.take_more(fits)):
             more.append(move)
@@ -165,7 +164,7 @@ class UploadLane(threading.Thread):
 
         Raises ConnectionLost or TransferTimeout when the server cannot be asked.
         """
-        if move.size_bytes > SMALL_BYTES:
+        if not move.is_small:
             self.work.prove(move)
         move.redo_missing()
 

@@ -15,7 +15,7 @@ from mpx.errors import (
     UsageError,
 )
 from mpx.failure import Failure
-from mpx.finisher import LARGE_BYTES, Finisher
+from mpx.finisher import Finisher
 from mpx.insist import Insistent
 from mpx.journal import Journal
 from mpx.move import Move
@@ -228,7 +228,7 @@ class Lister(threading.Thread):
             sums=self._sums,
         )
         known = self._journal.unfinished.get(task.target)
-        if known and self._options.resume and info.size_bytes > LARGE_BYTES:
+        if known and self._options.resume and not move.is_small:
             if (known.size_bytes, known.modified_s) == (info.size_bytes, info.modified_s):
                 move.resume(known.arrived)
                 self._there.ask(partial(self._prove, move))

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from mpx.checksum import SECTION_BYTES, RunningSums, sum_of
 from mpx.ranges import Range, RangeSet
 
+SMALL_FILE_BYTES = 4 * 1024 * 1024  # sent so soon that it may be sent again
+
 
 class Move:
     """One file on its way. Safe for several threads; sizes and offsets in bytes."""
@@ -43,6 +45,11 @@ class Move:
         self._users = 0
         self._claimed = False
         self._given_up = False
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it goes in a batch with others, and again from its start rather than on from a journal."""
+        return self.size_bytes <= SMALL_FILE_BYTES
 
     # --- what is to do -----------------------------------------------------------------------------
 
