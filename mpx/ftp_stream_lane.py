@@ -30,12 +30,11 @@ from mpx.location import Location
 from mpx.move import Move
 from mpx.retry import Retry
 from mpx.shelf import Piece, Shelf
-from mpx.stream import Stream, StreamTotals
+from mpx.stream import BUFFER_BYTES, Stream, StreamTotals
 
 PIECE_S = 5.0  # a piece lasts about so long, so that its handshake and slow start weigh little
 FIRST_PIECE = 16 * 1024 * 1024
-SMALLEST_PIECE = 4 * 1024 * 1024
-BUFFER_BYTES = 256 * 1024
+WORTH_CONNECTING = 4 * 1024 * 1024  # a shorter piece would mostly wait for its connection
 IDLE_S = 0.05
 
 
@@ -136,7 +135,7 @@ class StreamLane(threading.Thread):
     def _next_piece(self) -> Piece | None:
         if self._whole_files:
             return self._shelf.take_file()
-        size = int(max(self._goodput * PIECE_S, SMALLEST_PIECE)) if self._goodput else FIRST_PIECE
+        size = int(max(self._goodput * PIECE_S, WORTH_CONNECTING)) if self._goodput else FIRST_PIECE
         return self._shelf.take(size)
 
     def _carry(self, piece: Piece) -> None:
