@@ -8,6 +8,7 @@ import threading
 import time
 from collections import deque
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from mpx.carrier import Work
 from mpx.errors import MpxError, NoSpace
@@ -17,7 +18,7 @@ from mpx.ranges import RangeSet
 
 TAKEOVER_S = 0.3  # what a lane needs longer for is taken over by an idle one
 TAIL = 4  # towards the end of a file pieces shrink to this part of what is left
-SMALLEST_PIECE = 256 * 1024
+SMALLEST_PIECE = 256 * 1024  # no file is cut smaller for a retrieve
 STUCK_S = 2.0  # as is what was asked for so long ago
 
 
@@ -46,7 +47,7 @@ class Shelf:
         self._lock = threading.Lock()
         self._moves: deque[Move] = deque()  # with bytes to hand out
         self._under_way: list[Move] = []  # counted only where the user bounds them
-        self._doubled: dict[Move, RangeSet] = {}  # taken over once already
+        self._doubled: WeakKeyDictionary[Move, RangeSet] = WeakKeyDictionary()  # taken over once already
 
     def take(self, limit: int) -> Piece | None:
         """Return the next piece of at most `limit` bytes, opening further files; None if there is none now.

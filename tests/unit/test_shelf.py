@@ -1,10 +1,14 @@
-"""The shelf: how many files of a download are opened at once."""
+"""The shelf: how many files of a download are opened at once, and what of them is taken over."""
+
+import gc
+import weakref
 
 import pytest
-from unit.work import a_work
+from unit.work import a_move, a_work
 
+from mpx.gridftp_download import Fan, Pull
 from mpx.move import Move
-from mpx.shelf import Shelf
+from mpx.shelf import Pending, Piece, Shelf
 
 
 def a_shelf(files: int | None) -> tuple[Shelf, list[Move]]:
@@ -51,3 +55,17 @@ def test_whole_files_are_bounded_too() -> None:
     second = shelf.take_file()
     assert second is not None
     assert second.move is moves[1]
+
+
+def test_what_comes_late_is_taken_over_once_and_forgotten_with_its_file() -> None:
+    shelf = Shelf(a_work())
+    move = a_move(1000)
+    late = [Pending(Pull(move, 200, 500, -1, Fan(a_work(), 1)), in_s=60)]
+    move.landed(200, 300)
+    piece = shelf.take_over(late)
+    assert piece == Piece(move, 300, 500)
+    assert shelf.take_over(late) is None
+    forgotten = weakref.ref(move)
+    del move, late, piece
+    gc.collect()
+    assert forgotten() is None
