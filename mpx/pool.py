@@ -23,7 +23,6 @@ class Pool:
         self._listing = True
         self.listed_bytes = 0  # of all files put so far
         self.listed_todo_bytes = 0  # of which had not arrived before
-        self.listed_files = 0
 
     def put(self, move: Move) -> None:
         """Add a file; waits while the pool is full. Raises Interrupted when the copy is stopped."""
@@ -32,7 +31,6 @@ class Pool:
                 self._wait()
             self._waiting.append(move)
             self._unsettled.add(move)
-            self.listed_files += 1
             self.listed_bytes += move.size_bytes
             self.listed_todo_bytes += move.size_bytes - move.resumed_bytes
             self._changed.notify_all()
