@@ -11,8 +11,12 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from mpx.errors import MpxError
-from mpx.mover import Failure, Gate, Move, Pacer, Pool
+from mpx.failure import Failure
+from mpx.gate import Gate
+from mpx.move import Move
 from mpx.options import CopyOptions
+from mpx.pacer import Pacer
+from mpx.pool import Pool
 from mpx.tcp import PortRange
 from mpx.tuner import Sample
 

@@ -14,14 +14,15 @@ from mpx import checksum
 from mpx.checksum import SECTION_BYTES
 from mpx.endpoint import Commit, Endpoint, FileInfo, Part
 from mpx.errors import IntegrityError, Interrupted, MpxError
+from mpx.failure import Failure
 from mpx.journal import Journal
 from mpx.local import local_error
-from mpx.mover import Failure, Move, Pool
+from mpx.move import Move
+from mpx.pool import Pool
 from mpx.report import Report
 from mpx.retry import Retry
 
 GROUP = 100  # files finished together
-LARGE_BYTES = 4 * 1024 * 1024  # from here on a file is journaled while it moves
 TICK_S = 0.05
 
 
@@ -75,7 +76,7 @@ class Finisher(threading.Thread):
 
     def began(self, move: Move) -> None:
         """Take a large file under observation."""
-        if move.size_bytes > LARGE_BYTES:
+        if not move.is_small:
             with self._guard:
                 self._moving[move.final] = move
 
@@ -88,7 +89,7 @@ class Finisher(threading.Thread):
         """Record that a file cannot be copied; what arrived of a large one is kept for another run."""
         with self._guard:
             self._moving.pop(move.final, None)
-        if not move.arrived_bytes or move.size_bytes <= LARGE_BYTES:
+        if not move.arrived_bytes or move.is_small:
             self._litter.append(move)
         self.failed(move.source, error, move.size_bytes)
         self._pool.settle(move)
@@ -118,7 +119,7 @@ class Finisher(threading.Thread):
     def run(self) -> None:
         """Work until the pool is settled or the copy stops."""
         retry = Retry(self._retries, self._failure.cancel)
-        try:
+        with self._failure.guard():
             while not self._pool.is_settled and not self._failure.cancel.is_set():
                 try:
                     self._round()
@@ -127,14 +128,7 @@ class Finisher(threading.Thread):
                     self._close()
                     retry.again(error)
             self._clean_up()
-        except Interrupted:
-            pass
-        except MpxError as error:
-            self._failure.set(error)
-        except Exception as error:
-            self._failure.set(MpxError(f"unexpected: {type(error).__name__}: {error}"))
-        finally:
-            self._close()
+        self._close()
 
     def _clean_up(self) -> None:
         """Remove partial files that no later run can use; best effort."""

@@ -15,28 +15,26 @@ from mpx.carrier import Work
 from mpx.checksum import adler32
 from mpx.errors import (
     ConnectionLost,
-    DestinationError,
     IntegrityError,
     Interrupted,
     MpxError,
     NoSpace,
-    SourceError,
     TransferTimeout,
 )
-from mpx.gridftp_listing import is_missing, passive_address
-from mpx.gridftp_session import Session, SessionOptions, reply_error
+from mpx.gridftp_listing import passive_address
+from mpx.gridftp_refusals import cannot_send, cannot_store
+from mpx.gridftp_session import Session, SessionOptions
 from mpx.gridftp_wire import Reply, command
 from mpx.local import local_error
 from mpx.location import Location
-from mpx.mover import Move
+from mpx.move import Move
 from mpx.retry import Retry
 from mpx.shelf import Piece, Shelf
-from mpx.stream import Stream, StreamTotals
+from mpx.stream import BUFFER_BYTES, Stream, StreamTotals
 
 PIECE_S = 5.0  # a piece lasts about so long, so that its handshake and slow start weigh little
 FIRST_PIECE = 16 * 1024 * 1024
-SMALLEST_PIECE = 4 * 1024 * 1024
-BUFFER_BYTES = 256 * 1024
+WORTH_CONNECTING = 4 * 1024 * 1024  # a shorter piece would mostly wait for its connection
 IDLE_S = 0.05
 
 
@@ -109,7 +107,7 @@ class StreamLane(threading.Thread):
         """Carry pieces until the pool is settled or the copy stops."""
         work = self._work
         retry = Retry(work.options.retries, work.failure.cancel)
-        try:
+        with work.failure.guard():
             while not work.pool.is_settled and not work.failure.cancel.is_set():
                 piece = self._next_piece() if self.target else None
                 if piece is None:
@@ -127,24 +125,17 @@ class StreamLane(threading.Thread):
                         self._shelf.give_back(piece.move, piece.start, piece.end)
                     if not self._ever_opened and self._number > 0:
                         work.note(f"no further session with {self._location.host}: {error}")
-                        return
+                        break
                     if self._past.bytes > before:
                         retry.progressed()
                     retry.again(error)
                     work.note(f"trying again after: {error}")
-        except Interrupted:
-            pass
-        except MpxError as error:
-            work.failure.set(error)
-        except Exception as error:
-            work.failure.set(MpxError(f"unexpected: {type(error).__name__}: {error}"))
-        finally:
-            self._drop()
+        self._drop()
 
     def _next_piece(self) -> Piece | None:
         if self._whole_files:
             return self._shelf.take_file()
-        size = int(max(self._goodput * PIECE_S, SMALLEST_PIECE)) if self._goodput else FIRST_PIECE
+        size = int(max(self._goodput * PIECE_S, WORTH_CONNECTING)) if self._goodput else FIRST_PIECE
         return self._shelf.take(size)
 
     def _carry(self, piece: Piece) -> None:
@@ -154,7 +145,7 @@ class StreamLane(threading.Thread):
         try:
             fd = move.open(name, os.O_RDONLY if self._upload else os.O_RDWR | os.O_CREAT)
         except OSError as error:
-            self._give_up(move, local_error(error, name, writing=not self._upload))
+            self._shelf.give_up(move, local_error(error, name, writing=not self._upload))
             return
         try:
             if not self._upload and piece.start == piece.end:
@@ -165,18 +156,12 @@ class StreamLane(threading.Thread):
             raise
         except MpxError as error:
             self._drop()
-            self._give_up(move, error)
+            self._shelf.give_up(move, error)
             return
         finally:
             move.close()
         if move.claim_whole():
             self._work.whole(move)
-
-    def _give_up(self, move: Move, error: MpxError) -> None:
-        if isinstance(error, NoSpace):
-            raise error
-        if move.claim_given_up():
-            self._work.given_up(move, error)
 
     # --- one piece -----------------------------------------------------------------------------------
 
@@ -245,9 +230,8 @@ class StreamLane(threading.Thread):
 
     def _refusal(self, session: Session, reply: Reply, move: Move) -> MpxError:
         if self._upload:
-            return reply_error(reply, f"{session.peer} cannot store {move.final}", DestinationError)
-        what = "is gone" if is_missing(reply) else "cannot be sent"
-        return reply_error(reply, f"{move.source} {what}", SourceError)
+            return cannot_store(reply, session.peer, move.final)
+        return cannot_send(reply, session.peer, move.source)
 
     def _send(self, piece: Piece, fd: int, data: _Connection) -> None:
         connection, move, pacer = data.connection, piece.move, self._work.pacer

@@ -9,8 +9,9 @@ from datetime import UTC, datetime
 from mpx import gridftp_wire as wire
 from mpx.endpoint import Commit, FileInfo, Kind, Part, partial_name
 from mpx.errors import DestinationError, Interrupted, MpxError, SourceError
-from mpx.gridftp_listing import entry_info, is_missing, parse_time, read_lines
-from mpx.gridftp_session import PIPELINE, Session, SessionOptions, reply_error
+from mpx.gridftp_listing import entry_info, parse_time, read_lines
+from mpx.gridftp_refusals import is_missing, reply_error
+from mpx.gridftp_session import PIPELINE, Session, SessionOptions
 from mpx.gridftp_wire import Reply, command
 from mpx.location import Location
 

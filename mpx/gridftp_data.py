@@ -10,8 +10,9 @@ from mpx.errors import UsageError
 from mpx.ftp_stream_lane import StreamLane
 from mpx.gridftp_download_lane import DownloadLane
 from mpx.gridftp_session import SessionOptions
-from mpx.gridftp_upload_lane import SMALL_BYTES, UploadLane
+from mpx.gridftp_upload_lane import UploadLane
 from mpx.location import Location
+from mpx.move import SMALL_FILE_BYTES
 from mpx.shelf import Pending, Shelf
 from mpx.stream import StreamTotals
 from mpx.tuner import Sample
@@ -125,7 +126,7 @@ class UploadCarrier(_LaneCarrier):
     def _share(self) -> None:
         busy = [lane for lane in self._uploads if lane.busy_with is not None]
         moves = [lane.busy_with for lane in busy]
-        large = [move is not None and move.todo_bytes > SMALL_BYTES for move in moves]
+        large = [move is not None and move.todo_bytes > SMALL_FILE_BYTES for move in moves]
         for lane, share in zip(busy, spread(self._streams, large), strict=True):
             lane.target = share
         for lane in self._uploads:

@@ -15,10 +15,9 @@ from mpx.checksum import adler32
 from mpx.errors import ConnectionLost, MpxError
 from mpx.gridftp_wire import HEADER_BYTES, unpack_header
 from mpx.local import local_error
-from mpx.mover import Move
-from mpx.stream import Stream, StreamTotals
+from mpx.move import Move
+from mpx.stream import BUFFER_BYTES, Stream, StreamTotals
 
-PIECE_BYTES = 256 * 1024  # received and written at once
 SLOW_PIECE_S = 0.05  # a piece that takes longer is recorded as it trickles in
 
 
@@ -161,7 +160,7 @@ class DownloadStream(Stream):
     def __init__(self, fan: Fan, connection: socket.socket) -> None:
         super().__init__(name="mpx-download-stream")
         self._fan = fan
-        self._buffer = memoryview(bytearray(PIECE_BYTES))
+        self._buffer = memoryview(bytearray(BUFFER_BYTES))
         self._header = memoryview(bytearray(HEADER_BYTES))
         self._slow = True
         self.opened(connection)
@@ -213,7 +212,7 @@ class DownloadStream(Stream):
         move, pacer, view, summing = pull.move, self._fan.work.pacer, self._buffer, pull.move.is_summed
         while count:
             began = time.monotonic()
-            want = min(count, pacer.piece(PIECE_BYTES))
+            want = min(count, pacer.piece(BUFFER_BYTES))
             got = connection.recv_into(view, want, 0 if self._slow else socket.MSG_WAITALL)
             if got == 0:
                 raise ConnectionLost("the server closed a data connection in the middle of a block")

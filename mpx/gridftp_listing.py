@@ -9,16 +9,11 @@ from mpx import gridftp_wire as wire
 from mpx import tcp
 from mpx.endpoint import FileInfo, Kind
 from mpx.errors import ConnectionLost, MpxError
-from mpx.gridftp_session import Session, reply_error
+from mpx.gridftp_refusals import reply_error
+from mpx.gridftp_session import Session
 from mpx.gridftp_wire import Entry, Reply, command
 
 _KINDS = {"file": Kind.FILE, "dir": Kind.FOLDER, "cdir": Kind.FOLDER, "pdir": Kind.FOLDER, "slink": Kind.LINK}
-_GONE = ("no such file", "not found", "does not exist", "no such directory")
-
-
-def is_missing(reply: Reply) -> bool:
-    """Tell whether a refusal means that the name does not exist."""
-    return reply.error_class == "PATH_NOT_FOUND" or any(word in reply.text.lower() for word in _GONE)
 
 
 def entry_info(entry: Entry, *, follow: bool = False) -> FileInfo:

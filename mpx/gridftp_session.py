@@ -16,7 +16,6 @@ from mpx.errors import (
     ConnectionLost,
     Interrupted,
     MpxError,
-    NoSpace,
     TransferTimeout,
     UsageError,
 )
@@ -263,26 +262,3 @@ def credentials(location: Location) -> tuple[str, str]:
     if entry and (not location.user or entry[0] in ("", location.user)):
         return entry[0] or location.user or "anonymous", entry[2] or ""
     return location.user or "anonymous", "mpx@"
-
-
-_NO_SPACE = re.compile(r"no space left|\bquota\b|\bdisk full\b|not enough space|insufficient (disk )?space")
-_BUSY = re.compile(r"\btoo many\b|\btry again\b|\bbusy\b")
-_NAME = re.compile(r"\S*/\S*")  # words of a file name must not decide what a refusal means
-
-
-def reply_error(
-    reply: Reply, what: str, otherwise: type[MpxError], *, retry: type[MpxError] = ConnectionLost
-) -> MpxError:
-    """Translate a refusal: `what` says what was tried on what; `otherwise` is what it means by default.
-
-    4xx replies about connections, and servers that are busy, become `retry`.
-    """
-    text = _NAME.sub(" ", reply.text.lower())
-    message = f"{what}: {reply.text or reply.code}"
-    if reply.code in (452, 552) or _NO_SPACE.search(text):
-        return NoSpace(f"{message}; free some space there and run the same command again")
-    if reply.code in (332, 430, 530, 532):
-        return AuthenticationError(message)
-    if reply.code in (421, 425, 426) or (reply.code == 450 and _BUSY.search(text)):
-        return retry(message)
-    return otherwise(message)

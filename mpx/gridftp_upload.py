@@ -17,10 +17,9 @@ from mpx.end_of_data import EndOfData
 from mpx.errors import ConnectionLost, IntegrityError, MpxError
 from mpx.gridftp_wire import BlockHeader
 from mpx.local import local_error
-from mpx.mover import Move
-from mpx.stream import BlockSize, Stream, StreamTotals
+from mpx.move import Move
+from mpx.stream import BUFFER_BYTES, BlockSize, Stream, StreamTotals
 
-PIECE_BYTES = 256 * 1024  # read and sent at once; small enough to stay in the processor's cache
 UNSENT_S = (
     0.05  # the kernel may hold so much unsent; more would delay leaving, less would let a fast one starve
 )
@@ -241,7 +240,7 @@ class UploadStream(Stream):
         self._port = port
         self._first = first
         self._block = BlockSize(port.work.options.block_size_bytes)
-        self._buffer = memoryview(bytearray(PIECE_BYTES))
+        self._buffer = memoryview(bytearray(BUFFER_BYTES))
 
     def run(self) -> None:
         """Connect, then send until retired or the port is closed."""
@@ -328,7 +327,7 @@ class UploadStream(Stream):
         while position < end:
             try:
                 got = os.preadv(
-                    transfer.fd, [view[: min(end - position, pacer.piece(PIECE_BYTES))]], position
+                    transfer.fd, [view[: min(end - position, pacer.piece(BUFFER_BYTES))]], position
                 )
             except OSError as error:
                 raise local_error(error, transfer.move.source, writing=False) from None

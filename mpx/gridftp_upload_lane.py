@@ -15,31 +15,28 @@ from mpx import tcp
 from mpx.carrier import Work
 from mpx.errors import (
     ConnectionLost,
-    DestinationError,
     Interrupted,
     MpxError,
     NoSpace,
     TransferTimeout,
 )
 from mpx.gridftp_listing import passive_address
-from mpx.gridftp_session import Session, SessionOptions, reply_error
+from mpx.gridftp_refusals import cannot_store
+from mpx.gridftp_session import Session, SessionOptions
 from mpx.gridftp_upload import DataPort, Transfer
 from mpx.gridftp_wire import Reply, command
 from mpx.local import local_error
 from mpx.location import Location
-from mpx.mover import Move
+from mpx.move import Move
 from mpx.retry import Retry
 from mpx.stream import StreamTotals
 
-SMALL_BYTES = 4 * 1024 * 1024  # files up to this size are stored in batches
 BATCH_FILES = 64
 BATCH_BYTES = 16 * 1024 * 1024
 TICK_S = 0.1
 VERDICT_S = 10.0  # after a data connection broke, wait so long for what the server says of it
 STALL_S = 5.0  # one silent stream among others that move is given up after this, or 20 RTT
 CONNECT_FAILURES = 3
-
-_BROKEN_DATA = ("end-of-file", "connection reset", "broken pipe", "timed out", "callback failed", "econn")
 
 
 class UploadLane(threading.Thread):
@@ -104,23 +101,16 @@ class UploadLane(threading.Thread):
     def run(self) -> None:
         """Store files until the pool is settled or the copy stops."""
         pool = self.work.pool
-        try:
+        with self.work.failure.guard():
             while self._may_go_on() and (move := pool.take()) is not None:
                 batch = [move]
                 self.busy_with = move
-                if move.size_bytes <= SMALL_BYTES:
+                if move.is_small:
                     batch += self._more_small(move.size_bytes)
                 self._carry(batch)
                 self.busy_with = None
-        except Interrupted:
-            pass
-        except MpxError as error:
-            self.work.failure.set(error)
-        except Exception as error:
-            self.work.failure.set(MpxError(f"unexpected: {type(error).__name__}: {error}"))
-        finally:
-            self.busy_with = None
-            self._drop(politely=True)
+        self.busy_with = None
+        self._drop(politely=True)
 
     def _may_go_on(self) -> bool:
         while not self.allowed.wait(0.2):
@@ -132,7 +122,7 @@ class UploadLane(threading.Thread):
         more: list[Move] = []
 
         def fits(move: Move) -> bool:
-            return move.size_bytes <= SMALL_BYTES and total + move.size_bytes <= BATCH_BYTES
+            return move.is_small and total + move.size_bytes <= BATCH_BYTES
 
         while len(more) + 1 < self._batch_files and (move := self.work.pool.take_more(fits)):
             more.append(move)
@@ -174,7 +164,7 @@ class UploadLane(threading.Thread):
 
         Raises ConnectionLost or TransferTimeout when the server cannot be asked.
         """
-        if move.size_bytes > SMALL_BYTES:
+        if not move.is_small:
             self.work.prove(move)
         move.redo_missing()
 
@@ -242,10 +232,7 @@ class UploadLane(threading.Thread):
     def _refusal(self, session: Session, reply: Reply, move: Move) -> MpxError:
         if reply.is_ok:
             return ConnectionLost(f"{session.peer} ended the transfer of {move.final} before its end")
-        error = reply_error(reply, f"{session.peer} cannot store {move.final}", DestinationError)
-        if isinstance(error, DestinationError) and any(w in reply.text.lower() for w in _BROKEN_DATA):
-            return ConnectionLost(str(error))
-        return error
+        return cannot_store(reply, session.peer, move.final)
 
     def _await(self, session: Session, port: DataPort, transfer: Transfer) -> Reply:
         """Keep the right number of streams until the server says that the file is complete."""

@@ -9,18 +9,19 @@ from functools import partial
 from mpx.endpoint import Endpoint, FileInfo, Kind, partial_name
 from mpx.errors import (
     DestinationError,
-    Interrupted,
     MpxError,
     NoSpace,
     SourceError,
     UsageError,
 )
-from mpx.finisher import LARGE_BYTES, Finisher
+from mpx.failure import Failure
+from mpx.finisher import Finisher
 from mpx.insist import Insistent
 from mpx.journal import Journal
-from mpx.mover import Failure, Move, Pool
+from mpx.move import Move
 from mpx.options import CopyOptions
 from mpx.planner import Task, Walkable, by_overwrite, grouped, walk
+from mpx.pool import Pool
 from mpx.report import Report
 
 Pair = tuple[str, str, FileInfo]
@@ -132,18 +133,12 @@ class Lister(threading.Thread):
 
     def run(self) -> None:
         """List until the end, or until the copy stops."""
-        try:
+        with self._failure.guard():
             for group in grouped(tasks(self._pairs, self._here, self._options, self._make_tops())):
                 if self._failure.cancel.is_set():
                     return
                 self._prepare(group)
             self._pool.end_listing()
-        except Interrupted:
-            pass
-        except MpxError as error:
-            self._failure.set(error)
-        except Exception as error:
-            self._failure.set(MpxError(f"unexpected: {type(error).__name__}: {error}"))
 
     def finish(self) -> None:
         """When everything is there: links, then times and modes of folders, the deepest first.
@@ -233,7 +228,7 @@ class Lister(threading.Thread):
             sums=self._sums,
         )
         known = self._journal.unfinished.get(task.target)
-        if known and self._options.resume and info.size_bytes > LARGE_BYTES:
+        if known and self._options.resume and not move.is_small:
             if (known.size_bytes, known.modified_s) == (info.size_bytes, info.modified_s):
                 move.resume(known.arrived)
                 self._there.ask(partial(self._prove, move))

@@ -5,9 +5,9 @@ import threading
 
 from mpx.carrier import Work
 from mpx.checksum import adler32
-from mpx.errors import DestinationError, IntegrityError, Interrupted, MpxError, SourceError, UsageError
+from mpx.errors import DestinationError, IntegrityError, Interrupted, SourceError, UsageError
 from mpx.local import local_error
-from mpx.mover import Move
+from mpx.move import Move
 from mpx.tuner import Sample
 
 BLOCK_BYTES = 1024 * 1024
@@ -57,21 +57,14 @@ class LocalCarrier:
             thread.join()
 
     def _run(self) -> None:
-        failure, pool = self._work.failure, self._work.pool
-        try:
-            while (move := pool.take()) is not None:
+        with self._work.failure.guard():
+            while (move := self._work.pool.take()) is not None:
                 try:
                     self._copy(move)
                 except (IntegrityError, SourceError, DestinationError) as error:
                     self._work.given_up(move, error)
                 else:
                     self._work.whole(move)
-        except Interrupted:
-            pass
-        except MpxError as error:
-            failure.set(error)
-        except Exception as error:
-            failure.set(MpxError(f"unexpected: {type(error).__name__}: {error}"))
 
     def _copy(self, move: Move) -> None:
         try:

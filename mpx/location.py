@@ -48,10 +48,6 @@ class Location:
             raise UsageError(f"{self.name}: no working directory: {error.strerror}") from None
         return replace(self, name=name + "/" if self.name.endswith("/") else name)
 
-    def at(self, name: str) -> "Location":
-        """Return another name at the same endpoint."""
-        return replace(self, name=name)
-
 
 def parse_location(text: str) -> Location:
     """Read what the user wrote; raises UsageError.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mpx import checksum
 from mpx.endpoint import Endpoint, Part
-from mpx.mover import Move
+from mpx.move import Move
 from mpx.ranges import Range
 
 ALGORITHM = "adler32"  # the whole file is verified once more by the algorithm of the copy

@@ -8,15 +8,17 @@ import threading
 import time
 from collections import deque
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from mpx.carrier import Work
+from mpx.errors import MpxError, NoSpace
 from mpx.gridftp_download import Pull
-from mpx.mover import Move
+from mpx.move import Move
 from mpx.ranges import RangeSet
 
 TAKEOVER_S = 0.3  # what a lane needs longer for is taken over by an idle one
 TAIL = 4  # towards the end of a file pieces shrink to this part of what is left
-SMALLEST_PIECE = 256 * 1024
+SMALLEST_PIECE = 256 * 1024  # no file is cut smaller for a retrieve
 STUCK_S = 2.0  # as is what was asked for so long ago
 
 
@@ -45,7 +47,7 @@ class Shelf:
         self._lock = threading.Lock()
         self._moves: deque[Move] = deque()  # with bytes to hand out
         self._under_way: list[Move] = []  # counted only where the user bounds them
-        self._doubled: dict[Move, RangeSet] = {}  # taken over once already
+        self._doubled: WeakKeyDictionary[Move, RangeSet] = WeakKeyDictionary()  # taken over once already
 
     def take(self, limit: int) -> Piece | None:
         """Return the next piece of at most `limit` bytes, opening further files; None if there is none now.
@@ -90,6 +92,21 @@ class Shelf:
         with self._lock:
             if move.todo_bytes and move not in self._moves:
                 self._moves.appendleft(move)
+
+    def let_go(self, move: Move) -> bool:
+        """Close a file that a lane had opened; the first to find it whole says so, and gets True."""
+        whole = move.claim_whole()
+        move.close()
+        if whole:
+            self._work.whole(move)
+        return whole
+
+    def give_up(self, move: Move, error: MpxError) -> None:
+        """Give a file up, once for all lanes that work on it; raises NoSpace, which ends the whole copy."""
+        if isinstance(error, NoSpace):
+            raise error
+        if move.claim_given_up():
+            self._work.given_up(move, error)
 
     def take_file(self) -> Piece | None:
         """Return the next file whole, from its first byte, whatever of it has arrived; None if none waits."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from mpx import tcp
 
+BUFFER_BYTES = 256 * 1024  # passed, summed and read or written at once; stays in the processor's cache
 BLOCK_S = 0.1  # a block lasts about so long, so that a stream can always be left soon
 SMALLEST_BLOCK = 64 * 1024
 FIRST_BLOCK = 256 * 1024

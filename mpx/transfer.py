@@ -7,14 +7,17 @@ from mpx import tcp
 from mpx.carrier import Carrier, Work
 from mpx.endpoint import Endpoint
 from mpx.errors import InboundBlocked, Interrupted, MpxError, PartialFailure, UsageError
+from mpx.failure import Failure
 from mpx.finisher import Finisher
+from mpx.gate import Gate
 from mpx.honour import check_options, usable_algorithm
 from mpx.journal import Journal
 from mpx.lister import Lister, Pair, decided, rehearse, tasks
 from mpx.location import Location, parse_location
-from mpx.mover import Failure, Gate, Pacer, Pool
 from mpx.options import CopyOptions
+from mpx.pacer import Pacer
 from mpx.planner import pair_up
+from mpx.pool import Pool
 from mpx.prove import Prover
 from mpx.report import Report
 from mpx.rtt_probe import RttProbe

@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 
 from mpx.carrier import Carrier
 from mpx.errors import Interrupted
+from mpx.failure import Failure
 from mpx.finisher import Finisher
-from mpx.mover import Failure, Gate, Pool
+from mpx.gate import Gate
+from mpx.pool import Pool
 from mpx.report import Event, Report
 from mpx.tuner import Decision, Sample, Tuner
 

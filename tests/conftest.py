@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from install_peers import find_peer
 from interop.vsftpd import vsftpd  # noqa: F401  a fixture
-from sites import FAR, Site, opened
+from sites import FAR, SITES, Site, make, opened
 
 OF_THE_USER = ("MPX_PASSWORD", "MPX_DEBUG", "GLOBUS_TCP_PORT_RANGE", "GLOBUS_TCP_SOURCE_RANGE")
 
@@ -62,6 +62,13 @@ def far(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
         yield site
 
 
+@pytest.fixture(params=SITES)
+def there(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
+    """Where to copy to, or from: a server or a folder of this host, each of them in turn."""
+    with opened(request.param, tmp_path) as site:
+        yield site
+
+
 @pytest.fixture
 def stock(tmp_path: Path) -> Iterator[Site]:
     """A stock globus-gridftp-server."""
@@ -74,3 +81,9 @@ def here(tmp_path: Path) -> Path:
     """An empty folder of this host."""
     (tmp_path / "here").mkdir()
     return tmp_path / "here"
+
+
+@pytest.fixture
+def file(here: Path) -> Path:
+    """A small file of this host."""
+    return make(here / "file", 1000)

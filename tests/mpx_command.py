@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,6 +49,16 @@ def mpx(
         check=False,
     )
     return Ended(done.returncode, _text(done.stdout), _text(done.stderr))
+
+
+@contextmanager
+def running(*words: object) -> Iterator[subprocess.Popen[bytes]]:
+    """A run of mpx on its way; killed if it still is at the end."""
+    with subprocess.Popen(command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def _text(data: bytes) -> str:

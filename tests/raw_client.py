@@ -1,6 +1,8 @@
 """A GridFTP client of a few lines for tests that send exactly the bytes they mean to."""
 
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Self
 
 from mpx import gridftp_wire as wire
@@ -76,6 +78,16 @@ class RawClient:
                 return first
             data.sendall(content)
         return self.reply()
+
+    @contextmanager
+    def storing(self) -> Iterator[socket.socket]:
+        """Begin `STOR new` in MODE E; yields its data connection, which has carried `abc`."""
+        address = self.mode_e()
+        self.send("STOR new")
+        with connect(address) as sock:
+            sock.sendall(block(0, b"abc"))
+            assert self.reply().code == 150
+            yield sock
 
 
 def connect(address: wire.Address) -> socket.socket:

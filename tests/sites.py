@@ -93,6 +93,11 @@ def make(path: Path, size: int = 1) -> Path:
     return path
 
 
+def partials(folder: Path) -> list[Path]:
+    """The unfinished files of a folder."""
+    return list(folder.glob(".*.part"))
+
+
 @contextmanager
 def local_site(folder: Path) -> Iterator[Site]:
     yield Site(folder, f"{folder}/", keeps_fractions=True)

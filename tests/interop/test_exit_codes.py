@@ -1,28 +1,18 @@
-"""Every exit code, met as a user meets it: one clear line on standard error, whatever went wrong."""
+"""Exit codes of what cannot be done, met as a user meets them: one clear line on standard error."""
 
 import json
 import os
-import shutil
-import signal
-import socket
 import subprocess
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 from interop.stock_server import StockServer
-from mpx_command import command, copied, mpx, refused
-from sites import Site, make
+from mpx_command import command, copied, mpx, refused, running
+from sites import Site, make, partials
 
 pytestmark = pytest.mark.peers
 ROOT = os.geteuid() == 0
-
-
-@pytest.fixture
-def file(here: Path) -> Path:
-    return make(here / "file", 1000)
 
 
 # --- 0 and 1 ---------------------------------------------------------------------------------------
@@ -226,20 +216,6 @@ def test_4_a_folder_in_the_way(far: Site, file: Path, here: Path) -> None:
     refused(mpx("copy", far.url_of("f"), here / "down"), 4, "folder of that name")
 
 
-@contextmanager
-def running(*words: object) -> Iterator[subprocess.Popen[bytes]]:
-    """A command on its way."""
-    with subprocess.Popen(command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
-def partials(folder: Path) -> list[Path]:
-    return list(folder.glob(".*.part"))
-
-
 def test_4_locked_by_another_copy(stock: Site, here: Path, eventually: Callable[..., None]) -> None:
     make(here / "large", 3_000_000)
     with running("copy", "--rate", "1Mbit/s", here / "large", stock.url_of("x")) as first:
@@ -306,210 +282,6 @@ def test_5_a_user_that_is_not_served(here: Path, file: Path) -> None:
         refused(mpx("copy", file, server.url.replace("ftp://", "ftp://me@") + "x"), 5, "'me'")
 
 
-# --- 6 and 7: the network --------------------------------------------------------------------------
-
-
-@pytest.fixture
-def closed_port() -> Iterator[int]:
-    """A port where nobody listens, and nobody else will."""
-    with socket.socket() as holder:
-        holder.bind(("127.0.0.1", 0))
-        yield holder.getsockname()[1]
-
-
-@pytest.fixture
-def silent_port() -> Iterator[int]:
-    """A port that accepts connections, and then nothing comes."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        yield listener.getsockname()[1]
-
-
-@pytest.fixture
-def deaf_port() -> Iterator[int]:
-    """A port that answers no connect at all, as behind a firewall that drops: its queue is full."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(0)
-        queued = []
-        try:
-            for _ in range(4):
-                one = socket.socket()
-                one.setblocking(False)
-                one.connect_ex(listener.getsockname())
-                queued.append(one)
-            yield listener.getsockname()[1]
-        finally:
-            for one in queued:
-                one.close()
-
-
-def test_6_refused(closed_port: int, file: Path, here: Path) -> None:
-    for words in (
-        [file, f"ftp://127.0.0.1:{closed_port}/x"],
-        [f"ftp://127.0.0.1:{closed_port}/x", here / "y"],
-    ):
-        refused(mpx("copy", *words), 6, "127.0.0.1", "refused")
-        refused(mpx("copy", "-q", *words), 6)
-    refused(mpx("list", f"ftp://127.0.0.1:{closed_port}/"), 6, "refused")
-
-
-def test_6_no_answer(deaf_port: int, file: Path) -> None:
-    refused(mpx("copy", "--connect-timeout", "300ms", file, f"ftp://127.0.0.1:{deaf_port}/x"), 6, "no answer")
-
-
-def test_6_no_such_host(file: Path) -> None:
-    refused(mpx("copy", file, "ftp://no-such-host.invalid/x"), 6, "no-such-host.invalid")
-    refused(mpx("copy", file, f"ftp://{'x' * 70}.invalid/x"), 6)
-
-
-def test_6_no_address_of_that_family(stock: Site, file: Path) -> None:
-    refused(mpx("copy", "-6", file, stock.url), 6, "127.0.0.1")
-
-
-@contextmanager
-def saying(*lines: bytes) -> Iterator[int]:
-    """A port where every client is told these lines, and then hung up on."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-
-        def serve() -> None:
-            while True:
-                try:
-                    client, _ = listener.accept()
-                except OSError:
-                    return
-                with client:
-                    client.sendall(b"".join(lines))
-                    client.shutdown(socket.SHUT_WR)
-                    while client.recv(4096):
-                        pass
-
-        thread = threading.Thread(target=serve, daemon=True)
-        thread.start()
-        yield listener.getsockname()[1]
-        listener.shutdown(socket.SHUT_RDWR)
-    thread.join()
-
-
-@pytest.mark.parametrize(
-    ("line", "word"),
-    [
-        (b"SSH-2.0-OpenSSH_9.2\r\n", "FTP"),
-        (b"", "closed"),
-        (b"421 Too many users.\r\n", "Too many users"),
-        (b"\xff\xfe\x00\x1b[2J\r\n", "FTP"),
-    ],
-)
-def test_6_something_else_answers(file: Path, line: bytes, word: str) -> None:
-    with saying(line) as port:
-        ended = mpx("copy", "--timeout", "5s", file, f"ftp://127.0.0.1:{port}/x")
-    refused(ended, 6, word)
-    assert "\x1b" not in ended.err
-
-
-def test_7_no_greeting(silent_port: int, file: Path) -> None:
-    for option in ((), ("-q",)):
-        ended = mpx("copy", *option, "--timeout", "300ms", file, f"ftp://127.0.0.1:{silent_port}/x")
-        refused(ended, 7, "greeting")
-
-
-def test_7_no_answer_to_a_command(file: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        clients: list[socket.socket] = []
-
-        def greet() -> None:
-            client, _ = listener.accept()
-            clients.append(client)
-            client.sendall(b"220 Hello.\r\n")
-
-        thread = threading.Thread(target=greet)
-        thread.start()
-        port = listener.getsockname()[1]
-        refused(mpx("copy", "--timeout", "300ms", file, f"ftp://127.0.0.1:{port}/x"), 7, "did not answer")
-        thread.join()
-        clients[0].close()
-
-
-# --- 8: what arrived -------------------------------------------------------------------------------
-
-
-@contextmanager
-def lying(server: StockServer) -> Iterator[str]:
-    """The URL of a server behind a relay that spoils every checksum it reports."""
-
-    def relay(source: socket.socket, target: socket.socket, *, spoil: bool) -> None:
-        try:
-            while data := source.recv(65536):
-                if spoil:  # 213 answers CKSM here: eight hex digits and nothing else
-                    data = b"".join(
-                        b"213 0badbad0\r\n" if line.startswith(b"213 ") and len(line) == 14 else line
-                        for line in data.splitlines(keepends=True)
-                    )
-                target.sendall(data)
-        except OSError:
-            pass
-        for end in (source, target):
-            with suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-
-        def serve() -> None:
-            while True:
-                try:
-                    client, _ = listener.accept()
-                except OSError:
-                    return
-                far = socket.create_connection(("127.0.0.1", server.port))
-                for source, target, spoil in ((client, far, False), (far, client, True)):
-                    threading.Thread(
-                        target=relay, args=(source, target), kwargs={"spoil": spoil}, daemon=True
-                    ).start()
-
-        thread = threading.Thread(target=serve, daemon=True)
-        thread.start()
-        yield f"ftp://127.0.0.1:{listener.getsockname()[1]}{server.root}/"
-        listener.shutdown(socket.SHUT_RDWR)
-    thread.join()
-
-
-def test_8_a_checksum_that_differs(tmp_path: Path, here: Path, file: Path) -> None:
-    root = tmp_path / "served"
-    root.mkdir()
-    with StockServer(root) as server, lying(server) as url:
-        refused(mpx("copy", "--report", here / "report", file, url), 8, "adler32")
-        report = json.loads((here / "report").read_text())
-        assert report["checksum"] == {"algorithm": "adler32", "result": "mismatch"}
-        assert os.listdir(root) == []  # nothing under the final name, nothing worth keeping
-        (root / "there").write_bytes(b"x" * 1000)
-        refused(mpx("copy", url + "there", here / "down"), 8, "adler32")
-        assert sorted(os.listdir(here)) == ["file", "report"]
-        copied(mpx("copy", "--checksum", "none", file, url))
-
-
-@pytest.mark.parametrize("change", ["grow", "shrink", "touch", "remove"])
-def test_8_a_source_that_changes(
-    stock: Site, here: Path, eventually: Callable[..., None], change: str
-) -> None:
-    source = make(here / "source", 2_000_000)
-    with running("copy", "--rate", "8Mbit/s", source, stock.url_of("x")) as process:
-        eventually(lambda: partials(stock.folder))
-        if change == "grow":
-            with source.open("ab") as out:
-                out.write(b"more")
-        elif change == "shrink":
-            os.truncate(source, 1_000_000)
-        elif change == "touch":
-            os.utime(source, (1, 1))
-        else:
-            source.unlink()
-        _, err = process.communicate(timeout=60)
-    assert process.returncode == 8, err
-    assert err.startswith(b"mpx: ")
-    assert err.count(b"\n") == 1
-    assert b"source" in err
-    assert not (stock.folder / "x").exists()
-
-
 # --- 10 --------------------------------------------------------------------------------------------
 
 
@@ -519,77 +291,3 @@ def test_10_some_of_several(far: Site, here: Path, file: Path) -> None:
     for option in ((), ("-q",)):
         refused(mpx("copy", *option, here / "other", file, far.url_of("dst")), 10, "1 of 2 files", "file")
     assert (far.folder / "dst/other").exists()
-
-
-# --- 130 and 143 -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("direction", ["up", "down", "here"])
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_130_and_143_and_then_the_rest(
-    stock: Site,
-    here: Path,
-    eventually: Callable[..., None],
-    direction: str,
-    number: signal.Signals,
-    code: int,
-) -> None:
-    source, target, folder = str(make(here / "a", 6_000_000)), stock.url_of("x"), stock.folder
-    if direction == "down":
-        shutil.copy(source, stock.folder / "a")
-        stock.hand_over()
-        source, target, folder = stock.url_of("a"), str(here / "down/x"), here / "down"
-    elif direction == "here":
-        target, folder = str(here / "down/x"), here / "down"
-    report = here / "report"
-    with running("copy", "-q", "--rate", "8Mbit/s", "--report", report, source, target) as process:
-        eventually(lambda: any(path.stat().st_blocks for path in partials(folder)))
-        process.send_signal(number)
-        out, err = process.communicate(timeout=60)
-    assert process.returncode == code, err
-    assert out == b""
-    assert err.startswith(b"mpx: interrupted")
-    assert err.count(b"\n") == 1
-    told = json.loads(report.read_text())
-    assert (told["status"], told["exit_code"]) == ("interrupted", code)
-    assert not (folder / "x").exists()
-    ended = mpx("unfinished")
-    copied(ended)
-    assert source in ended.out
-    assert "of 6000000 bytes in" in ended.out
-    copied(mpx("copy", "--report", report, source, target))
-    assert (folder / "x").read_bytes() == (here / "a").read_bytes()
-    told = json.loads(report.read_text())
-    assert told["files"]["resumed"] == 1
-    assert told["bytes"]["resumed"] > 0
-    assert mpx("unfinished").out == ""
-    assert partials(folder) == []
-
-
-def test_130_while_connecting(deaf_port: int, file: Path, eventually: Callable[..., None]) -> None:
-    with running("copy", file, f"ftp://127.0.0.1:{deaf_port}/x") as process:
-        eventually(lambda: any("socket:" in link for link in links_of(process.pid)))
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
-    assert (process.returncode, err.count(b"\n")) == (130, 1), err
-    assert err.startswith(b"mpx: interrupted")
-
-
-def test_143_while_waiting_for_the_greeting(
-    silent_port: int, file: Path, eventually: Callable[..., None]
-) -> None:
-    with running("copy", file, f"ftp://127.0.0.1:{silent_port}/x") as process:
-        eventually(lambda: any("socket:" in link for link in links_of(process.pid)))
-        process.send_signal(signal.SIGTERM)
-        _, err = process.communicate(timeout=60)
-    assert (process.returncode, err.count(b"\n")) == (143, 1), err
-
-
-def links_of(pid: int) -> list[str]:
-    found = []
-    for entry in Path(f"/proc/{pid}/fd").iterdir():
-        try:
-            found.append(str(entry.readlink()))
-        except OSError:
-            continue
-    return found

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from mpx.endpoint import Part
 from mpx.local import LocalEndpoint
 from mpx.location import Location
-from mpx.mover import Move
+from mpx.move import Move
 from mpx.prove import SMALLEST_PIECE, Prover, prove
 from mpx.ranges import RangeSet
 

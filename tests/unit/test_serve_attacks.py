@@ -29,18 +29,6 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-@pytest.fixture
-def server(root: Path):
-    with Server(root, writable=True) as server:
-        yield server
-
-
-@pytest.fixture
-def client(server: Server):
-    with RawClient(server.port) as client:
-        yield client
-
-
 # --- out of the tree -----------------------------------------------------------------------------
 
 
@@ -156,11 +144,7 @@ def test_thousands_of_commands_in_one_write_are_answered_one_by_one(client):
 
 
 def test_thousands_of_commands_behind_a_transfer_end_the_session(client, server):
-    address = client.mode_e()
-    client.send("STOR new")
-    with connect(address) as sock:
-        sock.sendall(block(0, b"abc"))
-        assert client.reply().code == 150
+    with client.storing() as sock:
         client.sock.sendall(b"NOOP\r\n" * 5000)
         with pytest.raises((EOFError, ConnectionError)):
             assert client.reply().lines == ("Pipeline queue full.",)

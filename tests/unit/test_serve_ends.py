@@ -18,11 +18,7 @@ from mpx.serve import Limits, Server
 
 @pytest.mark.parametrize("prefix", [b"", b"\xff\xf4\xff\xf2"], ids=["plain", "with telnet signals"])
 def test_abort_of_a_store_keeps_the_session(client, root, prefix):
-    address = client.mode_e()
-    client.send("STOR new")
-    with connect(address) as sock:
-        sock.sendall(block(0, b"abc"))
-        assert client.reply().code == 150
+    with client.storing() as sock:
         client.sock.sendall(prefix + b"ABOR\r\n")
         assert [client.reply().code, client.reply().code] == [426, 226]
         assert sock.recv(1) == b""
@@ -72,11 +68,7 @@ def test_commands_wait_for_the_transfer(client):
 
 def test_a_control_connection_that_goes_ends_the_transfer(server, eventually):
     client = RawClient(server.port)
-    address = client.mode_e()
-    client.send("STOR new")
-    with connect(address) as sock:
-        sock.sendall(block(0, b"abc"))
-        assert client.reply().code == 150
+    with client.storing() as sock:
         client.sock.close()
         assert sock.recv(1) == b""
 
@@ -110,11 +102,7 @@ def test_close_ends_sessions_transfers_and_threads(root):
     before = threading.active_count()
     server = Server(root, writable=True)
     idle, busy = RawClient(server.port), RawClient(server.port)
-    address = busy.mode_e()
-    busy.send("STOR new")
-    with connect(address) as sock:
-        sock.sendall(block(0, b"abc"))
-        assert busy.reply().code == 150
+    with busy.storing() as sock:
         server.close()
         assert sock.recv(1) == b""
     for client in (idle, busy):

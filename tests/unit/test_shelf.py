@@ -1,28 +1,18 @@
-"""The shelf: how many files of a download are opened at once."""
+"""The shelf: how many files of a download are opened at once, and what of them is taken over."""
 
-import threading
+import gc
+import weakref
 
 import pytest
+from unit.work import a_move, a_work
 
-from mpx.carrier import Work
-from mpx.mover import Failure, Gate, Move, Pacer, Pool
-from mpx.options import CopyOptions
-from mpx.shelf import Shelf
+from mpx.gridftp_download import Fan, Pull
+from mpx.move import Move
+from mpx.shelf import Pending, Piece, Shelf
 
 
 def a_shelf(files: int | None) -> tuple[Shelf, list[Move]]:
-    failure = Failure(threading.Event())
-    work = Work(
-        options=CopyOptions(files=files),
-        pool=Pool(failure.cancel),
-        pacer=Pacer(failure.cancel),
-        gate=Gate(),
-        failure=failure,
-        whole=lambda _: None,
-        given_up=lambda _, __: None,
-        note=lambda _: None,
-        prove=lambda _: None,
-    )
+    work = a_work(files=files)
     moves = [Move(f"{i}", f"{i}", f".{i}.part", 10, None, None) for i in range(4)]
     for move in moves:
         work.pool.put(move)
@@ -65,3 +55,17 @@ def test_whole_files_are_bounded_too() -> None:
     second = shelf.take_file()
     assert second is not None
     assert second.move is moves[1]
+
+
+def test_what_comes_late_is_taken_over_once_and_forgotten_with_its_file() -> None:
+    shelf = Shelf(a_work())
+    move = a_move(1000)
+    late = [Pending(Pull(move, 200, 500, -1, Fan(a_work(), 1)), in_s=60)]
+    move.landed(200, 300)
+    piece = shelf.take_over(late)
+    assert piece == Piece(move, 300, 500)
+    assert shelf.take_over(late) is None
+    forgotten = weakref.ref(move)
+    del move, late, piece
+    gc.collect()
+    assert forgotten() is None

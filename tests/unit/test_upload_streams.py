@@ -14,14 +14,14 @@ import time
 from pathlib import Path
 
 import pytest
+from unit.work import a_work
 
-from mpx.carrier import Work
 from mpx.gridftp_upload import BYTES_PER_STREAM, DataPort, Transfer, UploadStream
 from mpx.gridftp_wire import CLOSE, HEADER_BYTES, unpack_header
-from mpx.mover import Failure, Gate, Move, Pacer, Pool
-from mpx.options import CopyOptions
+from mpx.move import Move
 
 PATIENCE_S = 30
+BLOCK_BYTES = 64 * 1024
 
 
 class Receiver(threading.Thread):
@@ -92,21 +92,6 @@ def exactly(connection: socket.socket, size: int) -> bytes:
     return data
 
 
-def a_work(**options: object) -> Work:
-    failure = Failure(threading.Event())
-    return Work(
-        options=CopyOptions(block_size_bytes=64 * 1024, **options),
-        pool=Pool(failure.cancel),
-        pacer=Pacer(failure.cancel),
-        gate=Gate(),
-        failure=failure,
-        whole=lambda _: None,
-        given_up=lambda _, __: None,
-        note=lambda _: None,
-        prove=lambda _: None,
-    )
-
-
 @pytest.mark.parametrize("seed", range(12))
 def test_streams_come_and_go_in_batches_of_files(tmp_path: Path, eventually, seed: int) -> None:
     rng = random.Random(seed)
@@ -114,7 +99,7 @@ def test_streams_come_and_go_in_batches_of_files(tmp_path: Path, eventually, see
     contents = [rng.randbytes(size) for size in sizes]
     receiver = Receiver(sizes)
     receiver.start()
-    work = a_work()
+    work = a_work(block_size_bytes=BLOCK_BYTES)
     port = DataPort(receiver.address, work, None)
     number = 0
     while number < len(sizes):
@@ -154,7 +139,7 @@ def test_cutting_ends_every_stream(tmp_path: Path, state: str, eventually) -> No
     file.write_bytes(bytes(32_000_000))
     move = Move(str(file), "final", "part", 32_000_000 if state != "cached" else 10, None, None)
     transfer = Transfer(move, move.open(str(file), os.O_RDONLY))
-    work = a_work(connect_timeout_s=300.0)
+    work = a_work(block_size_bytes=BLOCK_BYTES, connect_timeout_s=300.0)
     if state == "gate shut":
         work.gate.open(200_000)
     with socket.create_server(("127.0.0.1", 0), backlog=0 if state == "connecting" else 8) as deaf:
@@ -177,7 +162,7 @@ def test_cutting_ends_every_stream(tmp_path: Path, state: str, eventually) -> No
 
 def test_a_stream_that_starts_after_its_port_was_closed_is_not_waited_for(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"x")
-    work = a_work()
+    work = a_work(block_size_bytes=BLOCK_BYTES)
     move = Move(str(tmp_path / "file"), "final", "partial", 1, None, None)
     transfer = Transfer(move, move.open(move.source, os.O_RDONLY))
     port = DataPort(("127.0.0.1", 1), work, None)

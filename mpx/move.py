@@ -1,20 +1,16 @@
-"""The files on their way: what of each is still to be handed out, what has arrived, how fast it may go.
+"""One file on its way: what of it is still to be handed out, and what has arrived.
 
-Carriers take pieces from here and report what arrived; they do not know of journals or checksums, and
-nothing here knows of sockets.
+Carriers take pieces from here and report what arrived; nothing here knows of journals or sockets.
 """
 
 import os
 import threading
-import time
-from collections import deque
 from collections.abc import Callable
 
 from mpx.checksum import SECTION_BYTES, RunningSums, sum_of
-from mpx.errors import Interrupted, MpxError
 from mpx.ranges import Range, RangeSet
 
-CREDIT_S = 0.05  # time lost to a late wake-up that the pacer lets streams make up for
+SMALL_FILE_BYTES = 4 * 1024 * 1024  # sent so soon that it may be sent again
 
 
 class Move:
@@ -49,6 +45,11 @@ class Move:
         self._users = 0
         self._claimed = False
         self._given_up = False
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it goes in a batch with others, and again from its start rather than on from a journal."""
+        return self.size_bytes <= SMALL_FILE_BYTES
 
     # --- what is to do -----------------------------------------------------------------------------
 
@@ -239,199 +240,3 @@ class Move:
             if self._users == 0 and self._fd is not None:
                 os.close(self._fd)
                 self._fd = None
-
-
-class Pool:
-    """The files waiting to be moved, filled by the lister and emptied by the carrier's lanes.
-
-    Bounded, so that listing a million names takes no more memory than listing a thousand.
-    """
-
-    def __init__(self, cancel: threading.Event, limit: int = 1000) -> None:
-        self._cancel = cancel
-        self._limit = limit
-        self._waiting: deque[Move] = deque()
-        self._changed = threading.Condition()
-        self._unsettled: set[Move] = set()
-        self._listing = True
-        self.listed_bytes = 0  # of all files put so far
-        self.listed_todo_bytes = 0  # of which had not arrived before
-        self.listed_files = 0
-
-    def put(self, move: Move) -> None:
-        """Add a file; waits while the pool is full. Raises Interrupted when the copy is stopped."""
-        with self._changed:
-            while len(self._waiting) >= self._limit:
-                self._wait()
-            self._waiting.append(move)
-            self._unsettled.add(move)
-            self.listed_files += 1
-            self.listed_bytes += move.size_bytes
-            self.listed_todo_bytes += move.size_bytes - move.resumed_bytes
-            self._changed.notify_all()
-
-    def put_again(self, move: Move) -> None:
-        """Add a file once more that is not settled yet; it goes first."""
-        with self._changed:
-            self._waiting.appendleft(move)
-            self._changed.notify_all()
-
-    def take(self) -> Move | None:
-        """Return the next file, waiting for one; None when all are settled and no more will come."""
-        with self._changed:
-            while not self._waiting:
-                if not self._listing and not self._unsettled:
-                    return None
-                self._wait()
-            move = self._waiting.popleft()
-            self._changed.notify_all()
-            return move
-
-    def take_more(self, fits: Callable[[Move], bool]) -> Move | None:
-        """Return the next file if one waits and `fits`; never waits."""
-        with self._changed:
-            if not self._waiting or not fits(self._waiting[0]):
-                return None
-            self._changed.notify_all()
-            return self._waiting.popleft()
-
-    def settle(self, move: Move) -> None:
-        """Say that a file is committed or given up."""
-        with self._changed:
-            self._unsettled.discard(move)
-            self._changed.notify_all()
-
-    @property
-    def is_listed(self) -> bool:
-        """Whether no more files will be put."""
-        with self._changed:
-            return not self._listing
-
-    def end_listing(self) -> None:
-        """Say that no more files will be put."""
-        with self._changed:
-            self._listing = False
-            self._changed.notify_all()
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether nothing is left and nothing more will come."""
-        with self._changed:
-            return not self._listing and not self._unsettled
-
-    def wait_settled(self, timeout_s: float) -> None:
-        """Wait until all is settled, or so long."""
-        with self._changed:
-            if self._listing or self._unsettled:
-                self._changed.wait_for(lambda: not self._listing and not self._unsettled, timeout_s)
-
-    @property
-    def resumed_bytes(self) -> int:
-        """How many bytes of the listed files had arrived before this run."""
-        return self.listed_bytes - self.listed_todo_bytes
-
-    @property
-    def missing_bytes(self) -> int:
-        """How many bytes of the files that are waiting or on their way have not arrived."""
-        with self._changed:
-            moves = list(self._unsettled)
-        return sum(move.size_bytes - move.arrived_bytes for move in moves)
-
-    def _wait(self) -> None:
-        if self._cancel.is_set():
-            raise Interrupted("stopped")
-        self._changed.wait(0.2)
-
-
-class Pacer:
-    """Holds all streams together to one rate: each byte gets its place on one shared clock."""
-
-    def __init__(self, cancel: threading.Event, rate_bps: float | None = None) -> None:
-        self._cancel = cancel
-        self._lock = threading.Lock()
-        self._next_s = 0.0
-        self.rate_bps = rate_bps
-
-    def piece(self, largest_bytes: int) -> int:
-        """Return how much to pass at once: `largest_bytes`, or about 20 ms of the rate."""
-        if self.rate_bps is None:
-            return largest_bytes
-        return max(1460, min(largest_bytes, int(self.rate_bps * 0.02 / 8)))
-
-    def wait(self, size_bytes: int) -> None:
-        """Wait until `size_bytes` more may pass; returns at once when unlimited or stopped."""
-        if self.rate_bps is None:
-            return
-        with self._lock:
-            now = time.monotonic()
-            begin = max(now - CREDIT_S, self._next_s)
-            self._next_s = begin + size_bytes * 8 / self.rate_bps
-        if begin > now:
-            self._cancel.wait(begin - now)
-
-
-class Gate:
-    """Lets through a chunk and no more, where a tuner wants the mover to stand still in between."""
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._left: int | None = None
-        self._passed = 0
-
-    def open(self, chunk_bytes: int | None) -> None:
-        """Let `chunk_bytes` more through; None lets everything through from now on."""
-        with self._changed:
-            self._left = chunk_bytes
-            self._changed.notify_all()
-
-    def take(self, want_bytes: int) -> int:
-        """Return how many of `want_bytes` may go now; 0 after a short wait when the gate stays shut."""
-        with self._changed:
-            if self._left == 0:
-                self._changed.wait(0.02)
-            allowed = want_bytes if self._left is None else min(self._left, want_bytes)
-            if self._left is not None:
-                self._left -= allowed
-            self._passed += allowed
-            return allowed
-
-    def give_back(self, size_bytes: int) -> None:
-        """Return what was let through and not used."""
-        with self._changed:
-            self._passed -= size_bytes
-            if self._left is not None:
-                self._left += size_bytes
-
-    @property
-    def passed_bytes(self) -> int:
-        """How many bytes have been let through and used."""
-        with self._changed:
-            return self._passed
-
-    @property
-    def is_used(self) -> bool:
-        """Whether only a chunk at a time is let through."""
-        with self._changed:
-            return self._left is not None
-
-    @property
-    def is_shut(self) -> bool:
-        """Whether everything that was let through has been taken."""
-        with self._changed:
-            return self._left == 0
-
-
-class Failure:
-    """The first error that ends the whole copy, and the event that tells every thread to stop."""
-
-    def __init__(self, cancel: threading.Event) -> None:
-        self.cancel = cancel
-        self.error: MpxError | None = None
-        self._lock = threading.Lock()
-
-    def set(self, error: MpxError) -> None:
-        """Stop everything because of `error`, unless something else did before."""
-        with self._lock:
-            if self.error is None and not self.cancel.is_set():
-                self.error = error
-        self.cancel.set()

@@ -1,0 +1,35 @@
+"""How a copy ends before its end: the first error stops every thread."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from mpx.errors import Interrupted, MpxError
+
+
+class Failure:
+    """The first error that ends the whole copy, and the event that tells every thread to stop."""
+
+    def __init__(self, cancel: threading.Event) -> None:
+        self.cancel = cancel
+        self.error: MpxError | None = None
+        self._lock = threading.Lock()
+
+    def set(self, error: MpxError) -> None:
+        """Stop everything because of `error`, unless something else did before."""
+        with self._lock:
+            if self.error is None and not self.cancel.is_set():
+                self.error = error
+        self.cancel.set()
+
+    @contextmanager
+    def guard(self) -> Iterator[None]:
+        """Around all that a thread does: its error stops everything, Interrupted only ends the thread."""
+        try:
+            yield
+        except Interrupted:
+            pass
+        except MpxError as error:
+            self.set(error)
+        except Exception as error:
+            self.set(MpxError(f"unexpected: {type(error).__name__}: {error}"))

@@ -1,0 +1,215 @@
+"""Downloads in MODE E, one session: the retrieves queued at the server, the connections it opened for them.
+
+Connections come in fans whose size is fixed. Another number is another fan: the command for it is queued
+behind the retrieves under way, which the old connections still serve.
+"""
+
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+
+from mpx import tcp
+from mpx.carrier import Work
+from mpx.errors import ConnectionLost, InboundBlocked, MpxError, NoSpace
+from mpx.gridftp_download import Fan, Pull
+from mpx.gridftp_refusals import cannot_send, reply_error
+from mpx.gridftp_session import Session, SessionOptions
+from mpx.gridftp_wire import Reply, command, port_command
+from mpx.location import Location
+from mpx.move import Move
+from mpx.stream import StreamTotals
+
+VERDICT_S = 2.0  # after a data connection broke, wait so long for what the server says of it
+
+
+class RetrieveRefused(ConnectionLost):
+    """A file was refused, so connections and the retrieves queued behind it do not match any more."""
+
+    def __init__(self, move: Move, why: MpxError) -> None:
+        super().__init__(str(why))
+        self.move = move
+        self.why = why
+
+
+class DownloadSession:
+    """A session of a lane. The lane's thread uses it; others may call `totals`, `cut` and `is_switching`."""
+
+    def __init__(self, location: Location, options: SessionOptions, work: Work) -> None:
+        self.rtt_s = 0.0
+        self.pulls: deque[Pull] = deque()  # under way, the oldest first
+        self._host = location.host
+        self._work = work
+        self._control = Session(location, options)
+        self._listener: socket.socket | None = None
+        self._fans: list[Fan] = []  # the last one is current; earlier ones still have retrieves to finish
+        self._answers: deque[Pull | None] = deque()  # what the next replies are about; None: a fan
+        self._unsent: list[bytes] = []
+        self._past = StreamTotals()
+        self._counting = threading.Lock()  # nothing is counted twice, or not at all, while it changes hands
+
+    def open(self) -> None:
+        """Log in and listen for the server's connections; raises ConnectionLost and as Session.login."""
+        control = self._control
+        control.login()
+        self.rtt_s = control.rtt_s or 0.0
+        mode = control.call(command("MODE", "E"))
+        if not mode.is_ok:
+            raise ConnectionLost(f"{control.peer} refuses MODE E: {mode.text}")
+        host = self._work.options.data_address or control.local_host
+        self._listener = tcp.listen(host, self._work.listen_ports)
+        threading.Thread(target=self._accept, args=(self._listener,), name="mpx-accept", daemon=True).start()
+
+    # --- connections ---------------------------------------------------------------------------------
+
+    @property
+    def connections(self) -> int:
+        """How many connections further retrieves will use; 0 before the first fan."""
+        return self._fans[-1].parallelism if self._fans else 0
+
+    @property
+    def has_connected(self) -> bool:
+        """Whether the server has opened a connection for the oldest retrieve."""
+        return bool(self._fans and self._fans[0].accepted)
+
+    @property
+    def is_switching(self) -> bool:
+        """Whether new connections replace old ones and nothing has come over them yet."""
+        fans = list(self._fans)
+        return len(fans) > 1 and fans[-1].totals().bytes == 0
+
+    @property
+    def data_port(self) -> str:
+        """Where the server is to connect to, as shown to people."""
+        return tcp.show(self._listener.getsockname()[:2]) if self._listener else "(closed)"
+
+    def connect(self, connections: int) -> None:
+        """Have the server open so many connections, which further retrieves will use."""
+        assert self._listener is not None
+        host, port = self._listener.getsockname()[:2]
+        self._fans.append(Fan(self._work, connections))
+        self._answers.extend([None, None])
+        self._unsent += [
+            command("OPTS", "RETR", f"Parallelism={connections},{connections},{connections};"),
+            port_command((str(host), int(port))),
+        ]
+
+    def _accept(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return  # the listener was closed
+            waiting = [fan for fan in list(self._fans) if fan.accepted < fan.parallelism]
+            if waiting:
+                waiting[0].accept(connection)  # the server opens one fan after the other
+            else:
+                connection.close()
+
+    def _retire(self, fan: Fan) -> None:
+        fan.cut()
+        fan.join()
+        with self._counting:
+            self._past.add(fan.totals())
+            self._past.streams = 0
+            self._fans.remove(fan)
+
+    # --- retrieves -----------------------------------------------------------------------------------
+
+    def retrieve(self, move: Move, start: int, end: int, fd: int) -> None:
+        """Queue a retrieve of [start, end), to be written to `fd`; it goes out with the next `flush`."""
+        name = self._control.name(move.source)
+        pull = Pull(move, start, end, fd, self._fans[-1])
+        pull.fan.add(pull)
+        self.pulls.append(pull)
+        self._answers.append(pull)
+        self._unsent.append(command("ERET", "P", start, end - start, name))
+
+    def flush(self) -> None:
+        """Send what is queued, in one write."""
+        lines, self._unsent = self._unsent, []
+        if lines:
+            self._control.send(*lines)
+
+    def check(self) -> None:
+        """Raise what broke a connection, if one is broken; what the server says of it comes first."""
+        for fan in self._fans:
+            if fan.broken:
+                raise self._verdict(fan.broken)
+
+    def hear(self, timeout_s: float) -> None:
+        """Wait so long for the server's replies; raises RetrieveRefused, ConnectionLost, NoSpace."""
+        reply = self._control.poll_reply(timeout_s)
+        while reply:
+            self._heard(reply)
+            reply = self._control.waiting_reply()
+
+    def _verdict(self, error: MpxError) -> MpxError:
+        deadline = time.monotonic() + VERDICT_S
+        while error.may_retry and time.monotonic() < deadline:
+            reply = self._control.poll_reply(0.1)
+            if reply and not reply.is_preliminary and not reply.is_ok:
+                said = reply_error(reply, f"{self._control.peer} stopped sending", ConnectionLost)
+                return said if isinstance(said, NoSpace) else ConnectionLost(str(said))
+        return error
+
+    def _heard(self, reply: Reply) -> None:
+        """Match a reply with the oldest command that has none."""
+        if reply.is_preliminary:
+            return
+        if not self._answers:
+            raise ConnectionLost(f"a reply without a command: {reply.code} {reply.text}")
+        pull = self._answers.popleft()
+        if reply.is_ok:
+            if pull is not None:
+                pull.replied = True
+            return
+        if pull is None:
+            raise reply_error(reply, f"{self._host} refuses our data port", ConnectionLost)
+        error = cannot_send(reply, self._host, pull.move.source)
+        if isinstance(error, ConnectionLost) and not self._work.inbound.is_set():
+            raise InboundBlocked(str(error))
+        raise error if error.may_retry else RetrieveRefused(pull.move, error)
+
+    def reap(self) -> Iterator[Pull]:
+        """Yield the retrieves that are done, in their order; connections that serve none any more go."""
+        while self.pulls and self.pulls[0].replied and self.pulls[0].is_done:
+            pull = self.pulls.popleft()
+            pull.fan.forget(pull)
+            while self._fans[0] is not pull.fan:
+                self._retire(self._fans[0])
+            yield pull
+
+    # --- for the carrier, and the end ----------------------------------------------------------------
+
+    def totals(self) -> StreamTotals:
+        """Return the counters of all streams that there are and were."""
+        sums = StreamTotals()
+        with self._counting:
+            sums.add(self._past)
+            for fan in self._fans:
+                sums.add(fan.totals())
+        if not self.pulls:
+            sums.streams = 0  # open, but idle
+        return sums
+
+    def cut(self) -> None:
+        """Reset everything."""
+        self._control.abort()
+        for fan in list(self._fans):
+            fan.cut()
+
+    def close(self) -> list[Pull]:
+        """Reset everything and wait until no stream writes any more; return what is left to be retrieved."""
+        self._control.abort()
+        self._control.close()
+        if self._listener:
+            tcp.reset(self._listener)
+            self._listener.close()
+            self._listener = None
+        for fan in list(self._fans):
+            self._retire(fan)
+        left = list(self.pulls)
+        self.pulls.clear()
+        return left

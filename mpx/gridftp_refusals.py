@@ -1,0 +1,68 @@
+"""What a server's refusal means: its code and its own words decide, never the words of a file name."""
+
+import re
+
+from mpx.errors import (
+    AuthenticationError,
+    ConnectionLost,
+    DestinationError,
+    MpxError,
+    NoSpace,
+    SourceError,
+)
+from mpx.gridftp_wire import Reply
+
+_NO_SPACE = re.compile(r"no space left|\bquota\b|\bdisk full\b|not enough space|insufficient (disk )?space")
+_BUSY = re.compile(r"\btoo many\b|\btry again\b|\bbusy\b")
+_GONE = ("no such file", "not found", "does not exist", "no such directory")
+_BROKEN_DATA = ("connect", "callback failed", "end-of-file", "broken pipe", "timed out", "econn")
+_NAME = re.compile(r"\S*/\S*")
+
+
+def reply_error(
+    reply: Reply, what: str, otherwise: type[MpxError], *, retry: type[MpxError] = ConnectionLost
+) -> MpxError:
+    """Translate a refusal: `what` says what was tried on what; `otherwise` is what it means by default.
+
+    4xx replies about connections, and servers that are busy, become `retry`.
+    """
+    text = _words(reply)
+    message = f"{what}: {reply.text or reply.code}"
+    if reply.code in (452, 552) or _NO_SPACE.search(text):
+        return NoSpace(f"{message}; free some space there and run the same command again")
+    if reply.code in (332, 430, 530, 532):
+        return AuthenticationError(message)
+    if reply.code in (421, 425, 426) or (reply.code == 450 and _BUSY.search(text)):
+        return retry(message)
+    return otherwise(message)
+
+
+def cannot_store(reply: Reply, peer: str, name: str) -> MpxError:
+    """Translate why `peer` did not take a file; a data connection that broke may be tried again."""
+    error = reply_error(reply, f"{peer} cannot store {name}", DestinationError)
+    return _lost_if_broken(error, reply) if isinstance(error, DestinationError) else error
+
+
+def cannot_send(reply: Reply, peer: str, name: str) -> MpxError:
+    """Translate why `peer` did not send a file; what disk is full there is not our destination's."""
+    if is_missing(reply):
+        return SourceError(f"{name} is gone: {reply.text}")
+    error = reply_error(reply, f"{peer} cannot send {name}", SourceError)
+    if isinstance(error, NoSpace):
+        return SourceError(str(error))
+    return _lost_if_broken(error, reply) if isinstance(error, SourceError) else error
+
+
+def is_missing(reply: Reply) -> bool:
+    """Tell whether a refusal means that the name does not exist."""
+    return reply.error_class == "PATH_NOT_FOUND" or any(word in reply.text.lower() for word in _GONE)
+
+
+def _lost_if_broken(error: MpxError, reply: Reply) -> MpxError:
+    text = _words(reply)
+    return ConnectionLost(str(error)) if any(words in text for words in _BROKEN_DATA) else error
+
+
+def _words(reply: Reply) -> str:
+    """Return what the server says, without names of files."""
+    return _NAME.sub(" ", reply.text.lower())

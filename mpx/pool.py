@@ -1,0 +1,108 @@
+"""The files that wait to be moved: filled by the lister, emptied by the lanes, settled by the finisher."""
+
+import threading
+from collections import deque
+from collections.abc import Callable
+
+from mpx.errors import Interrupted
+from mpx.move import Move
+
+
+class Pool:
+    """The files waiting to be moved, filled by the lister and emptied by the carrier's lanes.
+
+    Bounded, so that listing a million names takes no more memory than listing a thousand.
+    """
+
+    def __init__(self, cancel: threading.Event, limit: int = 1000) -> None:
+        self._cancel = cancel
+        self._limit = limit
+        self._waiting: deque[Move] = deque()
+        self._changed = threading.Condition()
+        self._unsettled: set[Move] = set()
+        self._listing = True
+        self.listed_bytes = 0  # of all files put so far
+        self.listed_todo_bytes = 0  # of which had not arrived before
+
+    def put(self, move: Move) -> None:
+        """Add a file; waits while the pool is full. Raises Interrupted when the copy is stopped."""
+        with self._changed:
+            while len(self._waiting) >= self._limit:
+                self._wait()
+            self._waiting.append(move)
+            self._unsettled.add(move)
+            self.listed_bytes += move.size_bytes
+            self.listed_todo_bytes += move.size_bytes - move.resumed_bytes
+            self._changed.notify_all()
+
+    def put_again(self, move: Move) -> None:
+        """Add a file once more that is not settled yet; it goes first."""
+        with self._changed:
+            self._waiting.appendleft(move)
+            self._changed.notify_all()
+
+    def take(self) -> Move | None:
+        """Return the next file, waiting for one; None when all are settled and no more will come."""
+        with self._changed:
+            while not self._waiting:
+                if not self._listing and not self._unsettled:
+                    return None
+                self._wait()
+            move = self._waiting.popleft()
+            self._changed.notify_all()
+            return move
+
+    def take_more(self, fits: Callable[[Move], bool]) -> Move | None:
+        """Return the next file if one waits and `fits`; never waits."""
+        with self._changed:
+            if not self._waiting or not fits(self._waiting[0]):
+                return None
+            self._changed.notify_all()
+            return self._waiting.popleft()
+
+    def settle(self, move: Move) -> None:
+        """Say that a file is committed or given up."""
+        with self._changed:
+            self._unsettled.discard(move)
+            self._changed.notify_all()
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether no more files will be put."""
+        with self._changed:
+            return not self._listing
+
+    def end_listing(self) -> None:
+        """Say that no more files will be put."""
+        with self._changed:
+            self._listing = False
+            self._changed.notify_all()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing is left and nothing more will come."""
+        with self._changed:
+            return not self._listing and not self._unsettled
+
+    def wait_settled(self, timeout_s: float) -> None:
+        """Wait until all is settled, or so long."""
+        with self._changed:
+            if self._listing or self._unsettled:
+                self._changed.wait_for(lambda: not self._listing and not self._unsettled, timeout_s)
+
+    @property
+    def resumed_bytes(self) -> int:
+        """How many bytes of the listed files had arrived before this run."""
+        return self.listed_bytes - self.listed_todo_bytes
+
+    @property
+    def missing_bytes(self) -> int:
+        """How many bytes of the files that are waiting or on their way have not arrived."""
+        with self._changed:
+            moves = list(self._unsettled)
+        return sum(move.size_bytes - move.arrived_bytes for move in moves)
+
+    def _wait(self) -> None:
+        if self._cancel.is_set():
+            raise Interrupted("stopped")
+        self._changed.wait(0.2)

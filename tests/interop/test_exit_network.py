@@ -1,0 +1,163 @@
+"""Exit codes 6 and 7: servers that refuse, hang or are something else; and giving up waiting for them."""
+
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from mpx_command import mpx, refused, running
+from sites import Site
+
+pytestmark = pytest.mark.peers
+
+
+@pytest.fixture
+def closed_port() -> Iterator[int]:
+    """A port where nobody listens, and nobody else will."""
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        yield holder.getsockname()[1]
+
+
+@pytest.fixture
+def silent_port() -> Iterator[int]:
+    """A port that accepts connections, and then nothing comes."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield listener.getsockname()[1]
+
+
+@pytest.fixture
+def deaf_port() -> Iterator[int]:
+    """A port that answers no connect at all, as behind a firewall that drops: its queue is full."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        queued = []
+        try:
+            for _ in range(4):
+                one = socket.socket()
+                one.setblocking(False)
+                one.connect_ex(listener.getsockname())
+                queued.append(one)
+            yield listener.getsockname()[1]
+        finally:
+            for one in queued:
+                one.close()
+
+
+def test_6_refused(closed_port: int, file: Path, here: Path) -> None:
+    for words in (
+        [file, f"ftp://127.0.0.1:{closed_port}/x"],
+        [f"ftp://127.0.0.1:{closed_port}/x", here / "y"],
+    ):
+        refused(mpx("copy", *words), 6, "127.0.0.1", "refused")
+        refused(mpx("copy", "-q", *words), 6)
+    refused(mpx("list", f"ftp://127.0.0.1:{closed_port}/"), 6, "refused")
+
+
+def test_6_no_answer(deaf_port: int, file: Path) -> None:
+    refused(mpx("copy", "--connect-timeout", "300ms", file, f"ftp://127.0.0.1:{deaf_port}/x"), 6, "no answer")
+
+
+def test_6_no_such_host(file: Path) -> None:
+    refused(mpx("copy", file, "ftp://no-such-host.invalid/x"), 6, "no-such-host.invalid")
+    refused(mpx("copy", file, f"ftp://{'x' * 70}.invalid/x"), 6)
+
+
+def test_6_no_address_of_that_family(stock: Site, file: Path) -> None:
+    refused(mpx("copy", "-6", file, stock.url), 6, "127.0.0.1")
+
+
+@contextmanager
+def saying(*lines: bytes) -> Iterator[int]:
+    """A port where every client is told these lines, and then hung up on."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            while True:
+                try:
+                    client, _ = listener.accept()
+                except OSError:
+                    return
+                with client:
+                    client.sendall(b"".join(lines))
+                    client.shutdown(socket.SHUT_WR)
+                    while client.recv(4096):
+                        pass
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield listener.getsockname()[1]
+        listener.shutdown(socket.SHUT_RDWR)
+    thread.join()
+
+
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "FTP"),
+        (b"", "closed"),
+        (b"421 Too many users.\r\n", "Too many users"),
+        (b"\xff\xfe\x00\x1b[2J\r\n", "FTP"),
+    ],
+)
+def test_6_something_else_answers(file: Path, line: bytes, word: str) -> None:
+    with saying(line) as port:
+        ended = mpx("copy", "--timeout", "5s", file, f"ftp://127.0.0.1:{port}/x")
+    refused(ended, 6, word)
+    assert "\x1b" not in ended.err
+
+
+def test_7_no_greeting(silent_port: int, file: Path) -> None:
+    for option in ((), ("-q",)):
+        ended = mpx("copy", *option, "--timeout", "300ms", file, f"ftp://127.0.0.1:{silent_port}/x")
+        refused(ended, 7, "greeting")
+
+
+def test_7_no_answer_to_a_command(file: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        clients: list[socket.socket] = []
+
+        def greet() -> None:
+            client, _ = listener.accept()
+            clients.append(client)
+            client.sendall(b"220 Hello.\r\n")
+
+        thread = threading.Thread(target=greet)
+        thread.start()
+        port = listener.getsockname()[1]
+        refused(mpx("copy", "--timeout", "300ms", file, f"ftp://127.0.0.1:{port}/x"), 7, "did not answer")
+        thread.join()
+        clients[0].close()
+
+
+def test_130_while_connecting(deaf_port: int, file: Path, eventually: Callable[..., None]) -> None:
+    with running("copy", file, f"ftp://127.0.0.1:{deaf_port}/x") as process:
+        eventually(lambda: any("socket:" in link for link in links_of(process.pid)))
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert (process.returncode, err.count(b"\n")) == (130, 1), err
+    assert err.startswith(b"mpx: interrupted")
+
+
+def test_143_while_waiting_for_the_greeting(
+    silent_port: int, file: Path, eventually: Callable[..., None]
+) -> None:
+    with running("copy", file, f"ftp://127.0.0.1:{silent_port}/x") as process:
+        eventually(lambda: any("socket:" in link for link in links_of(process.pid)))
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=60)
+    assert (process.returncode, err.count(b"\n")) == (143, 1), err
+
+
+def links_of(pid: int) -> list[str]:
+    found = []
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            found.append(str(entry.readlink()))
+        except OSError:
+            continue
+    return found

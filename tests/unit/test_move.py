@@ -1,0 +1,159 @@
+"""One file on its way: no byte is handed out twice or forgotten, and it is settled once."""
+
+import os
+import random
+import threading
+import zlib
+from pathlib import Path
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+from unit.work import a_move
+
+from mpx.checksum import SECTION_BYTES
+from mpx.ranges import RangeSet
+
+SIZE = 1000
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["take", "land", "lose", "land other", "redo", "redo missing"]),
+        st.integers(0, SIZE),
+        st.integers(0, SIZE),
+    ),
+    max_size=60,
+)
+
+
+@given(STEPS)
+def test_every_byte_waits_is_under_way_or_has_arrived(steps: list[tuple[str, int, int]]) -> None:
+    move = a_move(SIZE)
+    under_way: list[tuple[int, int]] = []
+    arrived = RangeSet()
+    for step, one, other in steps:
+        start, end = min(one, other), max(one, other)
+        if step == "take":
+            piece = move.take(one + 1)
+            if piece:
+                assert 0 < piece[1] - piece[0] <= one + 1
+                under_way.append(piece)
+        elif step == "land" and under_way:
+            piece = under_way.pop(one % len(under_way))
+            assert move.landed(*piece) == arrived.add(*piece)
+        elif step == "lose" and under_way:
+            move.give_back(*under_way.pop(one % len(under_way)))
+        elif step == "land other":  # a marker tells of it, or another lane has brought it
+            assert move.landed(start, end) == arrived.add(start, end)
+        elif step == "redo" and arrived.covers(start, end):
+            move.redo(start, end)
+            arrived.remove(start, end)
+        elif step == "redo missing":
+            assert move.redo_missing() == SIZE - arrived.size
+            under_way.clear()
+        assert move.arrived_bytes == arrived.size
+        assert move.is_whole == (arrived.size == SIZE)
+    for piece in under_way:
+        move.give_back(*piece)
+    while piece := move.take(7):
+        move.landed(*piece)
+    assert move.is_whole
+    assert RangeSet(move.take_fresh()) == RangeSet([(0, SIZE)])
+    assert move.take_fresh() == []
+    assert move.claim_whole()
+    assert not move.claim_whole()
+
+
+def test_a_piece_stays_within_its_section() -> None:
+    move = a_move(2 * SECTION_BYTES + 5)
+    pieces = []
+    while piece := move.take(SECTION_BYTES - 1):
+        pieces.append(piece)
+    assert RangeSet(pieces) == RangeSet([(0, 2 * SECTION_BYTES + 5)])
+    assert all(start // SECTION_BYTES == (end - 1) // SECTION_BYTES for start, end in pieces)
+
+
+def test_what_is_to_be_sent_again_has_not_landed_with_the_rest() -> None:
+    move = a_move(SIZE)
+    while move.take(100):
+        pass
+    move.landed(0, 500)
+    move.redo(200, 300)
+    move.all_landed()
+    assert not move.is_whole
+    assert move.missing_within(0, SIZE) == RangeSet([(200, 300)])
+    assert move.take(1000) == (200, 300)
+
+
+def test_a_file_given_up_is_not_taken_up_again() -> None:
+    move = a_move(SIZE)
+    piece = move.take(100)
+    assert piece
+    assert move.claim_given_up()
+    assert not move.claim_given_up()
+    move.give_back(*piece)
+    assert move.take(100) is None
+    move.landed(0, SIZE)
+    assert not move.claim_whole()
+    move.redo(0, 10)
+    assert move.take(100) is None
+
+
+def test_resume() -> None:
+    move = a_move(SIZE)
+    move.resume(RangeSet([(100, 300), (900, 2000)]))  # a journal may tell anything
+    move.landed(0, 50)  # proven by checksum
+    move.plan()
+    assert move.resumed_bytes == 350
+    assert move.todo_bytes == 650
+    move.forget_arrived()
+    assert (move.resumed_bytes, move.todo_bytes) == (0, SIZE)
+
+
+def test_the_descriptor_lives_until_its_last_user_has_gone(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"0123456789")
+    move = a_move(SIZE)
+    fd = move.open(str(tmp_path / "file"), os.O_RDONLY)
+    assert move.open(str(tmp_path / "file"), os.O_RDONLY) == fd
+    move.close()
+    assert os.pread(fd, 3, 0) == b"012"
+    move.close()
+    with pytest.raises(OSError, match="descriptor"):
+        os.pread(fd, 3, 0)
+
+
+def test_sums_are_taken_while_others_pass() -> None:
+    content = random.Random(1).randbytes(200_000)
+    move = a_move(len(content), sums=True)
+    failed: list[BaseException] = []
+
+    def pass_by(first: int) -> None:
+        for start in range(first, len(content), 400):
+            move.summed(start, start + 100, zlib.adler32(content[start : start + 100]))
+
+    def look() -> None:
+        try:
+            while any(thread.is_alive() for thread in threads):
+                assert whole_sum() == zlib.adler32(content)
+        except BaseException as error:
+            failed.append(error)
+
+    def whole_sum() -> int:
+        return move.section_sum(0, len(content), lambda a, b, value: zlib.adler32(content[a:b], value))
+
+    threads = [threading.Thread(target=pass_by, args=(first,)) for first in (0, 100, 200, 300)]
+    looking = threading.Thread(target=look)
+    for thread in [*threads, looking]:
+        thread.start()
+    for thread in [*threads, looking]:
+        thread.join()
+    assert not failed
+    assert whole_sum() == zlib.adler32(content)
+
+
+def test_a_file_that_was_claimed_whole_cannot_be_given_up() -> None:
+    move = a_move(10)
+    move.landed(0, 10)
+    assert move.claim_whole()
+    assert not move.claim_given_up()
+    assert not move.is_given_up
