@@ -20,6 +20,7 @@ def a_shelf(files: int | None) -> tuple[Shelf, list[Move]]:
         failure=failure,
         whole=lambda _: None,
         given_up=lambda _, __: None,
+        forgot=lambda _: None,
         note=lambda _: None,
         prove=lambda _: None,
     )
