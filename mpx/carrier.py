@@ -32,6 +32,7 @@ class Work:
     failure: Failure
     whole: Callable[[Move], None]  # every byte of the file has arrived
     given_up: Callable[[Move, MpxError], None]  # this file cannot be copied; others may
+    forgot: Callable[[Move], None]  # what had arrived of this file is not believed any more
     note: Callable[[str], None]  # a line for the report
     prove: Callable[[Move], None]  # find out by checksum what has arrived that nobody told us of
     source_ports: PortRange | None = None

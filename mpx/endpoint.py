@@ -47,12 +47,24 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True)
+class Stamp:
+    """The modification time and the mode that a folder is to have; None: leave it."""
+
+    name: str
+    modified_s: float | None
+    mode: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """Which bytes of which file a checksum is wanted of: [start, end)."""
 
     name: str
     start: int
     end: int
+
+
+Note = Callable[[str], None]  # takes a line for the report; the same line counts once
 
 
 class Endpoint(Protocol):
@@ -87,8 +99,8 @@ class Endpoint(Protocol):
         """
         ...
 
-    def stats(self, names: Sequence[str]) -> list[FileInfo | MpxError | None]:
-        """Describe many names at once, following links; None for what does not exist.
+    def stats(self, names: Sequence[str], *, follow: bool = True) -> list[FileInfo | MpxError | None]:
+        """Describe many names at once, as `stat` does.
 
         An error that concerns only one name stands in its place.
         """
@@ -98,11 +110,12 @@ class Endpoint(Protocol):
         """Yield what is in the folder `name`, in no order, as (name without folder, info); links as links."""
         ...
 
-    def make_folder(self, name: str, *, replace_link: bool = False) -> None:
-        """Make the folder and its missing parents; an existing folder is fine.
+    def make_folders(self, names: Sequence[str], *, replace_links: bool = False) -> list[bool | MpxError]:
+        """Make folders and their missing parents, in this order.
 
-        With `replace_link` a symbolic link in its place gives way, so that nothing is written through it
-        (here; a server answers for its own links).
+        Returns for each True if it is new and so empty, False if it was there, or what kept it from being
+        made. With `replace_links` a symbolic link in the place of one gives way, so that nothing is
+        written through it (here; a server answers for its own links).
         """
         ...
 
@@ -117,16 +130,20 @@ class Endpoint(Protocol):
         """Remove a file; a missing one is fine."""
         ...
 
-    def commit(self, files: Sequence[Commit]) -> list[Exception | None]:
+    def commit(self, files: Sequence[Commit], note: Note) -> list[Exception | None]:
         """Make finished files safe, give them times and modes, and their final names, as one group.
 
-        Returns for each file None, or what kept it from its name. A final name never appears before
-        its bytes are synced where this endpoint can sync.
+        Returns for each file None, or what kept it from its name; `note` is told of times and modes that
+        could not be kept. A final name never appears before its bytes are synced where this endpoint can
+        sync.
         """
         ...
 
-    def set_times(self, name: str, modified_s: float | None, mode: int | None) -> None:
-        """Give a folder its times and mode after its contents are there; best effort."""
+    def set_times(self, folders: Sequence[Stamp], note: Note) -> None:
+        """Give folders, in this order, their times and modes once their contents are there.
+
+        Best effort; `note` is told, in words that name no folder, what could not be kept.
+        """
         ...
 
     def checksums(

@@ -3,18 +3,19 @@
 import contextlib
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from mpx import gridftp_wire as wire
-from mpx.endpoint import Commit, FileInfo, Kind, Part, partial_name
+from mpx.endpoint import Commit, FileInfo, Kind, Note, Part, Stamp, partial_name
 from mpx.errors import DestinationError, Interrupted, MpxError, SourceError
 from mpx.gridftp_listing import entry_info, parse_time, read_lines
 from mpx.gridftp_refusals import is_missing, reply_error
-from mpx.gridftp_session import PIPELINE, Session, SessionOptions
+from mpx.gridftp_session import Session, SessionOptions
 from mpx.gridftp_wire import Reply, command
 from mpx.location import Location
 
+_TIMES, _MODES = "modification times", "modes"
 _LEADS_NOWHERE = ("not a directory", "too many levels of symbolic links")
 
 
@@ -71,15 +72,15 @@ class GridFtpEndpoint:
             return self._stat_without_mlst(full)
         return self._described(self.session.call(command("MLST", full)), name, follow=follow)
 
-    def stats(self, names: Sequence[str]) -> list[FileInfo | MpxError | None]:
+    def stats(self, names: Sequence[str], *, follow: bool = True) -> list[FileInfo | MpxError | None]:
         """See Endpoint. The questions go out together."""
         if "MLST" not in self.session.features:
-            return [self.stat(name) for name in names]
+            return [self.stat(name, follow=follow) for name in names]
         replies = self.session.pipeline([command("MLST", self._full(name)) for name in names])
         found: list[FileInfo | MpxError | None] = []
         for reply, name in zip(replies, names, strict=True):
             try:
-                found.append(self._described(reply, name, follow=True))
+                found.append(self._described(reply, name, follow=follow))
             except self._refusal as error:
                 found.append(error)
         return found
@@ -171,22 +172,42 @@ class GridFtpEndpoint:
 
     # --- changing ------------------------------------------------------------------------------------
 
-    def make_folder(self, name: str, *, replace_link: bool = False) -> None:  # noqa: ARG002
-        """See Endpoint."""
-        full = self._full(name)
-        reply = self.session.call(command("MKD", full))
-        if reply.is_ok:
-            return
-        found = self.stat(full)
-        if found and found.kind is Kind.FOLDER:
-            return
-        parent = posixpath.dirname(full.rstrip("/"))
-        if found is None and parent not in ("", "/", full) and self.stat(parent) is None:
-            self.make_folder(parent)
-            reply = self.session.call(command("MKD", full))
+    def make_folders(
+        self,
+        names: Sequence[str],
+        *,
+        replace_links: bool = False,  # noqa: ARG002
+    ) -> list[bool | MpxError]:
+        """See Endpoint. All go out together; only those that are refused are looked at one by one."""
+        replies = self.session.pipeline([command("MKD", self._full(name)) for name in names])
+        refused = [name for name, reply in zip(names, replies, strict=True) if not reply.is_ok]
+        there = dict(zip(refused, self.stats(refused), strict=True))
+        results: list[bool | MpxError] = []
+        for name, reply in zip(names, replies, strict=True):
+            found = there.get(name)
             if reply.is_ok:
-                return
-        raise self._refused(reply, "make the folder", name)
+                results.append(True)
+            elif isinstance(found, FileInfo):
+                is_folder = found.kind is Kind.FOLDER
+                results.append(False if is_folder else self._refused(reply, "make the folder", name))
+            else:
+                results.append(found or self._make_parents_too(name, reply))
+        return results
+
+    def _make_parents_too(self, name: str, refusal: Reply) -> bool | MpxError:
+        """Make a folder that is missing, perhaps for want of the one that it is in."""
+        parent = posixpath.dirname(self._full(name).rstrip("/"))
+        if parent not in ("", "/") and self.stat(parent) is None:
+            made = self._make_parents_too(parent, refusal)
+            if isinstance(made, MpxError):
+                return made
+        reply = self.session.call(command("MKD", self._full(name)))
+        if reply.is_ok:
+            return True
+        found = self.stat(name)  # made meanwhile, as the parent of another
+        return (
+            False if found and found.kind is Kind.FOLDER else self._refused(refusal, "make the folder", name)
+        )
 
     def make_link(self, name: str, target: str) -> str:
         """See Endpoint. A Globus server makes absolute links, and only to what exists."""
@@ -214,40 +235,56 @@ class GridFtpEndpoint:
         if not reply.is_ok and not is_missing(reply) and self.stat(name, follow=False):
             raise self._refused(reply, "remove", name)
 
-    def commit(self, files: Sequence[Commit]) -> list[Exception | None]:
-        """See Endpoint. A server cannot be asked to sync; names and times go in one pipelined group."""
+    def commit(self, files: Sequence[Commit], note: Note) -> list[Exception | None]:
+        """See Endpoint. A server cannot be asked to sync; names and times go in one pipelined group.
+
+        The bytes of every file were acknowledged before, so a command that is refused harms only its own
+        file: without RNFR its RNTO is refused too.
+        """
         commands: list[bytes] = []
+        stamps: dict[int, str] = {}  # which of the commands is to keep what
         for file in files:
             partial = self._full(file.partial)
-            commands.append(self._time_command(partial, file.modified_s))
-            commands.append(self._mode_command(partial, file.mode))
+            for kept, line in self._stamp(Stamp(partial, file.modified_s, file.mode), note):
+                stamps[len(commands)] = kept
+                commands.append(line)
             commands += [command("RNFR", partial), command("RNTO", self._full(file.final))]
         replies = self.session.pipeline(commands)
+        self._note_refused(stamps, replies, note)
+        renames = [i for i in range(len(commands)) if i not in stamps]
         results: list[Exception | None] = []
-        for i, file in enumerate(files):
-            rename = replies[4 * i + 3]
-            source = replies[4 * i + 2]
-            refused = rename if source.is_ok else source
-            results.append(None if rename.is_ok else self._refused(refused, "rename to", file.final))
+        for file, first, second in zip(files, renames[::2], renames[1::2], strict=True):
+            refused = replies[second] if replies[first].is_ok else replies[first]
+            results.append(None if replies[second].is_ok else self._refused(refused, "rename to", file.final))
         return results
 
-    def _time_command(self, full: str, modified_s: float | None) -> bytes:
-        if modified_s is None or "MFMT" not in self.session.features:
-            return command("NOOP")
-        try:
-            when = datetime.fromtimestamp(modified_s, UTC).strftime("%Y%m%d%H%M%S")
-        except (ValueError, OverflowError, OSError):  # MFMT has four digits for the year
-            return command("NOOP")
-        return command("MFMT", when, full)
+    def set_times(self, folders: Sequence[Stamp], note: Note) -> None:
+        """See Endpoint. All go out together."""
+        lines = [pair for folder in folders for pair in self._stamp(folder, note)]
+        replies = self.session.pipeline([line for _, line in lines])
+        self._note_refused(dict(enumerate(kept for kept, _ in lines)), replies, note)
 
-    @staticmethod
-    def _mode_command(full: str, mode: int | None) -> bytes:
-        return command("NOOP") if mode is None else command("SITE", "CHMOD", f"{mode & 0o777:04o}", full)
+    def _stamp(self, stamp: Stamp, note: Note) -> Iterator[tuple[str, bytes]]:
+        """Yield what is to be kept of a name, and the command for it."""
+        full = self._full(stamp.name)
+        if stamp.mode is not None:
+            yield _MODES, command("SITE", "CHMOD", f"{stamp.mode & 0o777:04o}", full)
+        if stamp.modified_s is None:
+            return
+        if "MFMT" not in self.session.features:
+            note(f"{_TIMES} are not kept: {self.session.peer} has no MFMT")
+            return
+        with contextlib.suppress(ValueError, OverflowError, OSError):  # MFMT has four digits for the year
+            when = datetime.fromtimestamp(stamp.modified_s, UTC).strftime("%Y%m%d%H%M%S")
+            yield _TIMES, command("MFMT", when, full)
 
-    def set_times(self, name: str, modified_s: float | None, mode: int | None) -> None:
-        """See Endpoint."""
-        full = self._full(name)
-        self.session.pipeline([self._mode_command(full, mode), self._time_command(full, modified_s)])
+    def _note_refused(self, stamps: Mapping[int, str], replies: Sequence[Reply], note: Note) -> None:
+        for i, kept in stamps.items():
+            if not replies[i].is_ok:
+                verb = "SITE CHMOD" if kept == _MODES else "MFMT"
+                note(
+                    f"{kept} are not kept everywhere: {self.session.peer} refuses {verb} ({replies[i].code})"
+                )
 
     # --- checking ------------------------------------------------------------------------------------
 
@@ -261,24 +298,20 @@ class GridFtpEndpoint:
     ) -> list[str | Exception]:
         """See Endpoint. All CKSM go out ahead; each may take as long as its progress markers keep coming."""
         sums: list[str | Exception] = []
-        self.session.call(command("OPTS", "CKSM", "Markers=1;"))
-        for i in range(0, len(parts), PIPELINE):
-            group = parts[i : i + PIPELINE]
-            self.session.send(
-                *(
-                    command("CKSM", algorithm.upper(), p.start, p.end - p.start, self._full(p.name))
-                    for p in group
-                )
-            )
-            for part in group:
-                reply = self.session.final_reply()
-                found = re.fullmatch(r"\s*([0-9a-fA-F]+)\s*", reply.text)
-                if reply.code == 213 and found:
-                    sums.append(found.group(1).lower())
-                else:
-                    sums.append(self._refused(reply, "checksum", part.name))
-                if stop():
-                    raise Interrupted
+        lines = [
+            command("CKSM", algorithm.upper(), part.start, part.end - part.start, self._full(part.name))
+            for part in parts
+        ]
+        replies = self.session.replies([command("OPTS", "CKSM", "Markers=1;"), *lines])
+        next(replies)  # a server without these markers refuses them, and may do so
+        for part, reply in zip(parts, replies, strict=True):
+            found = re.fullmatch(r"\s*([0-9a-fA-F]+)\s*", reply.text)
+            if reply.code == 213 and found:
+                sums.append(found.group(1).lower())
+            else:
+                sums.append(self._refused(reply, "checksum", part.name))
+            if stop():
+                raise Interrupted
         return sums
 
     def free_bytes(self, name: str) -> int | None:  # noqa: ARG002  GridFTP has no question for it

@@ -58,8 +58,11 @@ def passive_address(session: Session) -> tcp.Address:
 
     An address that is not routable from here (0.0.0.0) is replaced by the server's own.
     """
-    reply = session.call(command("EPSV", "2") if session.is_ipv6 else command("PASV"))
-    return passive_reply(session, reply)
+    return passive_reply(session, session.call(_passive(session)))
+
+
+def _passive(session: Session) -> bytes:
+    return command("EPSV", "2") if session.is_ipv6 else command("PASV")
 
 
 def passive_reply(session: Session, reply: Reply) -> tcp.Address:
@@ -77,8 +80,7 @@ def passive_reply(session: Session, reply: Reply) -> tcp.Address:
 
 def read_lines(session: Session, line: bytes, refused: Callable[[Reply], MpxError]) -> Iterator[str]:
     """Run a listing command in MODE S and yield its lines as they come."""
-    session.call(command("MODE", "S"))
-    address = passive_address(session)
+    address = passive_reply(session, session.pipeline([command("MODE", "S"), _passive(session)])[1])
     session.send(line)
     options = session.options
     connection = tcp.connect(address, options.connect_timeout_s, stop=options.stop)

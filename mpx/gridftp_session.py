@@ -6,7 +6,7 @@ import re
 import socket
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from mpx import gridftp_wire as wire
@@ -25,7 +25,7 @@ from mpx.location import Location
 RTT_WEIGHT = 0.25  # of a new command's time in the moving average
 # The Globus server's telnet driver (globus_xio_telnet.c) removes all other bytes from a command.
 _SURVIVES_TELNET = re.compile(rb"[\x07-\x09\x0b\x0c\x20-\x7e]*")
-PIPELINE = 200  # commands on the way at once; a stock server's queue holds 1000
+PIPELINE = 400  # commands on the way at once; a stock server's queue holds 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,14 +205,21 @@ class Session:
         self._saw_rtt(time.monotonic() - began)
         return reply
 
+    def replies(self, commands: Sequence[bytes]) -> Iterator[Reply]:
+        """Send many commands without waiting between them; yield their final replies in order.
+
+        Further ones go out while replies come in, so that the server never runs out of work.
+        """
+        sent = 0
+        for answered in range(len(commands)):
+            if sent < len(commands) and sent - answered <= PIPELINE // 2:
+                self.send(*commands[sent : answered + PIPELINE])
+                sent = min(len(commands), answered + PIPELINE)
+            yield self.final_reply()
+
     def pipeline(self, commands: Sequence[bytes]) -> list[Reply]:
         """Send many commands without waiting between them; return their final replies in order."""
-        replies: list[Reply] = []
-        for i in range(0, len(commands), PIPELINE):
-            group = commands[i : i + PIPELINE]
-            self.send(*group)
-            replies += [self.final_reply() for _ in group]
-        return replies
+        return list(self.replies(commands))
 
     def measure_rtt(self) -> float:
         """Return the smoothed RTT in seconds after one more NOOP."""

@@ -9,6 +9,7 @@ One journal for each pair of source and destination, in the user's state directo
     {"mpx": 1, "source": "...", "destination": "...", "boot": "..."}       the first line
     {"file": "final name", "partial": "...", "size": n, "modified": t}      a file was begun
     {"arrived": [[start, end], ...], "of": "final name"}                    more of it has arrived
+    {"lost": [[start, end], ...], "of": "final name"}                       that has not arrived after all
     {"done": "final name"}                                                  it has its final name
 
 A line cut short by a crash ends the journal: what it said is not known, and is proven by checksum or
@@ -114,6 +115,12 @@ class Journal:
             if final in self._open_files:
                 self._write(_arrived_line(final, ranges))
 
+    def lost(self, final: str, ranges: list[Range]) -> None:
+        """Note that what was said to have arrived has not, or came damaged."""
+        with self._mutex:
+            if final in self._open_files:
+                self._write(json.dumps({"lost": ranges, "of": final}) + "\n")
+
     def done(self, finals: list[str]) -> None:
         """Note that files have their final names, or were given up with their partial files removed."""
         with self._mutex:
@@ -218,6 +225,10 @@ def _apply(record: dict[str, Any], files: dict[str, Unfinished], *, believe: boo
     elif "arrived" in record:
         if believe and record["of"] in files:
             files[record["of"]].arrived.update((int(start), int(end)) for start, end in record["arrived"])
+    elif "lost" in record:
+        if record["of"] in files:
+            for start, end in record["lost"]:
+                files[record["of"]].arrived.remove(int(start), int(end))
     elif "done" in record:
         files.pop(record["done"], None)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from mpx.endpoint import Endpoint, FileInfo, Kind, partial_name
+from mpx.endpoint import Endpoint, FileInfo, Kind, Stamp, partial_name
 from mpx.errors import (
     DestinationError,
     MpxError,
@@ -20,7 +20,7 @@ from mpx.insist import Insistent
 from mpx.journal import Journal
 from mpx.move import Move
 from mpx.options import CopyOptions
-from mpx.planner import Task, Walkable, by_overwrite, grouped, walk
+from mpx.planner import GROUP, Task, Walkable, by_overwrite, grouped, walk
 from mpx.pool import Pool
 from mpx.report import Report
 
@@ -47,17 +47,25 @@ def decided(
 
 
 def decide(
-    group: Sequence[Task], source_end: Endpoint, destination_end: Endpoint, options: CopyOptions
+    group: Sequence[Task],
+    source_end: Endpoint,
+    destination_end: Endpoint,
+    options: CopyOptions,
+    is_new: Callable[[str], bool] = lambda _: False,
 ) -> list[Task]:
-    """As `decided`, of tasks whose destinations are looked up together."""
+    """As `decided`, of tasks whose destinations are looked up together, but those in folders that are new."""
     group = [_named(task, source_end, destination_end) for task in group]
-    files = [task.target for task in group if _is_open(task) and task.info.kind is Kind.FILE]
+    files = [
+        task.target
+        for task in group
+        if _is_open(task) and task.info.kind is Kind.FILE and not is_new(task.target)
+    ]
+    links = [task.target for task in group if _is_open(task) and task.info.kind is Kind.LINK]
     there = dict(zip(files, destination_end.stats(files), strict=True))
+    there.update(zip(links, destination_end.stats(links, follow=False), strict=True))
     result = []
     for task in group:
         found = there.get(task.target)
-        if _is_open(task) and task.info.kind is Kind.LINK:
-            found = destination_end.stat(task.target, follow=False)
         if isinstance(found, MpxError):
             result.append(replace(task, error=found))
         else:
@@ -77,6 +85,10 @@ def _named(task: Task, source_end: Endpoint, destination_end: Endpoint) -> Task:
 
 def _is_open(task: Task) -> bool:
     return not task.skip and task.error is None
+
+
+def _is_folder(found: FileInfo | MpxError | None) -> bool:
+    return isinstance(found, FileInfo) and found.kind is Kind.FOLDER
 
 
 def rehearse(task: Task, report: Report) -> str:
@@ -117,7 +129,9 @@ class Lister(threading.Thread):
         self._folders: list[Task] = []  # get their times when all is in them
         self._later: list[Task] = []  # links that could not be made at first
         self._pairs = pairs
-        self._tops = frozenset(target for _, target, _ in pairs)
+        self._named = frozenset(target for _, target, _ in pairs)
+        self._tops: set[str] = set()  # folders that were there, or made, before all else
+        self._new: set[str] = set()  # folders that this copy has made, so that nothing is in them
         self._options = options
         self._source_end = source_end
         self._destination_end = destination_end
@@ -151,55 +165,88 @@ class Lister(threading.Thread):
                 self._make_link(task)
             except DestinationError as error:
                 self._fail(task, error)
-        end = self._destination_end
-        for task in reversed(self._folders):
-            self._there.ask(partial(end.set_times, task.target, task.info.modified_s, task.info.mode))
+        end, note = self._destination_end, self._report.note
+        stamps = [
+            Stamp(task.target, task.info.modified_s, task.info.mode) for task in reversed(self._folders)
+        ]
+        for i in range(0, len(stamps), GROUP):
+            self._there.ask(partial(end.set_times, stamps[i : i + GROUP], note))
 
     def _make_tops(self) -> frozenset[tuple[int, int]]:
         """Make the folders that files and trees go to; return the identities of the latter, where known."""
-        identities = set()
-        for _, target, info in self._pairs:
-            end = self._destination_end
-            top = target if info.kind is Kind.FOLDER else posixpath.dirname(target)
-            there = self._there.ask(partial(end.stat, top)) if top else None
-            if top and there is None:
-                self._there.ask(partial(end.make_folder, top))
-                there = self._there.ask(partial(end.stat, top))
-            if there and there.identity and info.kind is Kind.FOLDER:
-                identities.add(there.identity)
-        return frozenset(identities)
+        end = self._destination_end
+        trees = {target for _, target, info in self._pairs if info.kind is Kind.FOLDER}
+        parents = {posixpath.dirname(target) for _, target, _ in self._pairs if target not in trees}
+        tops = sorted(top for top in trees | parents if top)
+        there = dict(zip(tops, self._there.ask(partial(end.stats, tops)), strict=True))
+        if error := next((found for found in there.values() if isinstance(found, MpxError)), None):
+            raise error
+        missing = [top for top in tops if there[top] is None]
+        for top, made in zip(missing, self._there.ask(partial(end.make_folders, missing)), strict=True):
+            if isinstance(made, MpxError):
+                raise made
+            if made:
+                self._new.add(top)
+        there.update(zip(missing, self._there.ask(partial(end.stats, missing)), strict=True))
+        self._tops = {top for top in tops if _is_folder(there[top])}
+        infos = [there[top] for top in trees if top]  # the login folder has no name and is there
+        return frozenset(info.identity for info in infos if isinstance(info, FileInfo) and info.identity)
 
     def _prepare(self, group: Sequence[Task]) -> None:
         ready = []
-        looked_up = partial(decide, group, self._source_end, self._destination_end, self._options)
+        self._make_folders([task for task in group if _is_open(task) and task.info.kind is Kind.FOLDER])
+        looked_up = partial(
+            decide, group, self._source_end, self._destination_end, self._options, self._is_in_new_folder
+        )
         for task in self._there.ask(looked_up):
             if task.error:
                 self._fail(task, task.error)
             elif task.skip:
                 self._report.skip(task.source, task.skip, task.info.size_bytes)
-            elif task.info.kind is Kind.FOLDER:
-                self._make_folder(task)
             elif task.info.kind is Kind.LINK:
                 self._later.append(task)
-            else:
+            elif task.info.kind is not Kind.FOLDER:
                 ready.append(task)
         moves = [move for task in ready if (move := self._move(task))]
         self._check_room(moves)
         for move in moves:
             self._put(move)
 
+    def _is_in_new_folder(self, target: str) -> bool:
+        return posixpath.dirname(target) in self._new
+
     def _fail(self, task: Task, error: MpxError) -> None:
         self._report.begin(task.info.size_bytes)
         self._finisher.failed(task.source, error, task.info.size_bytes)
 
-    def _make_folder(self, task: Task) -> None:
-        try:
-            own = task.target not in self._tops
-            self._there.ask(partial(self._destination_end.make_folder, task.target, replace_link=own))
-        except DestinationError as error:
-            self._fail(task, error)
-        else:
-            self._folders.append(task)
+    def _make_folders(self, tasks: Sequence[Task]) -> None:
+        """Make folders, but those that are there already; a name that cannot be used is left out.
+
+        A link in the place of a folder that the user has named is followed; any other gives way.
+        """
+        checked = [_named(task, self._source_end, self._destination_end) for task in tasks]
+        usable = [task for task in checked if task.error is None]
+        self._folders += [task for task in usable if task.target in self._tops]
+        for follow in (True, False):
+            chosen = [
+                task
+                for task in usable
+                if task.target not in self._tops and (task.target in self._named) == follow
+            ]
+            make = self._destination_end.make_folders
+            names = [task.target for task in chosen]
+            for task, made in zip(
+                chosen, self._there.ask(partial(make, names, replace_links=not follow)), strict=True
+            ):
+                self._made(task, made)
+
+    def _made(self, task: Task, made: bool | MpxError) -> None:
+        if isinstance(made, MpxError):
+            self._fail(task, made)
+            return
+        self._folders.append(task)
+        if made:
+            self._new.add(task.target)
 
     def _make_link(self, task: Task) -> None:
         made = self._there.ask(partial(self._destination_end.make_link, task.target, task.info.link_target))
@@ -235,7 +282,9 @@ class Lister(threading.Thread):
                 move.plan()
             else:
                 self._report.note(f"{task.source} has changed since it was interrupted; starting over")
-        if not move.resumed_bytes and (known or self._destination_end.location.scheme == "file"):
+        is_local = self._destination_end.location.scheme == "file"
+        in_the_way = not self._is_in_new_folder(task.target) if is_local else known and not move.is_small
+        if in_the_way and not move.resumed_bytes:
             # A server's STOR empties what is there, without a round trip of its own.
             self._there.ask(partial(self._destination_end.remove, move.partial))
         return move
@@ -257,6 +306,8 @@ class Lister(threading.Thread):
             free = self._destination_end.free_bytes(folder)
             if free is None:
                 return
+            if free >= size_bytes + self._pool.listed_todo_bytes:
+                continue  # enough for all, even if nothing of it had arrived
             missing = size_bytes + self._pool.missing_bytes
             if free < missing:
                 raise NoSpace(

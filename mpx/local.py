@@ -7,11 +7,11 @@ import re
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from mpx import checksum
-from mpx.endpoint import Commit, FileInfo, Kind, Part, partial_name
+from mpx.endpoint import Commit, FileInfo, Kind, Note, Part, Stamp, partial_name
 from mpx.errors import DestinationError, MpxError, NoSpace, SourceError, UsageError
 from mpx.location import Location
 
@@ -94,12 +94,12 @@ class LocalEndpoint:
             raise self._error(error, name) from None
         return _info(status, target)
 
-    def stats(self, names: Sequence[str]) -> list[FileInfo | MpxError | None]:
+    def stats(self, names: Sequence[str], *, follow: bool = True) -> list[FileInfo | MpxError | None]:
         """See Endpoint."""
         found: list[FileInfo | MpxError | None] = []
         for name in names:
             try:
-                found.append(self.stat(name))
+                found.append(self.stat(name, follow=follow))
             except MpxError as error:
                 found.append(error)
         return found
@@ -117,14 +117,20 @@ class LocalEndpoint:
         except OSError as error:
             raise self._error(error, name) from None
 
-    def make_folder(self, name: str, *, replace_link: bool = False) -> None:
+    def make_folders(self, names: Sequence[str], *, replace_links: bool = False) -> list[bool | MpxError]:
         """See Endpoint."""
+        return [self._make_folder(Path(name), replace_link=replace_links) for name in names]
+
+    def _make_folder(self, folder: Path, *, replace_link: bool) -> bool | MpxError:
         try:
-            if replace_link and Path(name).is_symlink():
-                Path(name).unlink()
-            Path(name).mkdir(parents=True, exist_ok=True)
+            if replace_link and folder.is_symlink():
+                folder.unlink()
+            if folder.is_dir():
+                return False
+            folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise self._error(error, name) from None
+            return self._error(error, str(folder))
+        return True
 
     def make_link(self, name: str, target: str) -> str:
         """See Endpoint. The new link replaces an old one in one step."""
@@ -150,17 +156,17 @@ class LocalEndpoint:
         except OSError as error:
             raise self._error(error, name) from None
 
-    def commit(self, files: Sequence[Commit]) -> list[Exception | None]:
+    def commit(self, files: Sequence[Commit], note: Note) -> list[Exception | None]:
         """See Endpoint. Every file is synced before the first rename, and then the folders.
 
         Syncs run side by side, since file systems write one journal entry for all that wait for one.
         """
         with ThreadPoolExecutor(SYNCS_AT_ONCE) as syncing:
-            results = list(syncing.map(lambda file: self._attempt(self._settle, file), files))
+            results = list(syncing.map(lambda file: self._attempt(partial(_settle, note), file), files))
         folders = set()
         for i, file in enumerate(files):
             if results[i] is None:
-                results[i] = self._attempt(self._rename, file)
+                results[i] = self._attempt(_rename, file)
                 folders.add(str(Path(file.final).parent))
         for folder in folders:
             with contextlib.suppress(OSError):  # some file systems cannot sync a folder
@@ -178,29 +184,10 @@ class LocalEndpoint:
             return self._error(error, file.final)
         return None
 
-    @staticmethod
-    def _settle(file: Commit) -> None:
-        fd = os.open(file.partial, os.O_RDONLY)
-        try:
-            # Set-user-id bits of another host mean nothing here; a server that tells no mode means the usual.
-            os.fchmod(fd, 0o666 & ~_umask() if file.mode is None else file.mode & 0o777)
-            if file.modified_s is not None:
-                os.utime(fd, (file.modified_s, file.modified_s))
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-
-    @staticmethod
-    def _rename(file: Commit) -> None:
-        Path(file.partial).replace(file.final)
-
-    def set_times(self, name: str, modified_s: float | None, mode: int | None) -> None:
+    def set_times(self, folders: Sequence[Stamp], note: Note) -> None:
         """See Endpoint."""
-        with contextlib.suppress(OSError):
-            if mode is not None:
-                Path(name).chmod(mode & 0o777)
-            if modified_s is not None:
-                os.utime(name, (modified_s, modified_s))
+        for folder in folders:
+            _stamp(folder.name, folder.modified_s, folder.mode, note)
 
     def checksums(
         self, algorithm: str, parts: Sequence[Part], stop: Callable[[], bool]
@@ -235,3 +222,35 @@ class LocalEndpoint:
 
     def close(self) -> None:
         """See Endpoint."""
+
+
+def _settle(note: Note, file: Commit) -> None:
+    """Make the bytes, the time and the mode of a finished file safe; raises OSError."""
+    fd = os.open(file.partial, os.O_RDONLY)
+    try:
+        # Set-user-id bits of another host mean nothing here; a server that tells no mode means the usual.
+        mode = 0o666 & ~_umask() if file.mode is None else file.mode
+        _stamp(fd, file.modified_s, mode, note)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _rename(file: Commit) -> None:
+    Path(file.partial).replace(file.final)
+
+
+def _stamp(file: int | str, modified_s: float | None, mode: int | None, note: Note) -> None:
+    """Give a file its time and mode; what the file system does not allow is noted."""
+    try:
+        if mode is not None:
+            os.chmod(file, mode & 0o777)
+    except OSError as error:
+        note(f"modes are not kept everywhere: {error.strerror}")
+    try:
+        if modified_s is not None:
+            os.utime(file, (modified_s, modified_s))
+    except OSError as error:
+        note(f"modification times are not kept everywhere: {error.strerror}")
+    except OverflowError:
+        note("modification times are not kept everywhere: some are outside what can be written here")

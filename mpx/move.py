@@ -36,10 +36,12 @@ class Move:
         self.resumed_bytes = 0  # had arrived before this run
         self.retried_sections: set[int] = set()  # sent once more after a checksum mismatch
         self.verified = RangeSet()
+        self.rename_asked = False  # for its final name; the answer may have been lost
         self._lock = threading.Lock()
         self._todo = RangeSet([(0, size_bytes)])
         self._arrived = RangeSet()
         self._fresh: list[Range] = []  # arrived since the journal was told
+        self._lost = RangeSet()  # had arrived and does not count any more; the journal was not told
         self._sums = RunningSums() if sums else None
         self._fd: int | None = None
         self._users = 0
@@ -61,9 +63,14 @@ class Move:
     def forget_arrived(self) -> None:
         """Start from nothing: the partial file is gone."""
         with self._lock:
-            self._arrived = RangeSet()
+            self._take_back(0, self.size_bytes)
             self._todo = self._arrived.missing(0, self.size_bytes)
             self.resumed_bytes = 0
+
+    def forget_beyond(self, size_bytes: int) -> None:
+        """Believe nothing of what lies beyond the end of the partial file."""
+        with self._lock:
+            self._take_back(size_bytes, self.size_bytes)
 
     def plan(self) -> None:
         """Hand out, from now on, what has not arrived."""
@@ -87,8 +94,9 @@ class Move:
     def take_all(self) -> None:
         """Hand out everything at once, also what has arrived before."""
         with self._lock:
+            self._take_back(0, self.size_bytes)
             self._todo = RangeSet()
-            self._arrived = RangeSet()
+            self.resumed_bytes = 0
 
     def give_back(self, start: int, end: int) -> None:
         """Return bytes that were taken and not moved."""
@@ -110,11 +118,18 @@ class Move:
             if self._given_up:
                 return
             self._claimed = False
-            self._arrived.remove(start, end)
+            self._take_back(start, end)
             self._todo.add(start, end)
             self.verified.remove(start, end)
             if self._sums:
                 self._sums.forget(start, end)
+
+    def _take_back(self, start: int, end: int) -> None:
+        fresh = RangeSet(self._fresh)
+        fresh.remove(start, end)
+        self._fresh = list(fresh)
+        self._lost.update(self._arrived.within(start, end))
+        self._arrived.remove(start, end)
 
     @property
     def todo_bytes(self) -> int:
@@ -151,11 +166,14 @@ class Move:
             known = self._sums.within(start, end) if self._sums else []
         return sum_of(known, start, end, read)
 
-    def take_fresh(self) -> list[Range]:
-        """Return, joined, what has arrived since the last call."""
+    def take_news(self) -> tuple[list[Range], list[Range]]:
+        """Return what was lost, and then what has arrived, since the last call; each joined."""
         with self._lock:
+            if not self._fresh and not self._lost:
+                return [], []
+            lost, self._lost = self._lost, RangeSet()
             fresh, self._fresh = self._fresh, []
-        return list(RangeSet(fresh))
+        return list(lost), list(RangeSet(fresh))
 
     def has_arrived(self, start: int, end: int) -> bool:
         """Tell whether all of [start, end) has arrived."""

@@ -40,7 +40,7 @@ class CopyOptions:
     max_sessions: int = _option(
         8,
         "number",
-        "never use more sessions for data than this (two more list, verify and measure)",
+        "never use more sessions than this for data, nor for verifying (one more lists and measures)",
         minimum=1,
     )
     tuner: str = _option(

@@ -13,7 +13,7 @@ from mpx.endpoint import Endpoint, FileInfo, Kind
 from mpx.errors import DestinationError, MpxError, SourceError, UsageError
 from mpx.options import CopyOptions
 
-GROUP = 100  # files whose destinations are looked up together
+GROUP = 200  # files whose destinations are looked up together
 TIME_TOLERANCE_S = 1.0
 DEEPEST = 200
 EXISTS = "exists at the destination"
@@ -58,9 +58,8 @@ def pair_up(
     into_folder = into_folder or destination.endswith("/")
     pairs: list[tuple[str, str, FileInfo]] = []
     seen: dict[str, str] = {}
-    infos = source_end.stats(sources)
-    for source, wanted, found in zip(sources, targets or [None] * len(sources), infos, strict=True):
-        info = _itself(source, found, source_end, options)
+    infos = _described(sources, source_end, options)
+    for source, wanted, info in zip(sources, targets or [None] * len(sources), infos, strict=True):
         if info.kind is Kind.FOLDER and not options.recursive:
             raise UsageError(f"{source} is a folder; to copy it with all that is in it, give -r")
         if wanted is not None:
@@ -81,17 +80,20 @@ def pair_up(
     return pairs
 
 
-def _itself(
-    source: str, found: FileInfo | MpxError | None, source_end: Endpoint, options: CopyOptions
-) -> FileInfo:
-    """Return what a source named by the user is: the link, where links are not followed."""
-    if isinstance(found, MpxError):
-        raise found
-    if options.links != "follow" and not source.endswith("/"):
-        found = source_end.stat(source, follow=False)
-    if found is None:
-        raise SourceError(f"{source} does not exist")
-    return found
+def _described(sources: Sequence[str], source_end: Endpoint, options: CopyOptions) -> Iterator[FileInfo]:
+    """Yield what the sources are: links themselves, where they are not followed. Raises SourceError."""
+    themselves = [options.links != "follow" and not source.endswith("/") for source in sources]
+    followed = [source for source, itself in zip(sources, themselves, strict=True) if not itself]
+    kept = [source for source, itself in zip(sources, themselves, strict=True) if itself]
+    there = dict(zip(followed, source_end.stats(followed), strict=True))
+    there.update(zip(kept, source_end.stats(kept, follow=False), strict=True))
+    for source in sources:
+        found = there[source]
+        if isinstance(found, MpxError):
+            raise found
+        if found is None:
+            raise SourceError(f"{source} does not exist")
+        yield found
 
 
 def _is_within(target: str, folder: tuple[int, int], end: Endpoint) -> bool:
@@ -101,6 +103,8 @@ def _is_within(target: str, folder: tuple[int, int], end: Endpoint) -> bool:
         there = end.stat(name)
         if there and there.identity == folder:
             return True
+        if there and there.identity is None:
+            return False  # a server, which tells of none
         name = posixpath.dirname(name).rstrip("/")
     return False
 

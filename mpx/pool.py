@@ -11,12 +11,14 @@ from mpx.move import Move
 class Pool:
     """The files waiting to be moved, filled by the lister and emptied by the carrier's lanes.
 
-    Bounded, so that listing a million names takes no more memory than listing a thousand.
+    Bounded in what waits and in what is not settled yet, so that a million names take no more memory than
+    a few thousand, whatever is slowest: the lister, the lanes or the finisher.
     """
 
-    def __init__(self, cancel: threading.Event, limit: int = 1000) -> None:
+    def __init__(self, cancel: threading.Event, limit: int = 1000, most_unsettled: int = 5000) -> None:
         self._cancel = cancel
         self._limit = limit
+        self._most_unsettled = most_unsettled
         self._waiting: deque[Move] = deque()
         self._changed = threading.Condition()
         self._unsettled: set[Move] = set()
@@ -27,7 +29,7 @@ class Pool:
     def put(self, move: Move) -> None:
         """Add a file; waits while the pool is full. Raises Interrupted when the copy is stopped."""
         with self._changed:
-            while len(self._waiting) >= self._limit:
+            while len(self._waiting) >= self._limit or len(self._unsettled) >= self._most_unsettled:
                 self._wait()
             self._waiting.append(move)
             self._unsettled.add(move)

@@ -1,7 +1,9 @@
 """Finding out by checksum what of an interrupted file has arrived, where no marker and no journal says so."""
 
+import contextlib
 import os
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -18,32 +20,58 @@ SPLIT = 8
 
 
 class Prover:
-    """Proves partial files of one copy; opens the far endpoint for each, since that is rare."""
+    """Proves partial files of one copy, for any thread; keeps the sessions that it has opened for the next.
+
+    `forgot` is told at once of a file of which something had arrived that is not there any more.
+    """
 
     def __init__(
-        self, open_far: Callable[[], Endpoint], *, far_is_source: bool, stop: Callable[[], bool]
+        self,
+        open_far: Callable[[], Endpoint],
+        *,
+        far_is_source: bool,
+        forgot: Callable[[Move], None],
+        stop: Callable[[], bool],
     ) -> None:
         self._open_far = open_far
         self._far_is_source = far_is_source
+        self._forgot = forgot
         self._stop = stop
+        self._idle: deque[Endpoint] = deque()
 
     def __call__(self, move: Move) -> None:
         """Record as arrived what of the partial file is proven; forget everything if it is not there.
 
         Raises what the far endpoint raises.
         """
-        far = self._open_far()
-        try:
+        with self._far_endpoint() as far:
+            before = move.arrived_bytes
             present = self._present_bytes(move, far)
             if present is None or present > move.size_bytes:  # gone, or a part of something else
                 move.forget_arrived()
-            elif far.can_checksum(ALGORITHM):
+            else:
+                move.forget_beyond(present)
+            if move.arrived_bytes < before:
+                self._forgot(move)
+            if present is not None and present <= move.size_bytes and far.can_checksum(ALGORITHM):
                 far_name, near_name = move.partial, move.source
                 if self._far_is_source:
                     far_name, near_name = near_name, far_name
                 prove(move, far, far_name, near_name, present, self._stop)
-        finally:
+
+    @contextlib.contextmanager
+    def _far_endpoint(self) -> Iterator[Endpoint]:
+        """Yield an endpoint of this thread's own; one that went well is used again."""
+        try:
+            far = self._idle.pop()
+        except IndexError:
+            far = self._open_far()
+        try:
+            yield far
+        except BaseException:
             far.close()
+            raise
+        self._idle.append(far)
 
     def _present_bytes(self, move: Move, far: Endpoint) -> int | None:
         """Return the size of the partial file; it may have holes, but nothing beyond it arrived."""

@@ -115,7 +115,8 @@ class Shelf:
             if opened is None:
                 return None
             opened.take_all()
-            return Piece(opened, 0, opened.size_bytes)
+        self._work.forgot(opened)
+        return Piece(opened, 0, opened.size_bytes)
 
     def take_over(self, pending: list[Pending]) -> Piece | None:
         """Return a part of what comes last at other lanes, once for any byte; None if it comes soon."""

@@ -179,11 +179,6 @@ class _Copy:
         """Run lister, carrier and finisher side by side until all is settled or the copy fails."""
         options, failure = self.options, self.failure
         pool, gate = Pool(failure.cancel), Gate()
-        prover = Prover(
-            self.open_source if self.far_is_source else self.open_destination,
-            far_is_source=self.far_is_source,
-            stop=self._stopping,
-        )
         self.finisher = finisher = Finisher(
             open_source=self.open_source,
             open_destination=self.open_destination,
@@ -194,6 +189,13 @@ class _Copy:
             journal=journal,
             report=self.report,
             retries=options.retries,
+            sessions=options.max_sessions,
+        )
+        prover = Prover(
+            self.open_source if self.far_is_source else self.open_destination,
+            far_is_source=self.far_is_source,
+            forgot=finisher.forgot,
+            stop=self._stopping,
         )
         work = Work(
             options=options,
@@ -203,6 +205,7 @@ class _Copy:
             failure=failure,
             whole=finisher.whole,
             given_up=finisher.given_up,
+            forgot=finisher.forgot,
             note=self.report.note,
             prove=prover,
             source_ports=tcp.ports(options.source_ports, "GLOBUS_TCP_SOURCE_RANGE"),

@@ -48,6 +48,19 @@ def test_what_arrived_is_known_to_the_next_run() -> None:
     journal.close()
 
 
+def test_what_was_lost_again_is_not_believed_by_the_next_run() -> None:
+    journal = Journal(SOURCE, DESTINATION)
+    journal.begin("a", ".a", 1000, None)
+    journal.arrived("a", [(0, 500)])
+    journal.lost("a", [(100, 200), (450, 1000)])
+    journal.arrived("a", [(150, 160)])
+    journal.lost("no such file", [(0, 5)])
+    journal.close()
+    journal = Journal(SOURCE, DESTINATION)
+    assert journal.unfinished["a"].arrived == RangeSet([(0, 100), (150, 160), (200, 450)])
+    journal.close()
+
+
 def test_a_finished_copy_leaves_no_journal(state: Path) -> None:
     journal = Journal(SOURCE, DESTINATION)
     journal.begin("a", ".a", 1, None)

@@ -58,10 +58,48 @@ def test_every_byte_waits_is_under_way_or_has_arrived(steps: list[tuple[str, int
     while piece := move.take(7):
         move.landed(*piece)
     assert move.is_whole
-    assert RangeSet(move.take_fresh()) == RangeSet([(0, SIZE)])
-    assert move.take_fresh() == []
+    assert move.take_news()[1] == [(0, SIZE)]
+    assert move.take_news() == ([], [])
     assert move.claim_whole()
     assert not move.claim_whole()
+
+
+NEWS = st.lists(
+    st.tuples(
+        st.sampled_from(["land", "redo", "tell", "forget", "forget beyond", "take all"]),
+        st.integers(0, SIZE),
+        st.integers(0, SIZE),
+    ),
+    max_size=40,
+)
+
+
+@given(NEWS)
+def test_the_journal_knows_what_has_arrived_and_no_more(steps: list[tuple[str, int, int]]) -> None:
+    move, journal = a_move(SIZE), RangeSet()
+
+    def tell() -> None:
+        lost, arrived = move.take_news()
+        for each in lost:
+            journal.remove(*each)
+        journal.update(arrived)
+        assert journal.missing(0, SIZE) == move.missing_within(0, SIZE)
+
+    for step, one, other in steps:
+        start, end = min(one, other), max(one, other)
+        if step == "land":
+            move.landed(start, end)
+        elif step == "redo":
+            move.redo(start, end)
+        elif step == "forget":
+            move.forget_arrived()
+        elif step == "forget beyond":
+            move.forget_beyond(start)
+        elif step == "take all":
+            move.take_all()
+        else:
+            tell()
+    tell()
 
 
 def test_a_piece_stays_within_its_section() -> None:

@@ -56,6 +56,19 @@ def test_a_full_pool_makes_the_lister_wait(eventually) -> None:
     assert pool.listed_bytes == 5 * 1000
 
 
+def test_files_that_are_not_settled_make_the_lister_wait(eventually) -> None:
+    pool = Pool(threading.Event(), most_unsettled=3)
+    lister = threading.Thread(target=lambda: [pool.put(a_move(1000)) for _ in range(5)])
+    lister.start()
+    taken = [pool.take() for _ in range(3)]
+    assert pool.listed_bytes == 3 * 1000
+    pool.put_again(taken[0])  # one that has to move again always finds a place
+    for move in taken:
+        pool.settle(move)
+    lister.join(10)
+    assert pool.listed_bytes == 5 * 1000
+
+
 @pytest.mark.parametrize("what", ["put", "take"])
 def test_stopping_ends_every_wait_for_the_pool(what: str) -> None:
     cancel, ended = threading.Event(), []

@@ -99,8 +99,10 @@ def test_a_partial_file_that_has_gone(source: Path, tmp_path: Path) -> None:
     for far_is_source in (True, False):
         move = Move(str(source), "final", str(tmp_path / "gone"), SIZE, None, None)
         move.resume(RangeSet([(0, 1000)]))
-        Prover(Asked, far_is_source=far_is_source, stop=lambda: False)(move)
+        forgotten: list[Move] = []
+        Prover(Asked, far_is_source=far_is_source, forgot=forgotten.append, stop=lambda: False)(move)
         assert move.arrived_bytes == 0
+        assert forgotten == [move]
 
 
 def test_stopping_ends_it(source: Path) -> None:

@@ -21,6 +21,7 @@ def a_work(**options: object) -> Work:
         failure=failure,
         whole=lambda _: None,
         given_up=lambda _, __: None,
+        forgot=lambda _: None,
         note=lambda _: None,
         prove=lambda _: None,
     )

@@ -1,0 +1,152 @@
+"""Many small files, up and down: mpx against globus-url-copy, with a long path between, in turns.
+
+    python bench/small_files.py --rtt 0 --files 10000          the race over loopback
+    python bench/small_files.py --rtt 100ms --files 3000       behind the delaying proxy
+    python bench/small_files.py --tool mpx --rtt 0 --files 100000 --size 100
+
+A stock server and tmpfs on both sides. mpx verifies every file and commits it; globus-url-copy
+(`-r -cc 4 -pp -fast`) does neither. Both run through the same proxy. Prints for each direction and tool
+how many files came per second of wall time, what the client took of the processor, and its peak memory.
+"""
+
+import argparse
+import contextlib
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "interop")]
+
+from mpx_lab.proxy import DelayProxy
+from stock_server import StockServer
+
+from mpx.units import parse_duration, parse_size
+
+FILES_PER_FOLDER = 1000
+TOOLS = ("mpx", "globus-url-copy")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One copy of the tree: seconds of wall time and of the client's processor, its peak memory in bytes."""
+
+    wall_s: float
+    cpu_s: float
+    peak_bytes: int
+
+
+def make_tree(folder: Path, files: int, size_bytes: int) -> None:
+    """Write so many files that do not compress, a thousand to a folder."""
+    for i in range(files):
+        home = folder / f"d{i // FILES_PER_FOLDER:04}"
+        home.mkdir(parents=True, exist_ok=True)
+        (home / f"f{i:07}").write_bytes(os.urandom(size_bytes))
+    for made in (folder, *folder.iterdir()):
+        made.chmod(0o777)
+
+
+def timed(command: list[str], folder: Path) -> Run:
+    """Run a command to its end; raises RuntimeError with what it said when it fails."""
+    log = folder / "client.log"
+    environment = {**os.environ, "MPX_STATE_DIR": str(folder / "state")}
+    began = time.perf_counter()
+    with log.open("wb") as out:
+        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=out, stderr=out)
+        _, status, used = os.wait4(process.pid, 0)
+    wall_s = time.perf_counter() - began
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}: {log.read_text()[-2000:]}")
+    return Run(wall_s, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
+
+
+def command_of(tool: str, source: Path, target: Path, server: str, *, up: bool) -> list[str]:
+    """Return the command line that copies the tree."""
+    if tool == "mpx":
+        names = [str(source), f"{server}{target}"] if up else [f"{server}{source}", str(target)]
+        return [sys.executable, "-m", "mpx", "copy", "-q", "-r", *names]
+    here, there = "file://", server
+    first, second = (here, there) if up else (there, here)
+    plain = ["globus-url-copy", "-r", "-cc", "4", "-pp", "-fast", "-cd"]
+    return [*plain, f"{first}{source}/", f"{second}{target}/"]
+
+
+@contextlib.contextmanager
+def path_to(server: StockServer, rtt_s: float) -> Iterator[str]:
+    """Yield the URL of the server, behind the proxy if there is a round-trip time to add."""
+    if not rtt_s:
+        yield f"ftp://{server.host}:{server.port}"
+        return
+    with DelayProxy((server.host, server.port), rtt_s=rtt_s) as proxy:
+        yield f"ftp://{proxy.host}:{proxy.port}"
+
+
+def measure(folder: Path, options: argparse.Namespace) -> None:
+    """Run what was asked for, tools in turns, and print a row for each direction and tool."""
+    source = folder / "source"
+    make_tree(source, options.files, options.size)
+    tools = TOOLS if options.tool is None else (options.tool,)
+    with StockServer(folder) as server, path_to(server, options.rtt) as url:
+        for direction in options.directions:
+            runs: dict[str, list[Run]] = {tool: [] for tool in tools}
+            for turn in range(options.runs):
+                for tool in tools if turn % 2 else reversed(tools):
+                    target = folder / "target"
+                    target.mkdir(mode=0o777)
+                    target.chmod(0o777)
+                    command = command_of(tool, source, target, url, up=direction == "up")
+                    runs[tool].append(timed(command, folder))
+                    sys.stderr.write(f"{direction} {tool}: {runs[tool][-1].wall_s:.2f} s\n")
+                    subprocess.run(["diff", "-rq", source, target], check=True)
+                    shutil.rmtree(target)
+            for tool in tools:
+                print(row(direction, tool, runs[tool], options.files), flush=True)
+
+
+def row(direction: str, tool: str, runs: list[Run], files: int) -> str:
+    """Return one line of the table."""
+    rates = [files / run.wall_s for run in runs]
+    cpu_s = statistics.median(run.cpu_s for run in runs)
+    peak = max(run.peak_bytes for run in runs)
+    return (
+        f"| {direction:<4} | {tool:<15} | {statistics.median(rates):8.0f} | {min(rates):6.0f} | "
+        f"{max(rates):6.0f} | {cpu_s:6.2f} | {peak / 1e6:7.0f} |"
+    )
+
+
+def main() -> None:
+    """Read the command line and measure in a folder that is removed afterwards."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rtt", type=parse_duration, default=0.1, help="added by the proxy; 0: no proxy")
+    parser.add_argument("--files", type=int, default=3000)
+    parser.add_argument("--size", type=parse_size, default=10_000, help="of each file")
+    parser.add_argument("--runs", type=int, default=3, help="of each tool and direction")
+    parser.add_argument("--tool", choices=TOOLS, help="measure only this one")
+    parser.add_argument("--directions", nargs="+", choices=("up", "down"), default=["up", "down"])
+    parser.add_argument("--folder", default="/dev/shm", help="where to work")
+    options = parser.parse_args()
+    print(
+        f"{options.files} files of {options.size} bytes, {options.rtt * 1000:g} ms, {options.runs} runs\n\n"
+        "|      | tool            | files/s, median |    min |    max |  CPU s | peak MB |\n"
+        "|---|---|---|---|---|---|---|"
+    )
+    folder = Path(tempfile.mkdtemp(prefix="mpx-small-", dir=options.folder))
+    folder.chmod(0o777)
+    try:
+        measure(folder, options)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,194 @@
+"""One session that verifies and commits: takes batch after batch from the backlog that several share."""
+
+import contextlib
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from mpx.backlog import Backlog, Batch, Section
+from mpx.endpoint import Commit, Endpoint, FileInfo
+from mpx.errors import IntegrityError, Interrupted, MpxError
+from mpx.failure import Failure
+from mpx.move import Move
+from mpx.pool import Pool
+from mpx.retry import Retry
+from mpx.verify import compare
+
+TICK_S = 0.05
+IDLE_TICKS = 1200  # after a minute without work the connections are closed, before the server does it
+
+
+def changed(now: FileInfo | None, size_bytes: int, modified_s: float | None) -> str:
+    """Say how a source differs from what it was when it was listed; empty if it does not."""
+    if now is None:
+        return "it is gone"
+    if now.size_bytes != size_bytes:
+        return f"it had {size_bytes} bytes and has {now.size_bytes} now"
+    if modified_s is not None and now.modified_s is not None and now.modified_s != modified_s:
+        return "it was modified"
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Finishing:
+    """What a session is given: where its work comes from, and whom to tell."""
+
+    open_source: Callable[[], Endpoint]
+    open_destination: Callable[[], Endpoint]
+    far_is_source: bool
+    algorithm: str
+    backlog: Backlog
+    litter: deque[Move]  # given up, with a partial file that is worth nothing
+    pool: Pool
+    failure: Failure
+    retries: int
+    note: Callable[[str], None]  # a line for the report
+    took: Callable[[], None]  # a batch was taken; others may wait
+    compared: Callable[[Section, bool | MpxError], None]  # whether both ends are the same, or an error
+    committed: Callable[[Sequence[Move], Mapping[Move, MpxError]], None]  # all of them, and what went wrong
+    removed: Callable[[Move], None]  # its partial file is gone
+    refused: Callable[[MpxError], None]  # the server admits no further session
+
+
+class FinisherSession(threading.Thread):
+    """Verifies and commits over endpoints of its own. The copy can do without any but the first."""
+
+    def __init__(self, work: Finishing, *, is_first: bool) -> None:
+        super().__init__(name="mpx-finisher", daemon=True)
+        self.is_idle = True  # or not connected yet: it has nothing in hand
+        self._finishing = work
+        self._is_first = is_first
+        self._source: Endpoint | None = None
+        self._destination: Endpoint | None = None
+
+    def run(self) -> None:
+        """Work until the pool is settled or the copy stops."""
+        with self._finishing.failure.guard():
+            if self._is_first or self._is_admitted():
+                self._work()
+                self._clean_up()
+        self._close()
+
+    def _is_admitted(self) -> bool:
+        """Connect before anything is taken in hand, as the server may have no room for one more."""
+        try:
+            for endpoint in self._endpoints():
+                endpoint.measure_rtt()
+        except Interrupted:
+            raise
+        except MpxError as error:
+            self._finishing.refused(error)
+            return False
+        return True
+
+    def _work(self) -> None:
+        work = self._finishing
+        retry = Retry(work.retries, work.failure.cancel)
+        idle_ticks = 0
+        while not work.pool.is_settled and not self._stopping():
+            self._clean_up()
+            batch = work.backlog.take(TICK_S)
+            self.is_idle = batch.is_empty
+            if batch.is_empty:
+                idle_ticks += 1
+                if idle_ticks == IDLE_TICKS:
+                    self._close()
+                continue
+            idle_ticks = 0
+            work.took()
+            try:
+                self._do(batch)
+            except MpxError as error:
+                work.backlog.put_back(batch)
+                self._close()
+                retry.again(error)
+            else:
+                retry.progressed()
+
+    def _do(self, batch: Batch) -> None:
+        if batch.proven:
+            self._commit([move for move in batch.proven if not move.is_given_up])
+        else:
+            self._compare(batch)
+
+    def _endpoints(self) -> tuple[Endpoint, Endpoint]:
+        if self._source is None:
+            self._source = self._finishing.open_source()
+        if self._destination is None:
+            self._destination = self._finishing.open_destination()
+        return self._source, self._destination
+
+    def _close(self) -> None:
+        for endpoint in (self._source, self._destination):
+            if endpoint is not None:
+                endpoint.close()
+        self._source = self._destination = None
+
+    def _stopping(self) -> bool:
+        return self._finishing.failure.cancel.is_set()
+
+    def _clean_up(self) -> None:
+        """Remove partial files that no later run can use; best effort."""
+        litter = self._finishing.litter
+        while litter and not self._stopping():
+            with contextlib.suppress(IndexError, MpxError):  # another session may be quicker
+                move = litter.popleft()
+                self._endpoints()[1].remove(move.partial)
+                self._finishing.removed(move)
+
+    # --- verifying -----------------------------------------------------------------------------------
+
+    def _compare(self, batch: Batch) -> None:
+        """Compare sections at both ends; what was compared leaves the batch, as it may be put back."""
+        source, destination = self._endpoints()
+        work = self._finishing
+        outcomes = compare(
+            list(batch.sections),
+            source if work.far_is_source else destination,
+            work.algorithm,
+            far_is_source=work.far_is_source,
+            stop=self._stopping,
+        )
+        for section, told in outcomes:
+            batch.sections.remove(section)
+            work.compared(section, told)
+
+    # --- committing ----------------------------------------------------------------------------------
+
+    def _commit(self, moves: Sequence[Move]) -> None:
+        """Give proven files their final names, but those whose source has changed."""
+        source, destination = self._endpoints()
+        errors: dict[Move, MpxError] = {}
+        for move, now in zip(moves, source.stats([move.source for move in moves]), strict=True):
+            if isinstance(now, MpxError):
+                errors[move] = now
+            elif how := changed(now, move.size_bytes, move.modified_s):
+                errors[move] = IntegrityError(
+                    f"{move.source} changed while it was copied: {how}; run the same command again"
+                )
+        ready = [move for move in moves if move not in errors]
+        asked = [move for move in ready if move.rename_asked]  # and the session was lost
+        renamed = self._renamed(asked, destination)
+        ready = [move for move in ready if move not in renamed]
+        commits = [Commit(move.partial, move.final, move.modified_s, move.mode) for move in ready]
+        for move in ready:
+            move.rename_asked = True
+        results = destination.commit(commits, self._finishing.note)
+        for move, failed in zip(ready, results, strict=True):
+            if failed is not None:
+                errors[move] = failed if isinstance(failed, MpxError) else MpxError(str(failed))
+        for move in self._renamed([move for move in asked if move in errors], destination):
+            del errors[move]  # the lost session did it only now
+        self._finishing.committed(moves, errors)
+
+    @staticmethod
+    def _renamed(moves: Sequence[Move], destination: Endpoint) -> set[Move]:
+        """Return those that have their final names."""
+        partials = destination.stats([move.partial for move in moves])
+        finals = destination.stats([move.final for move in moves])
+        return {
+            move
+            for move, partial, final in zip(moves, partials, finals, strict=True)
+            if partial is None and isinstance(final, FileInfo) and final.size_bytes == move.size_bytes
+        }

@@ -1,0 +1,180 @@
+"""Several finisher sessions on real files: what is damaged, lost or refused never gets its final name."""
+
+import os
+import random
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from mpx.endpoint import Commit, Note, Part
+from mpx.errors import ConnectionLost, IntegrityError
+from mpx.failure import Failure
+from mpx.finisher import Finisher
+from mpx.journal import Journal, read_files
+from mpx.local import LocalEndpoint
+from mpx.location import Location
+from mpx.move import Move
+from mpx.pool import Pool
+from mpx.report import Report
+
+FILES = 900
+SESSIONS = 4
+HERE = Location("file", "/")
+
+
+class Flaky(LocalEndpoint):
+    """Files of this host over a connection that is lost now and then, before or after what was asked."""
+
+    def __init__(self, rng: random.Random, *, writing: bool) -> None:
+        super().__init__(HERE, writing=writing)
+        self._rng = rng
+
+    def _maybe_lost(self) -> None:
+        if self._rng.random() < 0.1:
+            raise ConnectionLost("lost")
+
+    def commit(self, files: Sequence[Commit], note: Note) -> list[Exception | None]:
+        self._maybe_lost()
+        if self._rng.random() < 0.3:
+            files = files[: len(files) // 2]  # the rest was never heard
+            super().commit(files, note)
+            raise ConnectionLost("lost in the middle")
+        results = super().commit(files, note)
+        self._maybe_lost()
+        return results
+
+    def checksums(
+        self, algorithm: str, parts: Sequence[Part], stop: Callable[[], bool]
+    ) -> list[str | Exception]:
+        self._maybe_lost()
+        return super().checksums(algorithm, parts, stop)
+
+
+class Play:
+    """A finisher, and a lane that brings files: well, damaged once, or damaged every time."""
+
+    def __init__(self, folder: Path, *, sessions: int = SESSIONS, seed: int = 0) -> None:
+        self.folder = folder
+        self.rng = random.Random(seed)
+        self.failure = Failure(threading.Event())
+        self.pool = Pool(self.failure.cancel)
+        self.report = Report("source", "destination")
+        self.journal = Journal("source", "destination")
+        self.opened = 0
+        self.finisher = Finisher(
+            open_source=self.open,
+            open_destination=self.open,
+            far_is_source=False,
+            algorithm="adler32",
+            pool=self.pool,
+            failure=self.failure,
+            journal=self.journal,
+            report=self.report,
+            retries=50,
+            sessions=sessions,
+        )
+
+    def open(self) -> LocalEndpoint:
+        self.opened += 1
+        return Flaky(random.Random(self.rng.random()), writing=True)
+
+    def move(self, name: str, content: bytes) -> Move:
+        source = self.folder / "source" / name
+        source.write_bytes(content)
+        os.utime(source, (1e9, 1e9))
+        final = self.folder / "target" / name
+        return Move(str(source), str(final), f"{final}.part", len(content), 1e9, 0o644)
+
+    def bring(self, move: Move, damage: float) -> None:
+        """Play the lane for one file."""
+        move.take_all()
+        content = Path(move.source).read_bytes()
+        if self.rng.random() < damage:
+            content = b"damaged" + content[7:]
+        Path(move.partial).write_bytes(content)
+        move.landed(0, move.size_bytes)
+        assert move.claim_whole()
+        self.finisher.whole(move)
+
+    def finish(self, damage: float) -> None:
+        """Move what has to move, until all is settled."""
+        self.pool.end_listing()
+        while (move := self.pool.take()) is not None:
+            self.bring(move, damage)
+        self.finisher.join()
+        self.journal.close()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    for name in ("source", "target"):
+        (tmp_path / name).mkdir()
+    yield tmp_path
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_only_what_is_the_same_gets_its_name(folder: Path, seed: int, monkeypatch) -> None:
+    monkeypatch.setattr("mpx.retry.FIRST_WAIT_S", 0.001)
+    play = Play(folder, seed=seed)
+    play.finisher.start()
+    moves = [play.move(f"{i}", os.urandom(20 + i % 50)) for i in range(FILES)]
+    for move in moves:
+        play.pool.put(move)
+    play.finish(damage=0.3)
+    assert play.failure.error is None
+    failed = {entry["name"] for entry in play.report.failures}
+    assert 0 < len(failed) < FILES / 2  # those that came damaged twice
+    assert play.report.files.moved == FILES - len(failed)
+    for move in moves:
+        final = Path(move.final)
+        assert final.exists() == (move.source not in failed)
+        if final.exists():
+            assert final.read_bytes() == Path(move.source).read_bytes()
+        assert not Path(move.partial).exists()
+    assert isinstance(play.finisher.first_error, IntegrityError)
+
+
+def test_a_backlog_brings_more_sessions(folder: Path) -> None:
+    play = Play(folder)
+    for i in range(FILES):
+        move = play.move(f"{i}", b"content")
+        play.pool.put(move)
+        play.bring(play.pool.take() or move, damage=0)
+    play.finisher.start()
+    play.finish(damage=0)
+    assert play.report.files.moved == FILES
+    assert play.opened > 2  # each session opens a source and a destination
+
+
+def test_a_few_files_are_finished_by_one_session(folder: Path) -> None:
+    play = Play(folder)
+    play.finisher.start()
+    for i in range(50):
+        play.pool.put(play.move(f"{i}", b"content"))
+    play.finish(damage=0)
+    assert play.report.files.moved == 50
+    assert len({thread.name for thread in threading.enumerate() if thread.name == "mpx-finisher"}) == 0
+
+
+def test_what_was_taken_back_is_not_in_the_journal(folder: Path) -> None:
+    """Damage in a large file, and a kill before it came again: the next run trusts nothing of it."""
+    play = Play(folder)
+    content = os.urandom(6_000_000)
+    move = play.move("large", content)
+    play.journal.begin(move.final, move.partial, move.size_bytes, move.modified_s)
+    play.finisher.began(move)
+    play.finisher.journal_arrivals()
+    play.pool.put(move)
+    play.finisher.start()
+    play.bring(play.pool.take() or move, damage=1)
+    play.finisher.journal_arrivals()
+    assert play.pool.take() is move  # to be moved again
+    play.failure.cancel.set()
+    play.finisher.join()
+    play.journal.close()
+    (path,) = Path(os.environ["MPX_STATE_DIR"]).glob("*.journal")
+    (file,) = read_files(path)
+    assert '"arrived"' in path.read_text()
+    assert file.arrived.size == 0
