@@ -6,7 +6,6 @@ many sessions as allowed does each get more connections, one session at a time.
 """
 
 import os
-import socket
 import threading
 import time
 from collections import deque
@@ -23,6 +22,7 @@ from mpx.errors import (
     NoSpace,
     SourceError,
     TransferTimeout,
+    UsageError,
 )
 from mpx.gridftp_download import Fan, Pull
 from mpx.gridftp_listing import is_missing
@@ -67,6 +67,7 @@ class DownloadLane(threading.Thread):
         self.location = location
         self.work = work
         self.target = 0  # connections; 0: do not take anything
+        self.gone = False  # the server lets no further session in, so others are to have its share
         self.goodput = 0.0  # bytes/s, smoothed
         self._number = number
         self._options = options
@@ -74,7 +75,6 @@ class DownloadLane(threading.Thread):
         self._others = others
         self._may_switch = may_switch  # so that not all sessions change their connections at once
         self._session: Session | None = None
-        self._listener: socket.socket | None = None
         self._fans: list[Fan] = []  # the last one is current; earlier ones still have retrieves to finish
         self._renew = False
         self._pulls: deque[Pull] = deque()
@@ -134,10 +134,11 @@ class DownloadLane(threading.Thread):
                     self._serve()
                 except InboundBlocked:
                     raise
-                except (ConnectionLost, TransferTimeout) as error:
+                except (ConnectionLost, TransferTimeout, UsageError) as error:
                     self._drop()
-                    if not self._ever_opened and self._number > 0:
+                    if not self._ever_opened and (self._number > 0 or work.let_in.is_set()):
                         work.note(f"no further session with {self.location.host}: {error}")
+                        self.gone = True
                         return
                     if self._past.bytes > brought or isinstance(error, _OutOfStep):
                         retry.progressed()
@@ -198,9 +199,12 @@ class DownloadLane(threading.Thread):
             if piece.start == piece.end:
                 self._make_empty(piece.move)
                 continue
-            session = self._open_session()
-            if not self._fans or (self._wants_fan_of(target) and self._may_switch()):
-                lines += self._new_fan(target)
+            try:
+                session = self._open_session()
+                lines += self._new_fan(session, target)
+            except BaseException:
+                self._shelf.give_back(piece.move, piece.start, piece.end)
+                raise
             pull = self._open(piece, self._fans[-1])
             if pull is None:
                 continue
@@ -343,7 +347,7 @@ class DownloadLane(threading.Thread):
         if silent_s < STALL_S:
             return
         limit = self._options.timeout_s
-        if not self._fans[0].accepted:
+        if not self._fans[0].reached:
             limit = min(limit, INBOUND_S + 3 * self._rtt_s)
         if self._others(self):
             limit = min(limit, STALL_S)
@@ -353,7 +357,7 @@ class DownloadLane(threading.Thread):
             raise TransferTimeout(
                 f"nothing has come from {self.location.host} for {limit:g} s while fetching "
                 f"{self._pulls[0].move.source}; can it reach our data port "
-                f"{self._listener and tcp.show(self._listener.getsockname()[:2])}?"
+                f"{tcp.show(self._fans[0].address)}?"
             )
 
     # --- the session ---------------------------------------------------------------------------------
@@ -367,43 +371,40 @@ class DownloadLane(threading.Thread):
             mode = session.call(command("MODE", "E"))
             if not mode.is_ok:
                 raise ConnectionLost(f"{session.peer} refuses MODE E: {mode.text}")
-            host = self.work.options.data_address or session.local_host
-            self._listener = tcp.listen(host, self.work.listen_ports)
-            accepting = threading.Thread(
-                target=self._accept, args=(self._listener,), name="mpx-accept", daemon=True
-            )
-            accepting.start()
             self._progress = time.monotonic(), -1  # its time to bring something begins now
-            self._ever_opened = True
         return self._session
 
-    def _accept(self, listener: socket.socket) -> None:
-        while True:
-            try:
-                connection, _ = listener.accept()
-            except OSError:
-                return  # the listener was closed
-            waiting = [fan for fan in list(self._fans) if fan.accepted < fan.parallelism]
-            if waiting:
-                waiting[0].accept(connection)  # the server opens one fan after the other
-            else:
-                connection.close()
+    def _new_fan(self, session: Session, parallelism: int) -> list[bytes]:
+        """Replace the connections if others are wanted; return what makes the server open them.
 
-    def _new_fan(self, parallelism: int) -> list[bytes]:
-        """Replace the connections; return the commands that make the server open `parallelism` others.
-
-        They are queued behind the retrieves under way, which the old connections still serve.
+        The commands are queued behind the retrieves under way, which the old connections still serve.
+        Where no port is free to listen on, the connections stay; raises UsageError if there are none yet
+        in all the copy, ConnectionLost if there are elsewhere.
         """
-        assert self._listener is not None
-        host, port = self._listener.getsockname()[:2]
+        if self._fans and not (self._wants_fan_of(parallelism) and self._may_switch()):
+            return []
+        try:
+            host = self.work.options.data_address or session.local_host
+            listener = tcp.listen(host, self.work.listen_ports)
+        except UsageError as error:
+            if not self._fans and self.work.inbound.is_set():
+                raise ConnectionLost(str(error)) from None  # others use them, and will give them back
+            if not self._fans:
+                raise
+            self.work.note(f"the connections to {self.location.host} stay as they are: {error}")
+            return []
+        fan = Fan(self.work, parallelism, listener, session.peer_host)
+        fan.start()
         if self._fans:
             self.goodput *= parallelism / self._fans[-1].parallelism
         self._renew = False
-        self._fans.append(Fan(self.work, parallelism))
+        self._ever_opened = True
+        self.work.let_in.set()
+        self._fans.append(fan)
         self._answers.extend(["fan", "fan"])
         return [
             command("OPTS", "RETR", f"Parallelism={parallelism},{parallelism},{parallelism};"),
-            port_command((str(host), int(port))),
+            port_command(fan.address),
         ]
 
     def _retire_fan(self, fan: Fan) -> None:
@@ -420,10 +421,6 @@ class DownloadLane(threading.Thread):
             self._session.abort()
             self._session.close()
             self._session = None
-        if self._listener:
-            tcp.reset(self._listener)
-            self._listener.close()
-            self._listener = None
         for fan in list(self._fans):
             self._retire_fan(fan)
         while self._pulls:

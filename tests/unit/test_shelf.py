@@ -1,28 +1,14 @@
 """The shelf: how many files of a download are opened at once."""
 
-import threading
-
 import pytest
+from some_work import some_work
 
-from mpx.carrier import Work
-from mpx.mover import Failure, Gate, Move, Pacer, Pool
-from mpx.options import CopyOptions
+from mpx.mover import Move
 from mpx.shelf import Shelf
 
 
 def a_shelf(files: int | None) -> tuple[Shelf, list[Move]]:
-    failure = Failure(threading.Event())
-    work = Work(
-        options=CopyOptions(files=files),
-        pool=Pool(failure.cancel),
-        pacer=Pacer(failure.cancel),
-        gate=Gate(),
-        failure=failure,
-        whole=lambda _: None,
-        given_up=lambda _, __: None,
-        note=lambda _: None,
-        prove=lambda _: None,
-    )
+    work = some_work(files)
     moves = [Move(f"{i}", f"{i}", f".{i}.part", 10, None, None) for i in range(4)]
     for move in moves:
         work.pool.put(move)
