@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from mpx import gridftp_wire as wire
-from mpx.endpoint import Commit, FileInfo, Kind, Part, partial_name
+from mpx.endpoint import Commit, FileInfo, Kind, Part, Rtt, partial_name
 from mpx.errors import DestinationError, Interrupted, MpxError, SourceError
 from mpx.gridftp_listing import entry_info, is_missing, parse_time, read_lines
 from mpx.gridftp_session import PIPELINE, Session, SessionOptions, reply_error
@@ -57,9 +57,9 @@ class GridFtpEndpoint:
         """See Endpoint."""
         return "REST" in self.session.features
 
-    def measure_rtt(self) -> float | None:
+    def measure_rtt(self) -> Rtt | None:
         """See Endpoint."""
-        return self.session.measure_rtt()
+        return Rtt(self.session.measure_rtt(), self.session.socket_rtt_s)
 
     # --- describing ----------------------------------------------------------------------------------
 

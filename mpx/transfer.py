@@ -132,11 +132,14 @@ class _Copy:
 
     def measure(self) -> None:
         """Learn the RTT on the control channel; its first use also connects and logs in."""
-        rtt_s = self.far_end.measure_rtt()
-        self.rtt_s = rtt_s
+        self.rtt = rtt = self.far_end.measure_rtt()
         we_send = self.destination.scheme != "file"  # else the server's kernel chooses, or there is none
         self.congestion = (self.options.congestion or tcp.default_congestion()) if we_send else None
-        self.report.decisions = {"rtt_s": rtt_s, "congestion": self.congestion}
+        self.report.decisions = {
+            "rtt_s": rtt.asked_s if rtt else None,
+            "tcpi_rtt_s": rtt.kernel_s if rtt else None,
+            "congestion": self.congestion,
+        }
 
     def check_options(self) -> None:
         """Refuse what was asked for by hand and cannot be had; note which defaults cannot."""
@@ -226,7 +229,12 @@ class _Copy:
             restarts=self.far_end.can_restart(),
             sessions=self.sessions,
         )
-        probe = RttProbe(self.far_end, self.rtt_s, lister)
+        probe = RttProbe(
+            self.far_end,
+            self.rtt,
+            listing=lister,
+            open_another=self.open_source if self.far_is_source else self.open_destination,
+        )
         watcher = Watcher(
             carrier=carrier,
             tuner=tuner_for(options) if carrier.tunable else None,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from mpx.carrier import Carrier
+from mpx.endpoint import Rtt
 from mpx.errors import Interrupted
 from mpx.finisher import Finisher
 from mpx.mover import Failure, Gate, Pool
@@ -48,7 +49,7 @@ class Watcher:
         failure: Failure,
         finisher: Finisher,
         report: Report,
-        rtt: Callable[[], float | None],
+        rtt: Callable[[], Rtt | None],
         congestion: str | None,
         on_progress: OnProgress | None,
         cancel: threading.Event,
@@ -73,8 +74,8 @@ class Watcher:
         """Say how many streams to begin with, before the carrier starts; a tuner has its own first word."""
         beginning = [Decision(self._carrier.path, streams, reason)]
         if self._tuner is not None:
-            sample = replace(self._carrier.sample(), rtt_s=self._rtt())
-            beginning = list(self._tuner.observe(0.0, {self._carrier.path: sample})) or beginning
+            samples = self._samples(self._carrier.sample())
+            beginning = list(self._tuner.observe(0.0, samples)) or beginning
         for decision in beginning:
             self._act(decision)
             self._record(decision, 0.0, 0)
@@ -95,10 +96,13 @@ class Watcher:
             self._tell(now, sample)
             if self._tuner is None or self._is_ending(sample):
                 continue
-            samples = {self._carrier.path: replace(sample, rtt_s=self._rtt())}
-            for decision in self._tuner.observe(now, samples):
+            for decision in self._tuner.observe(now, self._samples(sample)):
                 self._act(decision)
                 self._record(decision, now, sample.arrived_bytes)
+
+    def _samples(self, sample: Sample) -> dict[str, Sample]:
+        rtt = self._rtt()
+        return {self._carrier.path: replace(sample, rtt_s=rtt.asked_s if rtt else None)}
 
     def _is_ending(self, sample: Sample) -> bool:
         """Tell whether streams leave for want of work, which tells a tuner nothing about the network.
@@ -119,6 +123,7 @@ class Watcher:
         since, before = self._decided
         took = now - since
         self._decided = now, arrived
+        rtt = self._rtt()
         self._reason = decision.reason
         self._report.decided(
             Event(
@@ -126,7 +131,8 @@ class Watcher:
                 path=decision.path,
                 streams=decision.streams,
                 goodput_bps=(arrived - before) * 8 / took if took > 0 else 0.0,
-                rtt_s=self._rtt(),
+                rtt_s=rtt.asked_s if rtt else None,
+                tcpi_rtt_s=rtt.kernel_s if rtt else None,
                 congestion=self._congestion,
                 reason=decision.reason,
             )
