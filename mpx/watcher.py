@@ -24,12 +24,14 @@ class Progress:
     """What a caller of copy() is told about ten times a second; bytes and files of this copy so far."""
 
     elapsed_s: float
-    files_total: int
-    files_done: int
-    bytes_total: int
+    files_total: int  # found so far
+    files_done: int  # have their final name, or were left alone
+    files_failed: int
+    bytes_total: int  # of the files found so far
     bytes_done: int
     goodput_bps: float
     streams: int
+    is_listed: bool  # no more files will be found
     reason: str  # of the latest decision
 
 
@@ -149,10 +151,12 @@ class Watcher:
                 elapsed_s=now,
                 files_total=files.total,
                 files_done=files.moved + files.resumed + files.skipped,
+                files_failed=files.failed,
                 bytes_total=size.total,
                 bytes_done=min(size.total, size.skipped + self._pool.resumed_bytes + sample.arrived_bytes),
                 goodput_bps=goodput,
                 streams=sample.streams,
+                is_listed=self._pool.is_listed,
                 reason=self._reason,
             )
         )
