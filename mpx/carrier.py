@@ -38,6 +38,7 @@ class Work:
     source_ports: PortRange | None = None
     inbound: threading.Event = field(default_factory=threading.Event)  # the server has connected to us
     listen_ports: PortRange | None = None
+    let_in: threading.Event = field(default_factory=threading.Event)  # a session for data could be opened
 
 
 class Carrier(Protocol):

@@ -10,6 +10,7 @@ import click
 
 from mpx.cli import Signals
 from mpx.errors import MpxError, UsageError
+from mpx.honour import UNVERIFIED
 from mpx.options import CopyOptions, flag_of
 from mpx.planner import EXISTS, SAME
 from mpx.report import Report, check_writable
@@ -96,7 +97,9 @@ def _with_options(command: Callable[..., Any]) -> Callable[..., Any]:
     help="how progress is shown  [default: auto]",
 )
 @click.option("-v", "--verbose", is_flag=True, help="print every decision and note")
-@click.option("-q", "--quiet", is_flag=True, help="print nothing but errors")
+@click.option(
+    "-q", "--quiet", is_flag=True, help="print nothing but errors, and progress if --progress is given"
+)
 @click.pass_context
 def copy_command(
     context: click.Context,
@@ -120,12 +123,16 @@ def copy_command(
     explicit = {
         name for name in given if context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
     }
+    if verbose and quiet:
+        raise UsageError("-v and -q exclude each other; give one of them")
+    if quiet and context.get_parameter_source("progress") is click.core.ParameterSource.DEFAULT:
+        progress = "none"
     options = CopyOptions(**{name: given[name] for name in explicit}, explicit=frozenset(explicit))
     sources, targets, destination = _sources(list(names), from_file)
     if report_file:
         check_writable(report_file)
     report: Report | None = None
-    with Signals() as signals, view("none" if quiet else progress) as show:
+    with Signals() as signals, view(progress) as show:
         try:
             report = copy(
                 sources,
@@ -216,13 +223,23 @@ def _details(report: Report, *, verbose: bool, quiet: bool) -> None:
 
 
 def _summary(report: Report) -> None:
+    """Print what was done, in one line."""
     files, size = report.files, report.bytes
-    moved = size.moved + size.resumed
-    line = (
-        f"copied {files.moved + files.resumed} of {files.total} files, {format_size(moved)} in "
-        f"{format_duration(report.duration_s)}, {format_rate(report.goodput_bps)}, "
-        f"{report.checksum['result']}"
-    )
+    if not files.total:
+        print("nothing to copy: there are no files")
+        return
+    done = files.moved + files.resumed
+    if not done:
+        print(f"nothing to copy: {files.skipped} of {files.total} files left alone, -v says why")
+        return
+    line = f"copied {done} of {files.total} files, {format_size(size.moved + size.resumed)} in "
+    line += f"{format_duration(report.duration_s)}, "
+    if size.resumed:
+        line += f"{format_size(size.resumed)} of it by an earlier run, "
+    line += f"{format_rate(report.goodput_bps)}, {report.checksum['result']}"
     if files.skipped:
         line += f", {files.skipped} left alone"
     print(line)
+    for note in report.notes:
+        if note == UNVERIFIED:
+            print(note)

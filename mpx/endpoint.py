@@ -37,6 +37,14 @@ class FileInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class Rtt:
+    """The round-trip time of a control channel, in seconds."""
+
+    asked_s: float  # smoothed, from command to reply: the server's share of it counts
+    kernel_s: float | None  # what the kernel makes of its segments (tcpi_rtt); None if it does not tell
+
+
+@dataclass(frozen=True, slots=True)
 class Commit:
     """A finished partial file that is to appear under its final name."""
 
@@ -88,8 +96,8 @@ class Endpoint(Protocol):
         """Tell whether a file can be read from an offset on in MODE S (REST)."""
         ...
 
-    def measure_rtt(self) -> float | None:
-        """Return the smoothed RTT in seconds after one more exchange; None for this host."""
+    def measure_rtt(self) -> Rtt | None:
+        """Return the RTT after one more exchange; None for this host."""
         ...
 
     def stat(self, name: str, *, follow: bool = True) -> FileInfo | None:

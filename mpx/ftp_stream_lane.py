@@ -10,7 +10,6 @@ import os
 import threading
 import time
 
-from mpx import tcp
 from mpx.carrier import Work
 from mpx.checksum import adler32
 from mpx.errors import (
@@ -21,13 +20,13 @@ from mpx.errors import (
     NoSpace,
     TransferTimeout,
 )
-from mpx.gridftp_listing import passive_address
 from mpx.gridftp_refusals import cannot_send, cannot_store
 from mpx.gridftp_session import Session, SessionOptions
 from mpx.gridftp_wire import Reply, command
 from mpx.local import local_error
 from mpx.location import Location
 from mpx.move import Move
+from mpx.passive import connect_data, passive_address
 from mpx.retry import Retry
 from mpx.shelf import Piece, Shelf
 from mpx.stream import BUFFER_BYTES, Stream, StreamTotals
@@ -62,6 +61,7 @@ class StreamLane(threading.Thread):
     ) -> None:
         super().__init__(name=f"mpx-stream-{number}", daemon=True)
         self.target = 0  # 1: take pieces
+        self.gone = False  # the server lets no further session in, so others are to have its share
         self._location = location
         self._options = options
         self._work = work
@@ -123,8 +123,9 @@ class StreamLane(threading.Thread):
                         work.pool.put_again(piece.move)
                     else:
                         self._shelf.give_back(piece.move, piece.start, piece.end)
-                    if not self._ever_opened and self._number > 0:
+                    if not self._ever_opened and (self._number > 0 or work.let_in.is_set()):
                         work.note(f"no further session with {self._location.host}: {error}")
+                        self.gone = True
                         break
                     if self._past.bytes > before:
                         retry.progressed()
@@ -177,16 +178,8 @@ class StreamLane(threading.Thread):
         session.send(command(verb, session.name(name)))
         data = _Connection(name="mpx-stream-data")
         try:
-            data.opened(
-                tcp.connect(
-                    address,
-                    options.connect_timeout_s,
-                    source_ports=self._work.source_ports,
-                    source_host=options.data_address,
-                    congestion=options.congestion if self._upload else None,
-                    stop=self._work.failure.cancel.is_set,
-                )
-            )
+            congestion = options.congestion if self._upload else None
+            data.opened(connect_data(session, address, congestion=congestion))
             self._data = data
             reply = session.read_reply()
             if not reply.is_preliminary:
@@ -289,6 +282,7 @@ class StreamLane(threading.Thread):
             session.login()
             session.call(command("MODE", "S"))
             self._ever_opened = True
+            self._work.let_in.set()
         return self._session
 
     def _drop(self) -> None:

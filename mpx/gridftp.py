@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from mpx import gridftp_wire as wire
-from mpx.endpoint import Commit, FileInfo, Kind, Note, Part, Stamp, partial_name
+from mpx.endpoint import Commit, FileInfo, Kind, Note, Part, Rtt, Stamp, partial_name
 from mpx.errors import DestinationError, Interrupted, MpxError, SourceError
 from mpx.gridftp_listing import entry_info, parse_time, read_lines
 from mpx.gridftp_refusals import is_missing, reply_error
@@ -59,9 +59,9 @@ class GridFtpEndpoint:
         """See Endpoint."""
         return "REST" in self.session.features
 
-    def measure_rtt(self) -> float | None:
+    def measure_rtt(self) -> Rtt | None:
         """See Endpoint."""
-        return self.session.measure_rtt()
+        return Rtt(self.session.measure_rtt(), self.session.socket_rtt_s)
 
     # --- describing ----------------------------------------------------------------------------------
 

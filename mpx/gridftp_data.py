@@ -22,6 +22,8 @@ LOST_S = 1.0  # what has not arrived by then will be sent again
 
 
 class _Lane(Protocol):
+    gone: bool  # the server lets no further session in
+
     def totals(self) -> StreamTotals: ...
     def renew(self) -> None: ...
     def cut(self) -> None: ...
@@ -39,12 +41,24 @@ class _LaneCarrier:
         self._work = work
         self._before = StreamTotals()
         self._lanes: Sequence[_Lane] = ()
+        self._streams = 1
+        self._sharing = threading.Lock()
         self._moved = (0, time.monotonic())  # bytes, and since when there are as many
 
     def start(self) -> None:
         """See Carrier."""
         for lane in self._lanes:
             lane.start()
+
+    def set_streams(self, streams: int) -> None:
+        """See Carrier."""
+        with self._sharing:
+            self._streams = streams
+            self._share()
+
+    def _share(self) -> None:
+        """Divide the streams over the lanes that are not gone."""
+        raise NotImplementedError
 
     def renew_streams(self) -> None:
         """See Carrier."""
@@ -62,7 +76,9 @@ class _LaneCarrier:
             lane.join()
 
     def sample(self) -> Sample:
-        """See Carrier."""
+        """See Carrier. Shares the streams anew, since files have begun and ended, and sessions too."""
+        with self._sharing:
+            self._share()
         sums = StreamTotals()
         for lane in self._lanes:
             sums.add(lane.totals())
@@ -102,28 +118,14 @@ class UploadCarrier(_LaneCarrier):
             UploadLane(i, location, options, work) for i in range(min(files, work.options.max_sessions))
         ]
         self._lanes = self._uploads
-        self._streams = 1
-        self._sharing = threading.Lock()
-
-    def set_streams(self, streams: int) -> None:
-        """See Carrier."""
-        with self._sharing:
-            self._streams = streams
-            lanes = self._uploads[:streams]
-            for lane in self._uploads:
-                if lane in lanes:
-                    lane.allowed.set()
-                else:
-                    lane.allowed.clear()
-            self._share()
-
-    def sample(self) -> Sample:
-        """See Carrier. Shares the streams anew, since files have begun and ended."""
-        with self._sharing:
-            self._share()
-        return super().sample()
 
     def _share(self) -> None:
+        living = [lane for lane in self._uploads if not lane.gone]
+        for i, lane in enumerate(living):
+            if i < self._streams:
+                lane.allowed.set()
+            else:
+                lane.allowed.clear()
         busy = [lane for lane in self._uploads if lane.busy_with is not None]
         moves = [lane.busy_with for lane in busy]
         large = [move is not None and move.todo_bytes > SMALL_FILE_BYTES for move in moves]
@@ -145,17 +147,22 @@ class DownloadCarrier(_LaneCarrier):
     def __init__(self, location: Location, options: SessionOptions, work: Work, *, sessions: int) -> None:
         super().__init__(work)
         shelf = Shelf(work)
+        ports = work.listen_ports
+        if ports and ports[1] - ports[0] + 1 < sessions:
+            sessions = ports[1] - ports[0] + 1
+            work.note(f"at most {sessions} sessions for data: each needs a port of --port-range")
         self._downloads = [
             DownloadLane(i, location, options, work, shelf, self._others, self._may_switch)
             for i in range(sessions)
         ]
         self._lanes = self._downloads
 
-    def set_streams(self, streams: int) -> None:
-        """See Carrier. As many sessions as allowed, each with as few connections as will do."""
-        sessions = min(streams, len(self._downloads))
-        shares = spread(streams, [False] * sessions) + [0] * (len(self._downloads) - sessions)
-        for lane, share in zip(self._downloads, shares, strict=True):
+    def _share(self) -> None:
+        """Use as many sessions as there are, each with as few connections as will do."""
+        living = [lane for lane in self._downloads if not lane.gone]
+        sessions = min(self._streams, len(living))
+        shares = spread(self._streams, [False] * sessions) + [0] * (len(living) - sessions)
+        for lane, share in zip(living, shares, strict=True):
             lane.target = share
 
     def set_congestion(self, name: str) -> None:
@@ -167,7 +174,7 @@ class DownloadCarrier(_LaneCarrier):
 
     def _may_switch(self) -> bool:
         """Tell whether one more session may change its connections: at most half of them at a time."""
-        active = sum(lane.target > 0 for lane in self._downloads)
+        active = sum(lane.target > 0 and not lane.gone for lane in self._downloads)
         return sum(lane.is_switching for lane in self._downloads) < max(1, active // 2)
 
     def _others(self, lane: DownloadLane) -> list[Pending]:
@@ -195,10 +202,11 @@ class StreamCarrier(_LaneCarrier):
         ]
         self._lanes = self._sessions
 
-    def set_streams(self, streams: int) -> None:
-        """See Carrier. Each session is one stream, so there are never more than sessions allowed."""
-        for i, lane in enumerate(self._sessions):
-            lane.target = 1 if i < streams else 0
+    def _share(self) -> None:
+        """Let so many sessions work: each is one stream, so there are never more than sessions allowed."""
+        living = [lane for lane in self._sessions if not lane.gone]
+        for i, lane in enumerate(living):
+            lane.target = 1 if i < self._streams else 0
 
     def set_congestion(self, name: str) -> None:
         """See Carrier. Connections last for one piece; the next ones use it."""

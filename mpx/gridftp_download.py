@@ -3,6 +3,7 @@
 The server fixes their number when it answers PORT, so one session has a fixed fan of connections; it is
 fed with partial retrieves (ERET) that are queued ahead, and all connections of the fan serve one after
 the other. Each connection tells by EOD that it is done with a retrieve and goes on to the next.
+Each fan listens on a port of its own, so that none gets a connection that was meant for another.
 """
 
 import os
@@ -13,7 +14,8 @@ import time
 from mpx.carrier import Work
 from mpx.checksum import adler32
 from mpx.errors import ConnectionLost, MpxError
-from mpx.gridftp_wire import HEADER_BYTES, unpack_header
+from mpx.gridftp_wire import HEADER_BYTES, BlockHeader, unpack_header
+from mpx.inbound import Inbound
 from mpx.local import local_error
 from mpx.move import Move
 from mpx.stream import BUFFER_BYTES, Stream, StreamTotals
@@ -43,6 +45,10 @@ class Pull:
         """How many bytes were asked for."""
         return self.end - self.start
 
+    def fits(self, header: BlockHeader) -> bool:
+        """Tell whether a block with this header can be part of what was asked for."""
+        return not header.count or header.offset + header.count <= self.size_bytes
+
     def ended(self, total: int | None, received_bytes: int) -> None:
         """Note that one more connection is done, what it brought, and the total if it told."""
         with self._lock:
@@ -66,11 +72,15 @@ class Pull:
 class Fan:
     """The connections that the server opened for one PORT, and the retrieves they serve in order."""
 
-    def __init__(self, work: Work, parallelism: int) -> None:
+    def __init__(self, work: Work, parallelism: int, listener: socket.socket, server_host: str) -> None:
         self.work = work
         self.parallelism = parallelism
         self.broken: MpxError | None = None
-        self.accepted = 0
+        self.reached = False  # somebody has connected; most likely the server
+        self._server_host = server_host
+        self._inbound = Inbound(
+            listener, parallelism, server_host=server_host, connected=self._was_reached, admit=self.admit
+        )
         self._changed = threading.Condition()
         self._pulls: dict[int, Pull] = {}
         self._added = 0
@@ -86,29 +96,49 @@ class Fan:
             self._added += 1
             self._changed.notify_all()
 
-    def accept(self, connection: socket.socket) -> None:
-        """Start a stream on a connection that the server opened."""
-        stream = DownloadStream(self, connection)
-        with self._changed:
-            self.accepted += 1
+    def start(self) -> None:
+        """Let connections in, before PORT is sent."""
+        self._inbound.start()
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where the server is to connect to."""
+        return self._inbound.address
+
+    def _was_reached(self, host: str) -> None:
+        self.reached = True
+        if host == self._server_host:
             self.work.inbound.set()
-            if self._closed:
-                connection.close()
-                return
+
+    def admit(self, connection: socket.socket, header: BlockHeader) -> bool:
+        """Start a stream on a connection whose first header is this; False if it does not belong here.
+
+        It begins with the oldest retrieve that is not done: one that connects late had no part in those
+        before, as what they said of their number shows.
+        """
+        with self._changed:
+            waiting = [number for number, pull in self._pulls.items() if not pull.is_done]
+            if self._closed or not waiting or not self._pulls[min(waiting)].fits(header):
+                return False
+            self.work.inbound.set()
+            stream = DownloadStream(self, connection, first=min(waiting))
             self._streams.append(stream)
             stream.start()  # within the lock: it must run before anybody may join it
-
-    def first_index(self) -> int:
-        """Return the number of the oldest retrieve that is not done: where a new connection begins."""
-        with self._changed:
-            return min(self._pulls, default=self._added)
+            return True
 
     def pull_at(self, index: int) -> Pull | None:
-        """Return the retrieve number `index`, waiting for it; None when the fan is closed."""
+        """Return the retrieve number `index`, waiting for it; None when the fan is closed.
+
+        Raises ConnectionLost when all the others say that they were done with it without this one.
+        """
         with self._changed:
             while self._added <= index and not self._closed:
                 self._changed.wait()
-            return None if self._closed else self._pulls[index]
+            if self._closed:
+                return None
+            if index not in self._pulls:
+                raise ConnectionLost("the server's data connections do not agree on their number")
+            return self._pulls[index]
 
     def forget(self, pull: Pull) -> None:
         """Let go of a retrieve that every connection is past."""
@@ -138,7 +168,8 @@ class Fan:
         return sums
 
     def cut(self) -> None:
-        """Reset every connection; their threads end soon."""
+        """Reset every connection and let no more in; their threads end soon."""
+        self._inbound.close()
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -148,6 +179,7 @@ class Fan:
 
     def join(self) -> None:
         """Wait until the threads have ended."""
+        self._inbound.join()
         with self._changed:
             streams = list(self._streams)
         for stream in streams:
@@ -157,9 +189,10 @@ class Fan:
 class DownloadStream(Stream):
     """One connection of a fan."""
 
-    def __init__(self, fan: Fan, connection: socket.socket) -> None:
+    def __init__(self, fan: Fan, connection: socket.socket, *, first: int) -> None:
         super().__init__(name="mpx-download-stream")
         self._fan = fan
+        self._first = first  # number of the retrieve that its first block is part of
         self._buffer = memoryview(bytearray(BUFFER_BYTES))
         self._header = memoryview(bytearray(HEADER_BYTES))
         self._slow = True
@@ -167,8 +200,7 @@ class DownloadStream(Stream):
 
     def run(self) -> None:
         """Receive one retrieve after the other."""
-        fan = self._fan
-        index = fan.first_index()
+        fan, index = self._fan, self._first
         try:
             while (pull := fan.pull_at(index)) is not None and self._receive(pull):
                 index += 1
@@ -198,10 +230,9 @@ class DownloadStream(Stream):
             if got < HEADER_BYTES:
                 raise ConnectionLost("the server closed a data connection in the middle of a transfer")
             header = unpack_header(self._header)
-            start = pull.start + header.offset
-            if header.count and not header.total_streams and start + header.count > pull.end:
+            if not pull.fits(header):
                 raise ConnectionLost("the server sends more than it was asked for")
-            self._receive_block(connection, pull, start, header.count)
+            self._receive_block(connection, pull, pull.start + header.offset, header.count)
             first = False
             received += header.count
             if header.ends_data:

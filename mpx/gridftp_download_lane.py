@@ -11,7 +11,14 @@ import time
 from collections.abc import Callable, Sequence
 
 from mpx.carrier import Work
-from mpx.errors import ConnectionLost, InboundBlocked, IntegrityError, Interrupted, TransferTimeout
+from mpx.errors import (
+    ConnectionLost,
+    InboundBlocked,
+    IntegrityError,
+    Interrupted,
+    TransferTimeout,
+    UsageError,
+)
 from mpx.gridftp_download import Pull
 from mpx.gridftp_download_session import DownloadSession, RetrieveRefused
 from mpx.gridftp_session import SessionOptions
@@ -50,6 +57,7 @@ class DownloadLane(threading.Thread):
         self.location = location
         self.work = work
         self.target = 0  # connections; 0: do not take anything
+        self.gone = False  # the server lets no further session in, so others are to have its share
         self.goodput = 0.0  # bytes/s, smoothed
         self._number = number
         self._options = options
@@ -115,10 +123,11 @@ class DownloadLane(threading.Thread):
                     self._serve()
                 except InboundBlocked:
                     raise
-                except (ConnectionLost, TransferTimeout) as error:
+                except (ConnectionLost, TransferTimeout, UsageError) as error:
                     self._drop()
-                    if not self._ever_opened and self._number > 0:
+                    if not self._ever_opened and (self._number > 0 or work.let_in.is_set()):
                         work.note(f"no further session with {self.location.host}: {error}")
+                        self.gone = True
                         break
                     if self._past.bytes > brought or isinstance(error, RetrieveRefused):
                         retry.progressed()
@@ -189,12 +198,13 @@ class DownloadLane(threading.Thread):
 
     def _retrieve(self, piece: Piece, connections: int) -> bool:
         """Queue a piece on so many connections; False when there is no use for it any more."""
-        session, move = self._open_session(), piece.move
-        if not session.connections or (self._wants_others(session, connections) and self._may_switch()):
-            if session.connections:
-                self.goodput *= connections / session.connections
-            self._renew = False
-            session.connect(connections)
+        move = piece.move
+        try:
+            session = self._open_session()
+            self._connect(session, connections)
+        except BaseException:
+            self._shelf.give_back(move, piece.start, piece.end)
+            raise
         try:
             fd = move.open(move.partial, os.O_RDWR | os.O_CREAT)
         except OSError as error:
@@ -204,8 +214,30 @@ class DownloadLane(threading.Thread):
         session.retrieve(move, piece.start, piece.end, fd)
         return True
 
-    def _wants_others(self, session: DownloadSession, connections: int) -> bool:
-        return self._renew or session.connections != connections
+    def _connect(self, session: DownloadSession, connections: int) -> None:
+        """Have so many connections, if others than there are are wanted and it is this session's turn.
+
+        Where no port is free to listen on, the connections stay; raises UsageError if there are none yet
+        in all the copy, ConnectionLost if there are elsewhere.
+        """
+        before = session.connections
+        if before and not ((self._renew or before != connections) and self._may_switch()):
+            return
+        try:
+            session.connect(connections)
+        except UsageError as error:
+            if before:
+                self.work.note(f"the connections to {self.location.host} stay as they are: {error}")
+            elif self.work.inbound.is_set():
+                raise ConnectionLost(str(error)) from None  # others use them, and will give them back
+            else:
+                raise
+            return
+        if before:
+            self.goodput *= connections / before
+        self._renew = False
+        self._ever_opened = True
+        self.work.let_in.set()
 
     def _make_empty(self, move: Move) -> None:
         try:
@@ -275,7 +307,6 @@ class DownloadLane(threading.Thread):
             self._session.open()
             self._rtt_s = self._session.rtt_s
             self._progress = time.monotonic(), -1  # its time to bring something begins now
-            self._ever_opened = True
         return self._session
 
     def _drop(self) -> None:

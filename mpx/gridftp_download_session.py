@@ -4,7 +4,6 @@ Connections come in fans whose size is fixed. Another number is another fan: the
 behind the retrieves under way, which the old connections still serve.
 """
 
-import socket
 import threading
 import time
 from collections import deque
@@ -42,7 +41,6 @@ class DownloadSession:
         self._host = location.host
         self._work = work
         self._control = Session(location, options)
-        self._listener: socket.socket | None = None
         self._fans: list[Fan] = []  # the last one is current; earlier ones still have retrieves to finish
         self._answers: deque[Pull | None] = deque()  # what the next replies are about; None: a fan
         self._unsent: list[bytes] = []
@@ -50,16 +48,13 @@ class DownloadSession:
         self._counting = threading.Lock()  # nothing is counted twice, or not at all, while it changes hands
 
     def open(self) -> None:
-        """Log in and listen for the server's connections; raises ConnectionLost and as Session.login."""
+        """Log in and turn to MODE E; raises ConnectionLost and as Session.login."""
         control = self._control
         control.login()
         self.rtt_s = control.rtt_s or 0.0
         mode = control.call(command("MODE", "E"))
         if not mode.is_ok:
             raise ConnectionLost(f"{control.peer} refuses MODE E: {mode.text}")
-        host = self._work.options.data_address or control.local_host
-        self._listener = tcp.listen(host, self._work.listen_ports)
-        threading.Thread(target=self._accept, args=(self._listener,), name="mpx-accept", daemon=True).start()
 
     # --- connections ---------------------------------------------------------------------------------
 
@@ -70,8 +65,8 @@ class DownloadSession:
 
     @property
     def has_connected(self) -> bool:
-        """Whether the server has opened a connection for the oldest retrieve."""
-        return bool(self._fans and self._fans[0].accepted)
+        """Whether somebody, most likely the server, has opened a connection for the oldest retrieve."""
+        return bool(self._fans and self._fans[0].reached)
 
     @property
     def is_switching(self) -> bool:
@@ -82,30 +77,24 @@ class DownloadSession:
     @property
     def data_port(self) -> str:
         """Where the server is to connect to, as shown to people."""
-        return tcp.show(self._listener.getsockname()[:2]) if self._listener else "(closed)"
+        return tcp.show(self._fans[0].address) if self._fans else "(closed)"
 
     def connect(self, connections: int) -> None:
-        """Have the server open so many connections, which further retrieves will use."""
-        assert self._listener is not None
-        host, port = self._listener.getsockname()[:2]
-        self._fans.append(Fan(self._work, connections))
+        """Have the server open so many connections, which further retrieves will use.
+
+        Raises UsageError when no port is free to listen on.
+        """
+        control = self._control
+        host = self._work.options.data_address or control.local_host
+        listener = tcp.listen(host, self._work.listen_ports)
+        fan = Fan(self._work, connections, listener, control.peer_host)
+        fan.start()
+        self._fans.append(fan)
         self._answers.extend([None, None])
         self._unsent += [
             command("OPTS", "RETR", f"Parallelism={connections},{connections},{connections};"),
-            port_command((str(host), int(port))),
+            port_command(fan.address),
         ]
-
-    def _accept(self, listener: socket.socket) -> None:
-        while True:
-            try:
-                connection, _ = listener.accept()
-            except OSError:
-                return  # the listener was closed
-            waiting = [fan for fan in list(self._fans) if fan.accepted < fan.parallelism]
-            if waiting:
-                waiting[0].accept(connection)  # the server opens one fan after the other
-            else:
-                connection.close()
 
     def _retire(self, fan: Fan) -> None:
         fan.cut()
@@ -204,10 +193,6 @@ class DownloadSession:
         """Reset everything and wait until no stream writes any more; return what is left to be retrieved."""
         self._control.abort()
         self._control.close()
-        if self._listener:
-            tcp.reset(self._listener)
-            self._listener.close()
-            self._listener = None
         for fan in list(self._fans):
             self._retire(fan)
         left = list(self.pulls)

@@ -5,13 +5,12 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from urllib.parse import unquote
 
-from mpx import gridftp_wire as wire
 from mpx import tcp
 from mpx.endpoint import FileInfo, Kind
-from mpx.errors import ConnectionLost, MpxError
-from mpx.gridftp_refusals import reply_error
+from mpx.errors import MpxError
 from mpx.gridftp_session import Session
 from mpx.gridftp_wire import Entry, Reply, command
+from mpx.passive import connect_data, passive_command, passive_reply
 
 _KINDS = {"file": Kind.FILE, "dir": Kind.FOLDER, "cdir": Kind.FOLDER, "pdir": Kind.FOLDER, "slink": Kind.LINK}
 
@@ -53,37 +52,12 @@ def parse_time(text: str) -> float | None:
     return whole + float(found.group(2) or 0)
 
 
-def passive_address(session: Session) -> tcp.Address:
-    """Ask for a port to connect to: EPSV over IPv6, PASV otherwise; raises ConnectionLost.
-
-    An address that is not routable from here (0.0.0.0) is replaced by the server's own.
-    """
-    return passive_reply(session, session.call(_passive(session)))
-
-
-def _passive(session: Session) -> bytes:
-    return command("EPSV", "2") if session.is_ipv6 else command("PASV")
-
-
-def passive_reply(session: Session, reply: Reply) -> tcp.Address:
-    """Read the answer to EPSV or PASV."""
-    try:
-        if reply.code == 229:
-            return session.peer_host, wire.parse_extended_address(reply.text)[1]
-        if reply.code == 227:
-            host, port = wire.parse_host_port(reply.text)
-            return (session.peer_host if host.startswith("0.") else host), port
-    except ValueError as error:
-        raise ConnectionLost(f"{session.peer} offers {error}") from None
-    raise reply_error(reply, f"{session.peer} offers no port for data", ConnectionLost)
-
-
 def read_lines(session: Session, line: bytes, refused: Callable[[Reply], MpxError]) -> Iterator[str]:
     """Run a listing command in MODE S and yield its lines as they come."""
-    address = passive_reply(session, session.pipeline([command("MODE", "S"), _passive(session)])[1])
+    address = passive_reply(session, session.pipeline([command("MODE", "S"), passive_command(session)])[1])
     session.send(line)
     options = session.options
-    connection = tcp.connect(address, options.connect_timeout_s, stop=options.stop)
+    connection = connect_data(session, address)
     rest = b""
     try:
         reply = session.read_reply()

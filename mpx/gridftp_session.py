@@ -35,6 +35,8 @@ class SessionOptions:
     connect_timeout_s: float = 30.0
     timeout_s: float = 60.0
     family: int = socket.AF_UNSPEC
+    source_ports: tcp.PortRange | None = None  # where data connections of ours come from
+    data_address: str | None = None  # the address of ours that data connections use
     stop: Callable[[], bool] = field(default=lambda: False)  # asked while waiting; True ends the wait
 
 
@@ -83,7 +85,13 @@ class Session:
     def _connect(self) -> socket.socket:
         lost: MpxError | None = None
         stop = self.options.stop
-        for _, address in tcp.resolve(self.location.host, self.location.port, self.options.family, stop):
+        for family, address in tcp.resolve(self.location.host, self.location.port, self.options.family, stop):
+            if self.options.data_address and family != tcp.family_of(self.options.data_address):
+                lost = lost or UsageError(
+                    f"--data-address {self.options.data_address} cannot be honoured: {self.location.host} "
+                    f"has no address of that family"
+                )
+                continue
             try:
                 return tcp.connect(address, self.options.connect_timeout_s, stop=stop)
             except ConnectionLost as error:

@@ -14,7 +14,7 @@ from mpx import tcp
 from mpx.carrier import Work
 from mpx.checksum import adler32
 from mpx.end_of_data import EndOfData
-from mpx.errors import ConnectionLost, IntegrityError, MpxError
+from mpx.errors import ConnectionLost, IntegrityError, MpxError, UsageError
 from mpx.gridftp_wire import BlockHeader
 from mpx.local import local_error
 from mpx.move import Move
@@ -219,6 +219,8 @@ class DataPort:
         with self._changed:
             self.refused = error
             self.refusals += 1
+            if isinstance(error, UsageError):  # no port to come from: we do with the streams that there are
+                self.work.note(f"no further stream: {error}")
             self._rejoin_s = time.monotonic() + REJOIN_S
 
     def left(self, stream: "UploadStream") -> None:

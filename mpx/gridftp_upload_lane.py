@@ -20,7 +20,6 @@ from mpx.errors import (
     NoSpace,
     TransferTimeout,
 )
-from mpx.gridftp_listing import passive_address
 from mpx.gridftp_refusals import cannot_store
 from mpx.gridftp_session import Session, SessionOptions
 from mpx.gridftp_upload import DataPort, Transfer
@@ -28,6 +27,7 @@ from mpx.gridftp_wire import Reply, command
 from mpx.local import local_error
 from mpx.location import Location
 from mpx.move import Move
+from mpx.passive import passive_address
 from mpx.retry import Retry
 from mpx.stream import StreamTotals
 
@@ -49,6 +49,7 @@ class UploadLane(threading.Thread):
         self.target = 1  # streams
         self.busy_with: Move | None = None
         self.allowed = threading.Event()  # whether this lane may take files now
+        self.gone = False  # the server lets no further session in, so others are to have its share
         self.congestion = work.options.congestion
         self._number = number
         self._options = options
@@ -143,7 +144,7 @@ class UploadLane(threading.Thread):
                 interrupted = list(pending)  # behind a refused file streams have taken what nobody stored
             except (ConnectionLost, TransferTimeout) as error:
                 self._drop()
-                if not self._ever_opened and self._number > 0:
+                if not self._ever_opened and (self._number > 0 or self.work.let_in.is_set()):
                     self._give_lane_up(pending, error)
                     return
                 interrupted = list(pending)
@@ -155,6 +156,7 @@ class UploadLane(threading.Thread):
     def _give_lane_up(self, pending: list[Move], error: MpxError) -> None:
         """Leave the files to the other lanes: this server admits no more sessions than there are."""
         self.work.note(f"no further session with {self.location.host}: {error}")
+        self.gone = True
         for move in reversed(pending):
             self.work.pool.put_again(move)
         raise Interrupted("lane given up")
@@ -292,6 +294,7 @@ class UploadLane(threading.Thread):
             if not mode.is_ok:
                 raise ConnectionLost(f"{session.peer} refuses MODE E: {mode.text}")
             self._ever_opened = True
+            self.work.let_in.set()
         return self._session
 
     def _drop(self, *, politely: bool = False) -> None:

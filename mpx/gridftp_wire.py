@@ -224,6 +224,7 @@ def range_marker(reply: Reply) -> list[Range]:
 EOF = 0x40  # the offset field holds the number of connections this transfer used
 EOD = 0x08  # no more data on this connection in this transfer
 CLOSE = 0x04  # with EOD: the connection is closed afterwards instead of cached
+UNDEFINED = 0x03  # nobody sets these bits
 
 HEADER = struct.Struct(">BQQ")  # descriptor, count, offset
 HEADER_BYTES = HEADER.size

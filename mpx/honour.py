@@ -1,4 +1,9 @@
-"""Options given by hand that this pair of endpoints cannot honour: refused before any byte moves."""
+"""Options given by hand that this pair of endpoints cannot honour: refused before any byte moves.
+
+What only bounds something (`--max-streams`, `--port-range`) is honoured where there is nothing to bound.
+"""
+
+from dataclasses import replace
 
 from mpx import tcp
 from mpx.endpoint import Endpoint
@@ -9,34 +14,38 @@ from mpx.report import Report
 OF_CONNECTIONS = (  # mean nothing where no bytes pass a network
     "streams",
     "tuner",
+    "initial_streams",
     "congestion",
     "block_size_bytes",
+    "timeout_s",
     "port_range",
     "source_ports",
     "data_address",
 )
+UNVERIFIED = "unverified: the server cannot compute checksums of parts of files"
 
 
 def check_options(options: CopyOptions, far_end: Endpoint, *, far_is_source: bool) -> None:
-    """Raise UsageError for the first option that cannot be honoured."""
+    """Raise UsageError for the first option that cannot be honoured, whatever the mode."""
     if far_end.location.scheme == "file":
         for name in OF_CONNECTIONS:
-            if getattr(options, name) != getattr(CopyOptions(), name):
+            if options.was_given(name) and getattr(options, name) is not None:
                 raise UsageError(
                     f"{flag_of(name)} cannot be honoured: a copy within this host has no connections"
                 )
-    tcp.ports(options.source_ports, "GLOBUS_TCP_SOURCE_RANGE")
-    tcp.ports(options.port_range, "GLOBUS_TCP_PORT_RANGE")
+        return
     if options.data_address:
         tcp.check_address(options.data_address)
+    source_ports = tcp.ports(options.source_ports, "GLOBUS_TCP_SOURCE_RANGE")
+    if source_ports:
+        tcp.check_free(options.data_address or "", source_ports)
+    tcp.ports(options.port_range, "GLOBUS_TCP_PORT_RANGE")
     if options.block_size_bytes and far_is_source:
         raise UsageError("--block-size cannot be honoured: the server sends, so it makes the blocks")
-    uploads = not far_is_source and far_end.location.scheme != "file"
-    if uploads and options.files is not None and options.files > options.max_sessions:
-        raise UsageError(
-            f"--files {options.files} needs --max-sessions {options.files}: each file "
-            "on its way to a server takes a session"
-        )
+    if not far_is_source and options.files is not None and options.files > options.max_sessions:
+        raise UsageError(_sessions_for_files(options.files))
+    if not far_is_source:
+        _check_source_ports(options)
     if options.congestion and far_is_source:
         raise UsageError(
             f"--congestion {options.congestion} cannot be honoured: the server sends, so its kernel "
@@ -44,6 +53,64 @@ def check_options(options: CopyOptions, far_end: Endpoint, *, far_is_source: boo
         )
     if options.congestion:
         tcp.check_congestion(options.congestion)
+
+
+def within_mode_s(
+    options: CopyOptions, report: Report, *, why: str, uploads: bool, restarts: bool
+) -> CopyOptions:
+    """Return the options as far as MODE S can honour them, noting what of the defaults it cannot.
+
+    `why` there is nothing but MODE S; `restarts`: the server can begin at an offset (REST). Raises
+    UsageError for what was given by hand and cannot be honoured.
+    """
+    whole_files = uploads or not restarts
+    sessions = options.max_sessions
+
+    def refuse(flag: str, reason: str) -> UsageError:
+        return UsageError(f"{flag} cannot be honoured: {why}, and in MODE S {reason}")
+
+    if options.block_size_bytes:
+        raise refuse("--block-size", "data has no blocks")
+    if options.tuner == "paper":
+        raise refuse("--tuner paper", "nothing can stand still between its chunks")
+    if options.resume and whole_files and options.was_given("resume"):
+        raise refuse("--continue", "a file goes up from its first byte" if uploads else "it has no REST")
+    streams = options.streams or 1
+    if streams > 1 and whole_files:
+        raise refuse(f"--streams {streams}", "a file is one connection; give --files instead")
+    for flag, count in ((f"--streams {streams}", streams), _first_streams(options)):
+        if count > sessions:
+            raise refuse(flag, f"each stream takes a session; give --max-sessions {count} too")
+    if whole_files and options.files is not None and options.files > sessions:
+        raise UsageError(_sessions_for_files(options.files))
+    _check_source_ports(options)
+    each = "each a whole file from its first byte" if whole_files else "each a part of a file"
+    report.note(f"MODE S: {why}, so there are at most {sessions} streams, {each}, in a session of its own")
+    return replace(
+        options, resume=options.resume and not whole_files, max_streams=min(options.max_streams, sessions)
+    )
+
+
+def _first_streams(options: CopyOptions) -> tuple[str, int]:
+    given = options.initial_streams if options.was_given("initial_streams") else 1
+    return f"--initial-streams {given}", given
+
+
+def _check_source_ports(options: CopyOptions) -> None:
+    """Raise UsageError if so many streams of ours cannot have a port each."""
+    given = tcp.ports(options.source_ports, "GLOBUS_TCP_SOURCE_RANGE")
+    if given is None or options.streams is None:
+        return
+    ports = given[1] - given[0] + 1
+    if options.streams > ports:
+        raise UsageError(
+            f"--streams {options.streams} cannot be honoured: --source-ports leaves {ports} ports for "
+            "connections of ours; widen the range"
+        )
+
+
+def _sessions_for_files(files: int) -> str:
+    return f"--files {files} needs --max-sessions {files}: each file on its way takes a session"
 
 
 def usable_algorithm(options: CopyOptions, far_end: Endpoint, report: Report) -> str:
@@ -59,6 +126,6 @@ def usable_algorithm(options: CopyOptions, far_end: Endpoint, report: Report) ->
                 "give --checksum none to copy unverified"
             )
         algorithm = "none"
-        report.note("unverified: the server cannot compute checksums of parts of files")
+        report.note(UNVERIFIED)
     report.algorithm = algorithm
     return algorithm

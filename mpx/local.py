@@ -11,7 +11,7 @@ from functools import cache, partial
 from pathlib import Path
 
 from mpx import checksum
-from mpx.endpoint import Commit, FileInfo, Kind, Note, Part, Stamp, partial_name
+from mpx.endpoint import Commit, FileInfo, Kind, Note, Part, Rtt, Stamp, partial_name
 from mpx.errors import DestinationError, MpxError, NoSpace, SourceError, UsageError
 from mpx.location import Location
 
@@ -77,7 +77,7 @@ class LocalEndpoint:
         """See Endpoint."""
         return True
 
-    def measure_rtt(self) -> float | None:
+    def measure_rtt(self) -> Rtt | None:
         """See Endpoint."""
         return None
 

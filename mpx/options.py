@@ -34,13 +34,13 @@ class CopyOptions:
         choices=("follow", "keep", "skip"),
     )
     dry_run: bool = _option(False, "flag", "say what would be copied, and copy nothing")
-    files: int | None = _option(None, "count", "files on their way at once, or auto", minimum=1)
+    files: int | None = _option(None, "count", "most files on their way at once, or auto", minimum=1)
     streams: int | None = _option(None, "count", "data streams in all: a fixed number, or auto", minimum=1)
     max_streams: int = _option(256, "number", "never use more streams than this", minimum=1)
     max_sessions: int = _option(
         8,
         "number",
-        "never use more sessions than this for data, nor for verifying (one more lists and measures)",
+        "never use more sessions than this for data, nor for verifying (two more list and measure)",
         minimum=1,
     )
     tuner: str = _option(
@@ -71,7 +71,7 @@ class CopyOptions:
     port_range: str | None = _option(None, "text", "ports we listen on for data, as 40000-41000")
     source_ports: str | None = _option(None, "text", "ports our streams connect from, as 40000-41000")
     data_address: str | None = _option(
-        None, "text", "our address for data, where it is not that of the session"
+        None, "text", "address of this host that data connections use (unset: that of the session)"
     )
     ipv4: bool = _option(False, "flag", "use IPv4 only", short="-4", name="ipv4")
     ipv6: bool = _option(False, "flag", "use IPv6 only", short="-6", name="ipv6")
@@ -95,11 +95,15 @@ class CopyOptions:
             raise UsageError("-4 and -6 exclude each other; give one of them")
         if self.streams is not None and self.streams > self.max_streams:
             raise UsageError(f"--streams {self.streams} is more than --max-streams {self.max_streams}")
-
-        if self.streams is not None and self.tuner != "auto":
-            raise UsageError(f"--streams {self.streams} fixes their number; leave --tuner {self.tuner} out")
+        if self.was_given("initial_streams") and self.initial_streams > self.max_streams:
+            raise UsageError(
+                f"--initial-streams {self.initial_streams} is more than --max-streams {self.max_streams}"
+            )
+        for name in ("tuner", "initial_streams"):
+            if self.streams is not None and self.was_given(name):
+                raise UsageError(f"--streams {self.streams} fixes their number; leave {flag_of(name)} out")
         for name in ("growth", "chunk_time_s"):
-            if self.tuner != "paper" and getattr(self, name) != _DEFAULTS[name]:
+            if self.tuner != "paper" and self.was_given(name):
                 raise UsageError(f"{flag_of(name)} is for --tuner paper only; give that too, or leave it out")
 
     def was_given(self, name: str) -> bool:

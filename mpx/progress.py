@@ -26,20 +26,16 @@ def view(kind: str) -> Iterator[OnProgress | None]:
         return
     interval_s = {"live": LINE_INTERVAL_S, "plain": PLAIN_INTERVAL_S, "json": JSON_INTERVAL_S}[kind]
     last_s = -interval_s
+    untold: Progress | None = None
 
     def show(progress: Progress) -> None:
-        nonlocal last_s
+        nonlocal last_s, untold
         now = time.monotonic()
+        untold = progress
         if now - last_s < interval_s:
             return
-        last_s = now
-        if kind == "json":
-            print(json.dumps(asdict(progress)), file=sys.stderr, flush=True)
-        elif kind == "plain":
-            print(line_of(progress), file=sys.stderr, flush=True)
-        else:
-            width = shutil.get_terminal_size().columns - 1
-            print(f"\r{line_of(progress)[:width]:<{width}}", end="", file=sys.stderr, flush=True)
+        last_s, untold = now, None
+        _print(kind, progress)
 
     try:
         yield show
@@ -47,15 +43,38 @@ def view(kind: str) -> Iterator[OnProgress | None]:
         if kind == "live":
             width = shutil.get_terminal_size().columns - 1
             print(f"\r{'':<{width}}\r", end="", file=sys.stderr, flush=True)
+        elif untold is not None:  # whoever reads lines is to see how it ended
+            _print(kind, untold)
+
+
+def _print(kind: str, progress: Progress) -> None:
+    if kind == "json":
+        print(json.dumps(asdict(progress)), file=sys.stderr, flush=True)
+    elif kind == "plain":
+        print(line_of(progress), file=sys.stderr, flush=True)
+    else:
+        width = shutil.get_terminal_size().columns - 1
+        print(f"\r{line_of(progress)[:width]:<{width}}", end="", file=sys.stderr, flush=True)
 
 
 def line_of(progress: Progress) -> str:
     """Return one line: how far, how fast, with how many streams and why, how long still."""
-    share = progress.bytes_done / progress.bytes_total if progress.bytes_total else 0.0
-    left = progress.bytes_total - progress.bytes_done
-    remaining = format_duration(left * 8 / progress.goodput_bps) if progress.goodput_bps > 0 else "?"
-    return (
-        f"{share:4.0%}  {format_size(progress.bytes_done)} of {format_size(progress.bytes_total)}  "
-        f"{format_rate(progress.goodput_bps)}  {progress.streams} streams  "
-        f"{progress.files_done}/{progress.files_total} files  {remaining} left  {progress.reason}"
-    )
+    done, total = progress.bytes_done, progress.bytes_total
+    files = f"{progress.files_done}/{progress.files_total} files"
+    if progress.files_failed:
+        files += f", {progress.files_failed} failed"
+    parts = [f"{format_size(done)} of {format_size(total)}", files]
+    if not progress.is_listed:
+        parts.append("still listing")
+    elif total:
+        parts.insert(0, f"{done / total:4.0%}")
+    if done < total or not progress.is_listed:
+        parts.append(format_rate(progress.goodput_bps))
+        parts.append("1 stream" if progress.streams == 1 else f"{progress.streams} streams")
+        if progress.goodput_bps > 0 and progress.is_listed:
+            left_s = max(1, round((total - done) * 8 / progress.goodput_bps))
+            parts.append(f"{format_duration(left_s)} left")
+        parts.append(progress.reason)
+    elif progress.files_done + progress.files_failed < progress.files_total:
+        parts.append("verifying")
+    return "  ".join(parts)

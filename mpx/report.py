@@ -45,6 +45,7 @@ class Event:
     streams: int
     goodput_bps: float
     rtt_s: float | None
+    tcpi_rtt_s: float | None  # what the kernel says of the socket that `rtt_s` was measured on
     congestion: str | None
     reason: str
 
@@ -55,10 +56,15 @@ class Event:
             "path": self.path,
             "streams": self.streams,
             "goodput_bps": round(self.goodput_bps),
-            "rtt_s": None if self.rtt_s is None else round(self.rtt_s, 6),
+            "rtt_s": _rounded(self.rtt_s),
+            "tcpi_rtt_s": _rounded(self.tcpi_rtt_s),
             "congestion": self.congestion,
             "reason": self.reason,
         }
+
+
+def _rounded(rtt_s: float | None) -> float | None:
+    return None if rtt_s is None else round(rtt_s, 6)
 
 
 @dataclass

@@ -3,6 +3,7 @@
 import socket
 from collections.abc import Callable
 
+from mpx import tcp
 from mpx.carrier import Carrier, Work
 from mpx.endpoint import Endpoint
 from mpx.errors import UsageError
@@ -18,7 +19,14 @@ from mpx.options import CopyOptions
 def session_options(options: CopyOptions, stop: Callable[[], bool]) -> SessionOptions:
     """Return how sessions of this copy are opened."""
     family = socket.AF_INET if options.ipv4 else socket.AF_INET6 if options.ipv6 else socket.AF_UNSPEC
-    return SessionOptions(options.connect_timeout_s, options.timeout_s, family, stop)
+    return SessionOptions(
+        options.connect_timeout_s,
+        options.timeout_s,
+        family,
+        source_ports=tcp.ports(options.source_ports, "GLOBUS_TCP_SOURCE_RANGE"),
+        data_address=options.data_address,
+        stop=stop,
+    )
 
 
 def open_endpoint(

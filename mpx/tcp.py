@@ -1,7 +1,9 @@
 """Sockets of the Transmission Control Protocol (TCP): options, and what the kernel tells of them."""
 
+import contextlib
 import errno
 import fcntl
+import ipaddress
 import os
 import random
 import select
@@ -114,13 +116,32 @@ def check_congestion(name: str) -> None:
         set_congestion(probe, name)
 
 
+def family_of(host: str) -> socket.AddressFamily:
+    """Return the family of an address."""
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
 def check_address(host: str) -> None:
     """Raise UsageError unless `host` is an address of this host."""
     try:
-        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM) as probe:
-            probe.bind((host, 0))
-    except OSError as error:
-        raise UsageError(f"{host} is no address of this host: {error.strerror or error}") from None
+        with socket.socket(family_of(host), socket.SOCK_STREAM) as probe:
+            probe.bind((ipaddress.ip_address(host).compressed, 0))
+    except ValueError:
+        raise UsageError(f"{host} is no address; write numbers, as 192.0.2.7 or 2001:db8::7") from None
+    except OSError:
+        raise UsageError(
+            f"{host} is no address of this host, so data cannot use it; see which are: ip address"
+        ) from None
+
+
+def check_free(host: str, ports: PortRange) -> None:
+    """Raise UsageError unless a connection can come from one of these ports."""
+    for port in _shuffled(ports):
+        with contextlib.suppress(OSError), socket.socket(family_of(host), socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host, port))
+            return
+    raise _none_free(ports)
 
 
 def resolve(
@@ -165,16 +186,31 @@ def connect(
     """Open a connection, blocking afterwards and without Nagle's delay.
 
     Raises ConnectionLost when refused or unreachable (no answer in time counts as that), Interrupted
-    soon after `stop` says so.
+    soon after `stop` says so, and UsageError when every port of `source_ports` is in use.
     """
-    family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-    connection = socket.socket(family, socket.SOCK_STREAM)
+    for port in _shuffled(source_ports):
+        try:
+            return _connect_from((source_host or "", port), address, timeout_s, congestion, stop)
+        except OSError as error:
+            if source_ports and error.errno in (errno.EADDRINUSE, errno.EADDRNOTAVAIL):
+                continue
+            raise ConnectionLost(f"cannot connect to {show(address)}: {error.strerror or error}") from None
+    raise _none_free(source_ports)
+
+
+def _connect_from(
+    source: Address, address: Address, timeout_s: float, congestion: str | None, stop: Callable[[], bool]
+) -> socket.socket:
+    """As `connect`, from one address and port of ours (0: any); raises OSError too."""
+    connection = socket.socket(family_of(address[0]), socket.SOCK_STREAM)
     try:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if congestion:
             set_congestion(connection, congestion)
-        if source_ports or source_host:
-            _bind(connection, source_host or "", source_ports)
+        if source[1]:  # what the port was used for last may linger for a minute, which is no obstacle
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if source != ("", 0):
+            connection.bind(source)
         connection.setblocking(False)
         failed = connection.connect_ex(address)
         if failed == errno.EINPROGRESS:
@@ -186,11 +222,8 @@ def connect(
     except TimeoutError as error:
         connection.close()
         if error.errno is not None:  # the kernel gave up before we did
-            raise ConnectionLost(f"cannot connect to {show(address)}: {error.strerror}") from None
+            raise
         raise ConnectionLost(f"no answer from {show(address)} within {timeout_s:g} s") from None
-    except OSError as error:
-        connection.close()
-        raise ConnectionLost(f"cannot connect to {show(address)}: {error.strerror or error}") from None
     except BaseException:
         connection.close()
         raise
@@ -211,36 +244,36 @@ def _await_connected(connection: socket.socket, timeout_s: float, stop: Callable
 
 def listen(host: str, ports: PortRange | None) -> socket.socket:
     """Listen on `host`, on a port of `ports` if given; raises UsageError if none is free."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
     try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        _bind(listener, host, ports)
-        listener.listen(512)
+        for port in _shuffled(ports):
+            listener = socket.socket(family_of(host), socket.SOCK_STREAM)
+            try:
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                listener.bind((host, port))
+                listener.listen(512)
+            except OSError as error:
+                listener.close()
+                if ports is None or error.errno != errno.EADDRINUSE:
+                    raise
+            else:
+                return listener
     except OSError as error:
-        listener.close()
         raise UsageError(f"cannot listen on {host}: {error.strerror or error}") from None
-    except BaseException:
-        listener.close()
-        raise
-    return listener
+    raise _none_free(ports)
 
 
-def _bind(sock: socket.socket, host: str, ports: PortRange | None) -> None:
-    """Bind to a free port of the range, in random order so that two copies seldom collide."""
+def _shuffled(ports: PortRange | None) -> list[int]:
+    """Return the ports to try, in random order so that two copies seldom collide; 0 means any."""
     if ports is None:
-        sock.bind((host, 0))
-        return
+        return [0]
     candidates = list(range(ports[0], ports[1] + 1))
     random.shuffle(candidates)
-    for port in candidates:
-        try:
-            sock.bind((host, port))
-            return
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE:
-                raise
-    raise UsageError(f"no free port between {ports[0]} and {ports[1]}; widen the range")
+    return candidates
+
+
+def _none_free(ports: PortRange | None) -> UsageError:
+    first, last = ports or (0, 0)
+    return UsageError(f"no free port between {first} and {last}; widen the range")
 
 
 def show(address: Address) -> str:

@@ -10,7 +10,7 @@ from mpx.errors import InboundBlocked, Interrupted, MpxError, PartialFailure, Us
 from mpx.failure import Failure
 from mpx.finisher import Finisher
 from mpx.gate import Gate
-from mpx.honour import check_options, usable_algorithm
+from mpx.honour import check_options, usable_algorithm, within_mode_s
 from mpx.journal import Journal
 from mpx.lister import Lister, Pair, decided, rehearse, tasks
 from mpx.location import Location, parse_location
@@ -88,6 +88,7 @@ class _Copy:
         self.cancel = cancel or threading.Event()
         self.failure = Failure(threading.Event())
         self.far_is_source = self.sources[0].scheme != "file"
+        self.mode_e = True  # data moves in MODE E, if a network is in between at all
         self.algorithm = options.checksum
         self.first_error: MpxError | None = None  # of files that could not be copied
         self.endpoints: list[Endpoint] = []
@@ -135,16 +136,32 @@ class _Copy:
 
     def measure(self) -> None:
         """Learn the RTT on the control channel; its first use also connects and logs in."""
-        rtt_s = self.far_end.measure_rtt()
-        self.rtt_s = rtt_s
+        self.rtt = rtt = self.far_end.measure_rtt()
         we_send = self.destination.scheme != "file"  # else the server's kernel chooses, or there is none
         self.congestion = (self.options.congestion or tcp.default_congestion()) if we_send else None
-        self.report.decisions = {"rtt_s": rtt_s, "congestion": self.congestion}
+        self.report.decisions = {
+            "rtt_s": rtt.asked_s if rtt else None,
+            "tcpi_rtt_s": rtt.kernel_s if rtt else None,
+            "congestion": self.congestion,
+        }
 
     def check_options(self) -> None:
         """Refuse what was asked for by hand and cannot be had; note which defaults cannot."""
         check_options(self.options, self.far_end, far_is_source=self.far_is_source)
+        if self.far_end.location.scheme != "file" and not self.far_end.can_mode_e():
+            self.turn_to_mode_s(f"{self.far_end.location.host} has no MODE E")
         self.algorithm = usable_algorithm(self.options, self.far_end, self.report)
+
+    def turn_to_mode_s(self, why: str) -> None:
+        """Go on in MODE S; raises UsageError if that cannot honour what was asked for by hand."""
+        self.mode_e = False
+        self.options = within_mode_s(
+            self.options,
+            self.report,
+            why=why,
+            uploads=not self.far_is_source,
+            restarts=self.far_end.can_restart(),
+        )
 
     def pair_up(self) -> list[Pair]:
         """Decide what becomes what."""
@@ -163,19 +180,17 @@ class _Copy:
             self.first_error = self.first_error or task.error
 
     def move_somehow(self, pairs: list[Pair], journal: Journal) -> None:
-        """Move in MODE E; if the server cannot, or cannot reach us, in MODE S."""
-        mode_e = self.far_end.can_mode_e()
-        if not mode_e and self.far_end.measure_rtt() is not None:
-            self.report.note("MODE S: the server has no MODE E; one connection per session")
+        """Move in MODE E if the server can; if it turns out that it cannot reach us, in MODE S."""
         try:
-            self.move(pairs, journal, mode_e=mode_e)
+            self.move(pairs, journal)
         except InboundBlocked as error:
             self.report.start_over()
-            self.report.note(f"MODE S, where we open the connections: {error}")
+            self.report.note(str(error))
+            self.turn_to_mode_s(f"{self.far_end.location.host} cannot connect to us")
             self.failure = Failure(threading.Event())
-            self.move(pairs, journal, mode_e=False)
+            self.move(pairs, journal)
 
-    def move(self, pairs: list[Pair], journal: Journal, *, mode_e: bool) -> None:
+    def move(self, pairs: list[Pair], journal: Journal) -> None:
         """Run lister, carrier and finisher side by side until all is settled or the copy fails."""
         options, failure = self.options, self.failure
         pool, gate = Pool(failure.cancel), Gate()
@@ -228,11 +243,16 @@ class _Copy:
             self.sources[0],
             self.destination,
             work,
-            mode_e=mode_e,
+            mode_e=self.mode_e,
             restarts=self.far_end.can_restart(),
             sessions=self.sessions,
         )
-        probe = RttProbe(self.far_end, self.rtt_s, lister)
+        probe = RttProbe(
+            self.far_end,
+            self.rtt,
+            listing=lister,
+            open_another=self.open_source if self.far_is_source else self.open_destination,
+        )
         watcher = Watcher(
             carrier=carrier,
             tuner=tuner_for(options) if carrier.tunable else None,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from mpx.carrier import Carrier
+from mpx.endpoint import Rtt
 from mpx.errors import Interrupted
 from mpx.failure import Failure
 from mpx.finisher import Finisher
@@ -25,12 +26,14 @@ class Progress:
     """What a caller of copy() is told about ten times a second; bytes and files of this copy so far."""
 
     elapsed_s: float
-    files_total: int
-    files_done: int
-    bytes_total: int
+    files_total: int  # found so far
+    files_done: int  # have their final name, or were left alone
+    files_failed: int
+    bytes_total: int  # of the files found so far
     bytes_done: int
     goodput_bps: float
     streams: int
+    is_listed: bool  # no more files will be found
     reason: str  # of the latest decision
 
 
@@ -50,7 +53,7 @@ class Watcher:
         failure: Failure,
         finisher: Finisher,
         report: Report,
-        rtt: Callable[[], float | None],
+        rtt: Callable[[], Rtt | None],
         congestion: str | None,
         on_progress: OnProgress | None,
         cancel: threading.Event,
@@ -75,8 +78,8 @@ class Watcher:
         """Say how many streams to begin with, before the carrier starts; a tuner has its own first word."""
         beginning = [Decision(self._carrier.path, streams, reason)]
         if self._tuner is not None:
-            sample = replace(self._carrier.sample(), rtt_s=self._rtt())
-            beginning = list(self._tuner.observe(0.0, {self._carrier.path: sample})) or beginning
+            samples = self._samples(self._carrier.sample())
+            beginning = list(self._tuner.observe(0.0, samples)) or beginning
         for decision in beginning:
             self._act(decision)
             self._record(decision, 0.0, 0)
@@ -97,10 +100,13 @@ class Watcher:
             self._tell(now, sample)
             if self._tuner is None or self._is_ending(sample):
                 continue
-            samples = {self._carrier.path: replace(sample, rtt_s=self._rtt())}
-            for decision in self._tuner.observe(now, samples):
+            for decision in self._tuner.observe(now, self._samples(sample)):
                 self._act(decision)
                 self._record(decision, now, sample.arrived_bytes)
+
+    def _samples(self, sample: Sample) -> dict[str, Sample]:
+        rtt = self._rtt()
+        return {self._carrier.path: replace(sample, rtt_s=rtt.asked_s if rtt else None)}
 
     def _is_ending(self, sample: Sample) -> bool:
         """Tell whether streams leave for want of work, which tells a tuner nothing about the network.
@@ -121,6 +127,7 @@ class Watcher:
         since, before = self._decided
         took = now - since
         self._decided = now, arrived
+        rtt = self._rtt()
         self._reason = decision.reason
         self._report.decided(
             Event(
@@ -128,7 +135,8 @@ class Watcher:
                 path=decision.path,
                 streams=decision.streams,
                 goodput_bps=(arrived - before) * 8 / took if took > 0 else 0.0,
-                rtt_s=self._rtt(),
+                rtt_s=rtt.asked_s if rtt else None,
+                tcpi_rtt_s=rtt.kernel_s if rtt else None,
                 congestion=self._congestion,
                 reason=decision.reason,
             )
@@ -145,10 +153,12 @@ class Watcher:
                 elapsed_s=now,
                 files_total=files.total,
                 files_done=files.moved + files.resumed + files.skipped,
+                files_failed=files.failed,
                 bytes_total=size.total,
                 bytes_done=min(size.total, size.skipped + self._pool.resumed_bytes + sample.arrived_bytes),
                 goodput_bps=goodput,
                 streams=sample.streams,
+                is_listed=self._pool.is_listed,
                 reason=self._reason,
             )
         )

@@ -272,3 +272,21 @@ def test_in_a_tree_a_line_end_fails_alone(far: Site, here: Path, char: str) -> N
     with pytest.raises(api.PartialFailure):
         api.copy(str(here / "up"), far.url_of("tree"), api.CopyOptions(recursive=True))
     assert os.listdir(far.folder / "tree") == ["good"]
+
+
+@pytest.mark.parametrize("leads_to", ["elsewhere", "nowhere"])
+def test_a_link_where_the_target_name_is(far: Site, here: Path, leads_to: str) -> None:
+    """The new file takes the place of the link; what that led to stays as it is."""
+    source = make(here / "source", 5_000_000)
+    for folder in (here / "down", far.folder):
+        folder.mkdir(exist_ok=True)
+        (folder / "elsewhere").write_bytes(b"not to be touched")
+        (folder / "target").symlink_to(leads_to)
+    far.hand_over()
+    copied(mpx("copy", source, far.url_of("target")))
+    copied(mpx("copy", far.url_of("target"), here / "down/target"))
+    for folder in (here / "down", far.folder):
+        assert not (folder / "target").is_symlink()
+        assert (folder / "target").read_bytes() == source.read_bytes()
+        assert (folder / "elsewhere").read_bytes() == b"not to be touched"
+        assert not (folder / "nowhere").exists()

@@ -1,12 +1,19 @@
 """MODE S: servers without MODE E, and clients that no server can connect to."""
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from interop.control_relay import ControlRelay
+from interop.mpx_process import Copy
+from interop.vsftpd import session_pids
+from mpx_command import command, refused
+from mpx_command import mpx as mpx_copy
 
 import mpx
 
@@ -36,6 +43,99 @@ def test_what_vsftpd_cannot_do_is_refused_when_asked_for(vsftpd, tmp_path):
     with pytest.raises(mpx.UsageError, match="CKSM"):
         mpx.copy(str(tmp_path / "source"), f"{url}/x", mpx.CopyOptions(checksum="md5"))
     assert not list(served.iterdir())
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize(
+    ("direction", "options", "words"),
+    [
+        ("up", ["--block-size", "1MiB"], ["--block-size", "no MODE E"]),
+        ("up", ["--tuner", "paper"], ["--tuner paper"]),
+        ("up", ["--streams", "2"], ["--streams 2", "--files"]),
+        ("up", ["--continue"], ["--continue", "first byte"]),
+        ("down", ["--tuner", "paper"], ["--tuner paper"]),
+        ("down", ["--streams", "9"], ["--streams 9", "--max-sessions 9"]),
+        ("down", ["--initial-streams", "9"], ["--initial-streams 9", "--max-sessions 9"]),
+    ],
+)
+def test_options_that_mode_s_cannot_honour(vsftpd, tmp_path, direction, options, words):
+    url, served = vsftpd
+    (tmp_path / "near").write_bytes(b"x")
+    (served / "far").write_bytes(b"x")
+    names = {"up": (tmp_path / "near", f"{url}/new"), "down": (f"{url}/far", tmp_path / "new")}
+    refused(mpx_copy("copy", *options, *names[direction]), 2, *words)
+    assert os.listdir(served) == ["far"]
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.peers
+def test_as_many_streams_as_sessions(vsftpd, tmp_path):
+    url, served = vsftpd
+    content = os.urandom(200_000_000)
+    (served / "far").write_bytes(content)
+    most = []
+    options = mpx.CopyOptions(streams=3, max_sessions=3, rate_bps=800e6)
+    report = mpx.copy(
+        f"{url}/far",
+        str(tmp_path / "new"),
+        options,
+        on_progress=lambda progress: most.append(progress.streams),
+    )
+    assert (tmp_path / "new").read_bytes() == content
+    assert max(most) == 3
+    assert any("at most 3 streams" in note for note in report.notes)
+
+
+@pytest.mark.peers
+def test_a_server_without_rest(vsftpd, tmp_path):
+    url, served = vsftpd
+    port = int(url.split(":")[2].split("/")[0])
+    contents = {f"file {i}": os.urandom(20_000_000 + i) for i in range(3)}
+    for name, content in contents.items():
+        (served / name).write_bytes(content)
+
+    def without(line: bytes) -> bytes:
+        return b"" if line.startswith(b" REST") else line
+
+    with ControlRelay(port, to_client=without) as relay:
+        base = url.replace(f":{port}", f":{relay.port}")
+        report = mpx.copy([f"{base}/{name}".replace(" ", "%20") for name in contents], str(tmp_path / "new"))
+    assert {path.name: path.read_bytes() for path in (tmp_path / "new").iterdir()} == contents
+    assert any("each a whole file" in note for note in report.notes)
+    assert not [line for line in relay.heard if line.startswith(b"REST")]
+    assert sum(line.startswith(b"RETR") for line in relay.heard) == 3
+
+
+@pytest.mark.peers
+def test_a_session_killed_in_mid_file_is_no_shorter_file(vsftpd, tmp_path, eventually):
+    url, served = vsftpd
+    content = os.urandom(24_000_001)
+    (served / "far").write_bytes(content)
+    running = Copy(tmp_path, f"{url}/far", tmp_path / "near", "--rate", "80Mbit/s", "--files", "1")
+
+    def arrived() -> int:
+        return sum(path.stat().st_blocks * 512 for path in tmp_path.glob(".near*.part"))
+
+    eventually(lambda: arrived() > 4_000_000)
+    for pid in session_pids(served):
+        with contextlib.suppress(ProcessLookupError):  # it ended with its parent
+            os.kill(pid, signal.SIGKILL)
+    done = running.end()
+    assert done.code == 0, done.stderr
+    assert (tmp_path / "near").read_bytes() == content
+    assert any("trying again" in note for note in done.report["notes"]), done.report["notes"]
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize(("umask", "mode"), [("022", 0o644), ("077", 0o600), ("002", 0o664)])
+def test_a_server_that_tells_no_modes(vsftpd, tmp_path, umask, mode):
+    url, served = vsftpd
+    (served / "far").write_bytes(b"content")
+    (served / "far").chmod(0o604)
+    copy = command("copy", f"{url}/far", tmp_path / "near")
+    subprocess.run(["sh", "-c", f'umask {umask}; exec "$@"', "sh", *copy], check=True, timeout=60)
+    assert (tmp_path / "near").read_bytes() == b"content"
+    assert (tmp_path / "near").stat().st_mode & 0o7777 == mode
 
 
 @pytest.mark.peers

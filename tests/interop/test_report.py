@@ -67,7 +67,9 @@ def test_up_and_down(far: Site, here: Path, path: Path) -> None:
     copied(mpx("copy", "--report", path, far.url_of("a"), here / "b"))
     down = read(path)
     assert down["files"] == tally(1, 1, 0, 0, 0)
-    assert down["timeline"][0]["rtt_s"] > 0
+    for told in (down["decisions"], *down["timeline"]):
+        assert told["rtt_s"] > 0
+        assert 0 < told["tcpi_rtt_s"] < 1
     assert down["timeline"][0]["congestion"] is None  # the server's kernel chose it
 
 

@@ -1,5 +1,6 @@
 """vsftpd as a fixture: a plain FTP server without MODE E, MLST and CKSM."""
 
+import contextlib
 import os
 import socket
 import subprocess
@@ -40,6 +41,20 @@ def vsftpd(tmp_path: Path, peer, eventually) -> Iterator[tuple[str, Path]]:
     finally:
         process.kill()
         process.wait()
+
+
+def session_pids(pub: Path) -> list[int]:
+    """The processes of the server of this folder that serve a client each."""
+    configuration = os.fsencode(pub.parent.parent / "vsftpd.conf")
+    found: dict[int, int] = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            with contextlib.suppress(OSError):  # it has ended meanwhile
+                if configuration in (folder / "cmdline").read_bytes().split(b"\0"):
+                    # The name in parentheses may hold anything, so look behind the last one.
+                    parent = (folder / "stat").read_text().rsplit(")", 1)[1].split()[1]
+                    found[int(folder.name)] = int(parent)
+    return [pid for pid, parent in found.items() if parent in found]
 
 
 def _listens(port: int) -> bool:

@@ -1,0 +1,54 @@
+"""What `mpx copy` prints: progress, details and the last line, as a user sees them."""
+
+import json
+from pathlib import Path
+
+import pytest
+from mpx_command import copied, mpx, refused
+from sites import Site, make
+
+pytestmark = pytest.mark.peers
+
+
+def test_progress_in_json_ends_with_the_end(far: Site, here: Path) -> None:
+    for i in range(3):
+        make(here / f"up/{i}", 100_000)
+    for more in ((), ("-q",)):  # asked for by name, it is shown
+        ended = mpx("copy", "-r", "--overwrite", "always", *more, "--progress", "json", here / "up", far.url)
+        assert ended.code == 0
+        lines = [json.loads(line) for line in ended.err.splitlines()]
+        assert (lines[-1]["files_done"], lines[-1]["files_total"]) == (3, 3)
+        assert lines[-1]["bytes_done"] == lines[-1]["bytes_total"] == 300_000
+        assert bool(ended.out) == (not more)
+
+
+def test_plain_progress(far: Site, here: Path) -> None:
+    make(here / "a", 100_000)
+    ended = mpx("copy", "--progress", "plain", here / "a", far.url)
+    assert ended.code == 0
+    assert ended.err.splitlines()[-1] == "100%  97.7 KiB of 97.7 KiB  1/1 files"
+
+
+def test_the_last_line(far: Site, here: Path) -> None:
+    make(here / "up/a", 1000)
+    assert mpx("copy", "-r", here / "up", far.url).out.startswith("copied 1 of 1 files, 1000 B in ")
+    again = mpx("copy", "-r", here / "up", far.url)
+    copied(again)
+    assert again.out == "nothing to copy: 1 of 1 files left alone, -v says why\n"
+    assert "left alone" in mpx("copy", "-r", "-v", here / "up", far.url).out.splitlines()[-2]
+    (here / "empty").mkdir()
+    assert mpx("copy", "-r", here / "empty", far.url_of("e")).out == "nothing to copy: there are no files\n"
+
+
+def test_why_it_is_unverified(vsftpd, here: Path) -> None:
+    url, _ = vsftpd
+    make(here / "a", 10)
+    first, second = mpx("copy", here / "a", f"{url}/a").out.splitlines()
+    assert first.endswith(", unverified")
+    assert second.startswith("unverified: the server cannot")
+
+
+def test_loud_and_quiet(here: Path) -> None:
+    make(here / "a", 10)
+    refused(mpx("copy", "-q", "-v", here / "a", here / "b"), 2, "-q")
+    assert not (here / "b").exists()

@@ -1,0 +1,205 @@
+"""Data connections: who is believed, which ports they use, and how streams are shared when some fail."""
+
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from free_ports import free_ports
+from interop.control_relay import ControlRelay
+from mpx_command import copied, mpx, refused
+from sites import Site
+
+import mpx as api
+from mpx.gridftp_wire import BlockHeader, parse_host_port
+from mpx.tuner import Decision, Sample
+
+pytestmark = pytest.mark.peers
+SIZE = 24_000_001
+STRANGER = "127.0.0.2"
+GARBAGE = b"GET / HTTP/1.1\r\nHost: somebody\r\n\r\n"
+BEYOND_THE_END = BlockHeader(0, 1000, 1 << 50).pack() + bytes(1000)
+
+
+@pytest.fixture
+def content() -> bytes:
+    return os.urandom(SIZE)
+
+
+def port_of(site: Site) -> int:
+    return int(site.url.split(":")[2].split("/")[0])
+
+
+def through(relay: ControlRelay, site: Site) -> str:
+    return site.url.replace(f":{port_of(site)}/", f":{relay.port}/")
+
+
+class Strangers:
+    """Connect to each port that a client listens on, before its server does."""
+
+    def __init__(self) -> None:
+        self.silent: list[socket.socket] = []
+        self.met = 0
+
+    def hear(self, line: bytes) -> bytes:
+        if line.startswith(b"PORT"):
+            address = parse_host_port(line.decode())
+            for said in (b"", b"x", GARBAGE, BEYOND_THE_END, b"\xff" * 1000):
+                for source in (STRANGER, "127.0.0.1"):
+                    self.silent.append(socket.create_connection(address, source_address=(source, 0)))
+                    self.silent[-1].sendall(said)
+                    self.met += 1
+        return line
+
+    def close(self) -> None:
+        for each in self.silent:
+            each.close()
+
+
+@pytest.mark.parametrize("options", [{"streams": 4}, {}], ids=["fixed", "tuned"])
+def test_strangers_at_the_data_port(far: Site, here: Path, content: bytes, options) -> None:
+    far.write("a", content)
+    strangers = Strangers()
+    with (
+        closing(strangers),
+        ControlRelay(port_of(far), to_server=strangers.hear) as relay,
+    ):
+        report = api.copy(f"{through(relay, far)}a", str(here / "b"), api.CopyOptions(**options))
+    assert strangers.met >= 10
+    assert (here / "b").read_bytes() == content
+    assert report.notes == []
+    assert report.checksum["result"] == "verified"
+
+
+def naming(host: str) -> Callable[[bytes], bytes]:
+    """Have a server name this host where data is to go."""
+
+    def change(line: bytes) -> bytes:
+        if not line.startswith(b"227"):
+            return line
+        numbers = line.split(b"(")[1].split(b")")[0].split(b",")
+        return b"227 Entering Passive Mode (%s,%s,%s)\r\n" % (host.replace(".", ",").encode(), *numbers[4:])
+
+    return change
+
+
+def test_a_server_that_does_not_know_its_address(far: Site, here: Path, content: bytes) -> None:
+    (here / "a").write_bytes(content)
+    with ControlRelay(port_of(far), to_client=naming("0.0.0.0")) as relay:
+        api.copy(str(here / "a"), f"{through(relay, far)}b")
+        assert (far.folder / "b").read_bytes() == content
+        copied(mpx("list", through(relay, far)))
+
+
+def test_a_server_that_sends_nothing(stock: Site, here: Path, content: bytes) -> None:
+    """It says that all is sent, and connects to nobody: then we connect to it."""
+    stock.write("a", content)
+
+    def no_eret(line: bytes) -> bytes:
+        return b"NOOP\r\n" if line.startswith(b"ERET") else line
+
+    with ControlRelay(port_of(stock), to_server=no_eret) as relay:
+        report = api.copy(
+            f"{through(relay, stock)}a", str(here / "b"), api.CopyOptions(timeout_s=5.0, max_sessions=2)
+        )
+        assert (here / "b").read_bytes() == content
+        assert any("cannot connect to us" in note for note in report.notes), report.notes
+        refused(
+            mpx("copy", "--tuner", "paper", "--timeout", "5s", f"{through(relay, stock)}a", here / "c"),
+            2,
+            "--tuner paper",
+            "cannot connect to us",
+        )
+    assert not (here / "c").exists()
+
+
+# --- ports -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def taken_port() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as holder:
+        yield holder.getsockname()[1]
+
+
+def test_no_port_to_listen_on(stock: Site, here: Path, taken_port: int) -> None:
+    stock.write("a", b"x")
+    range_ = f"{taken_port}-{taken_port}"
+    refused(mpx("copy", "--port-range", range_, stock.url_of("a"), here / "b"), 2, "no free port", "widen")
+    assert os.listdir(here) == []
+
+
+def test_no_port_to_connect_from(stock: Site, here: Path, taken_port: int) -> None:
+    (here / "a").write_bytes(b"x")
+    range_ = f"{taken_port}-{taken_port}"
+    refused(mpx("copy", "--source-ports", range_, here / "a", stock.url), 2, "no free port", "widen")
+    assert os.listdir(stock.folder) == []
+
+
+@pytest.mark.parametrize("ports", [1, 2])
+def test_few_ports_to_listen_on_are_enough(far: Site, here: Path, content: bytes, ports: int) -> None:
+    """There are fewer sessions then; a port is free again once the connections to it are in."""
+    far.write("a", content)
+    first, last = free_ports(ports)
+    options = api.CopyOptions(port_range=f"{first}-{last}", initial_streams=8, rate_bps=80e6)
+    report = api.copy(far.url_of("a"), str(here / "b"), options)
+    assert (here / "b").read_bytes() == content
+    assert all("port" in note for note in report.notes), report.notes
+    assert report.notes[0].startswith(f"at most {ports} sessions")
+
+
+# --- sessions that the server does not let in ----------------------------------------------------------
+
+
+class Fixed:
+    """A tuner that wants so many streams and no others."""
+
+    def __init__(self, streams: int) -> None:
+        self._streams = streams
+
+    def observe(self, now_s: float, samples: Mapping[str, Sample]) -> Sequence[Decision]:
+        return [Decision(path, self._streams, "fixed by a test") for path in samples] if not now_s else []
+
+
+def test_those_that_are_let_in_get_all_streams(stock: Site, here: Path, monkeypatch, content: bytes) -> None:
+    monkeypatch.setattr("mpx.transfer.tuner_for", lambda _: Fixed(8))
+    stock.write("a", content)
+    most, asked = [], []
+
+    def three_only(line: bytes) -> bytes:
+        if line == b"MODE E\r\n":
+            asked.append(line)
+        return line if line != b"MODE E\r\n" or len(asked) <= 3 else b"MODE X\r\n"
+
+    with ControlRelay(port_of(stock), to_server=three_only) as relay:
+        report = api.copy(
+            f"{through(relay, stock)}a",
+            str(here / "b"),
+            api.CopyOptions(rate_bps=60e6),
+            on_progress=lambda progress: most.append(progress.streams),
+        )
+    assert (here / "b").read_bytes() == content
+    assert len(asked) >= 9  # once to find out whether it can, and by eight sessions
+    assert max(most) == 8
+    assert any("no further session" in note for note in report.notes), report.notes
+
+
+def test_the_rtt_is_measured_while_a_long_listing_goes_on(far: Site, eventually, monkeypatch) -> None:
+    from mpx.endpoint import Rtt
+    from mpx.rtt_probe import RttProbe
+
+    monkeypatch.setattr("mpx.rtt_probe.INTERVAL_S", 0.05)
+    listed = threading.Event()
+    listing = threading.Thread(target=listed.wait)
+    listing.start()
+    busy, another = far.open(writing=False), far.open(writing=False)
+    probe = RttProbe(busy, Rtt(99.0, None), listing=listing, open_another=lambda: another)
+    probe.start()
+    eventually(lambda: probe.latest().asked_s < 9)
+    assert probe.latest().kernel_s > 0
+    listed.set()
+    listing.join()
+    probe.end()

@@ -1,0 +1,133 @@
+"""What of every option a pair can honour: what it cannot and was given by hand is refused, with a reason."""
+
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from mpx.errors import UsageError
+from mpx.honour import check_options, within_mode_s
+from mpx.location import parse_location
+from mpx.options import CopyOptions, flag_of
+from mpx.report import Report
+from mpx.schemes import open_endpoint
+
+HERE = "here"  # within this host
+UP, DOWN = "up", "down"  # in MODE E
+S_UP, S_DOWN, S_WHOLE = "up in MODE S", "down in MODE S", "down in MODE S without REST"
+PAIRS = (HERE, UP, DOWN, S_UP, S_DOWN, S_WHOLE)
+MODE_S = (S_UP, S_DOWN, S_WHOLE)
+
+# For each option: a value given by hand, and the pairs that refuse it. What only bounds something is
+# honoured where there is nothing to bound.
+TABLE: list[tuple[str, Any, tuple[str, ...]]] = [
+    ("recursive", True, ()),
+    ("overwrite", "always", ()),
+    ("links", "keep", ()),
+    ("dry_run", True, ()),
+    ("files", 4, ()),
+    ("files", 9, (UP, S_UP, S_WHOLE)),  # each takes a session, and there are eight
+    ("streams", None, ()),  # auto
+    ("streams", 1, (HERE,)),
+    ("streams", 8, (HERE, S_UP, S_WHOLE)),
+    ("streams", 9, (HERE, *MODE_S)),
+    ("max_streams", 500, ()),
+    ("max_sessions", 2, ()),
+    ("tuner", "auto", (HERE,)),
+    ("tuner", "paper", (HERE, *MODE_S)),
+    ("initial_streams", 8, (HERE,)),
+    ("initial_streams", 9, (HERE, *MODE_S)),
+    ("congestion", "reno", (HERE, DOWN, S_DOWN, S_WHOLE)),
+    ("rate_bps", 1e6, ()),
+    ("block_size_bytes", 65536, (HERE, DOWN, *MODE_S)),
+    ("checksum", "none", ()),  # whether a server offers one is asked of the server
+    ("resume", True, (S_UP, S_WHOLE)),
+    ("resume", False, ()),
+    ("connect_timeout_s", 5.0, ()),
+    ("timeout_s", 5.0, (HERE,)),
+    ("retries", 1, ()),
+    ("port_range", "40000-40010", (HERE,)),
+    ("source_ports", "40000-40010", (HERE,)),
+    ("data_address", "127.0.0.1", (HERE,)),
+    ("data_address", "192.0.2.7", PAIRS),
+    ("ipv4", True, ()),
+    ("ipv6", True, ()),
+]
+TOGETHER: list[tuple[dict[str, Any], tuple[str, ...]]] = [
+    ({"tuner": "paper", "growth": 3.0}, (HERE, *MODE_S)),
+    ({"tuner": "paper", "chunk_time_s": 1.0}, (HERE, *MODE_S)),
+    ({"streams": 9, "max_sessions": 9}, (HERE, S_UP, S_WHOLE)),
+    ({"files": 9, "max_sessions": 9}, ()),
+    ({"streams": 4, "source_ports": "40000-40002"}, (HERE, UP, *MODE_S)),
+    ({"max_sessions": 2, "initial_streams": 3}, (HERE, *MODE_S)),
+]
+NEVER: list[dict[str, Any]] = [
+    {"growth": 2.0},
+    {"chunk_time_s": 3.0},
+    {"streams": 4, "tuner": "auto"},
+    {"streams": 4, "initial_streams": 4},
+    {"initial_streams": 300},
+    {"streams": 300},
+]
+
+
+def by_hand(given: dict[str, Any]) -> CopyOptions:
+    return CopyOptions(**given, explicit=frozenset(given))
+
+
+def honoured(pair: str, options: CopyOptions) -> Report:
+    """Go through what a copy goes through; raises UsageError."""
+    report = Report("a", "b")
+    url = "/x" if pair == HERE else "ftp://127.0.0.1:1/x"
+    far = open_endpoint(parse_location(url), options, lambda: False, writing=False)
+    uploads = pair in (UP, S_UP)
+    check_options(options, far, far_is_source=not uploads)
+    if pair in MODE_S:
+        within_mode_s(options, report, why="it is so", uploads=uploads, restarts=pair != S_WHOLE)
+    return report
+
+
+def test_no_option_is_forgotten() -> None:
+    named = {name for name, _, _ in TABLE} | {name for given, _ in TOGETHER for name in given}
+    assert named == {option.name for option in fields(CopyOptions) if option.metadata}
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+@pytest.mark.parametrize(
+    ("given", "refusing"),
+    [*(({name: value}, refusing) for name, value, refusing in TABLE), *TOGETHER],
+    ids=str,
+)
+def test_given_by_hand(pair: str, given: dict[str, Any], refusing: tuple[str, ...]) -> None:
+    options = by_hand(given)
+    if pair not in refusing:
+        honoured(pair, options)
+        return
+    with pytest.raises(UsageError) as refused:
+        honoured(pair, options)
+    said = str(refused.value)
+    assert any(flag_of(name) in said or str(value) in said for name, value in given.items())
+
+
+@pytest.mark.parametrize("given", NEVER, ids=str)
+def test_what_contradicts_itself(given: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="--"):
+        by_hand(given)
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_defaults_are_never_refused_and_said_where_they_cannot_be_had(pair: str) -> None:
+    notes = honoured(pair, CopyOptions()).notes
+    assert [note.startswith("MODE S: it is so, so there are at most 8 streams") for note in notes] == [
+        True for _ in range(pair in MODE_S)
+    ]
+
+
+def test_what_mode_s_makes_of_the_defaults() -> None:
+    report = Report("a", "b")
+    up = within_mode_s(CopyOptions(), report, why="", uploads=True, restarts=True)
+    down = within_mode_s(CopyOptions(), report, why="", uploads=False, restarts=True)
+    assert (up.resume, down.resume) == (False, True)
+    assert (up.max_streams, down.max_streams) == (8, 8)
+    few = within_mode_s(CopyOptions(max_streams=2), report, why="", uploads=False, restarts=True)
+    assert few.max_streams == 2

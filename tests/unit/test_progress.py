@@ -1,0 +1,53 @@
+"""The live view: what a person reads while a copy runs."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from mpx.progress import line_of, view
+from mpx.watcher import Progress
+
+MIB = 1024**2
+HALF = Progress(
+    elapsed_s=5.0,
+    files_total=4,
+    files_done=1,
+    files_failed=0,
+    bytes_total=200 * MIB,
+    bytes_done=100 * MIB,
+    goodput_bps=100 * MIB * 8 / 10,
+    streams=12,
+    is_listed=True,
+    reason="why",
+)
+
+
+@pytest.mark.parametrize(
+    ("progress", "line"),
+    [
+        (HALF, " 50%  100 MiB of 200 MiB  1/4 files  83.9 Mbit/s  12 streams  10 s left  why"),
+        (replace(HALF, streams=1, files_failed=2), "1/4 files, 2 failed  83.9 Mbit/s  1 stream  "),
+        (replace(HALF, goodput_bps=0.0), "1/4 files  0 bit/s  12 streams  why"),
+        (replace(HALF, is_listed=False), "100 MiB of 200 MiB  1/4 files  still listing  83.9 Mbit/s  "),
+        (replace(HALF, bytes_done=200 * MIB), "100%  200 MiB of 200 MiB  1/4 files  verifying"),
+        (replace(HALF, bytes_done=200 * MIB, files_done=4), "100%  200 MiB of 200 MiB  4/4 files"),
+        (replace(HALF, bytes_done=0, bytes_total=0, files_done=3), "0 B of 0 B  3/4 files  verifying"),
+    ],
+)
+def test_a_line(progress: Progress, line: str) -> None:
+    assert line in line_of(progress)
+
+
+@pytest.mark.parametrize("kind", ["plain", "json"])
+def test_who_reads_lines_sees_the_beginning_and_the_end(kind: str, capsys) -> None:
+    with view(kind) as show:
+        assert show is not None
+        for i in range(5):
+            show(replace(HALF, files_done=i))
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2
+    if kind == "json":
+        assert [json.loads(line)["files_done"] for line in lines] == [0, 4]
+    else:
+        assert ["0/4 files" in lines[0], "4/4 files" in lines[1]] == [True, True]
