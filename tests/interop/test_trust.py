@@ -183,7 +183,7 @@ def test_those_that_are_let_in_get_all_streams(stock: Site, here: Path, monkeypa
         )
     assert (here / "b").read_bytes() == content
     assert len(asked) >= 9  # once to find out whether it can, and by eight sessions
-    assert max(most) == 8
+    assert max(most) >= 8  # more while new connections take over from old ones
     assert any("no further session" in note for note in report.notes), report.notes
 
 

@@ -61,11 +61,8 @@ def test_whole_files_are_bounded_too() -> None:
 def test_what_comes_late_is_taken_over_once_and_forgotten_with_its_file() -> None:
     shelf = Shelf(a_work())
     move = a_move(1000)
-    late = [
-        Pending(
-            Pull(move, 200, 500, -1, Fan(a_work(), 1, tcp.listen("127.0.0.1", None), "127.0.0.1")), in_s=60
-        )
-    ]
+    fan = Fan(a_work(), 1, tcp.listen("127.0.0.1", None), "127.0.0.1")
+    late = [Pending(Pull(move, 200, 500, -1, fan), in_s=60)]
     move.landed(200, 300)
     piece = shelf.take_over(late)
     assert piece == Piece(move, 300, 500)
@@ -74,3 +71,4 @@ def test_what_comes_late_is_taken_over_once_and_forgotten_with_its_file() -> Non
     del move, late, piece
     gc.collect()
     assert forgotten() is None
+    fan.cut()
