@@ -122,13 +122,13 @@ class UploadCarrier(_LaneCarrier):
     def _share(self) -> None:
         living = [lane for lane in self._uploads if not lane.gone]
         for i, lane in enumerate(living):
+            lane.sessions = min(len(living), self._streams)
             if i < self._streams:
                 lane.allowed.set()
             else:
                 lane.allowed.clear()
-        busy = [lane for lane in self._uploads if lane.busy_with is not None]
-        moves = [lane.busy_with for lane in busy]
-        large = [move is not None and move.todo_bytes > SMALL_FILE_BYTES for move in moves]
+        busy = [lane for lane in self._uploads if lane.is_busy]
+        large = [lane.todo_bytes > SMALL_FILE_BYTES for lane in busy]
         for lane, share in zip(busy, spread(self._streams, large), strict=True):
             lane.target = share
         for lane in self._uploads:

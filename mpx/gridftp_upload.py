@@ -194,6 +194,12 @@ class DataPort:
             return before is None or before.ends.announced
 
     @property
+    def is_deserted(self) -> bool:
+        """Whether it was used and no connection is left for a further transfer."""
+        with self._changed:
+            return self._added > 0 and all(stream.leaving for stream in self._streams)
+
+    @property
     def is_closed(self) -> bool:
         """Whether the port is given up, so that nothing more is to be sent."""
         return self._closed

@@ -1,4 +1,4 @@
-"""Uploads in MODE E, the sessions: each stores one large file, or a batch of small ones, at a time.
+"""Uploads in MODE E, the sessions: each stores one large file, or a batch of smaller ones, at a time.
 
 The STORs of a batch go out in one write and run back to back on the same connections. A failing one
 does not stop those queued behind it, which then would read the wrong data; so after a failure the
@@ -33,6 +33,8 @@ from mpx.stream import StreamTotals
 
 BATCH_FILES = 64
 BATCH_BYTES = 16 * 1024 * 1024
+BATCH_RTTS = 10  # a batch lasts so long or longer, so that the wait for its last reply weighs little
+LARGEST_BATCH = 1024 * 1024 * 1024
 TICK_S = 0.1
 VERDICT_S = 10.0  # after a data connection broke, wait so long for what the server says of it
 STALL_S = 5.0  # one silent stream among others that move is given up after this, or 20 RTT
@@ -47,7 +49,8 @@ class UploadLane(threading.Thread):
         self.location = location
         self.work = work
         self.target = 1  # streams
-        self.busy_with: Move | None = None
+        self.sessions = 1  # how many lanes share what waits
+        self._batch: list[Move] = []  # is being stored
         self.allowed = threading.Event()  # whether this lane may take files now
         self.gone = False  # the server lets no further session in, so others are to have its share
         self.congestion = work.options.congestion
@@ -58,6 +61,7 @@ class UploadLane(threading.Thread):
         self._past = StreamTotals()
         self._counting = threading.Lock()  # nothing is counted twice, or not at all, while it changes hands
         self._batch_files = BATCH_FILES
+        self._batch_bytes = BATCH_BYTES
         self._ever_opened = False
 
     # --- for the carrier -----------------------------------------------------------------------------
@@ -97,6 +101,16 @@ class UploadLane(threading.Thread):
             for stream in port.live_streams():
                 stream.cut()
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether it stores files now."""
+        return bool(self._batch)
+
+    @property
+    def todo_bytes(self) -> int:
+        """How much of the files that it stores now waits to be sent."""
+        return sum(move.todo_bytes for move in list(self._batch))
+
     # --- the thread ----------------------------------------------------------------------------------
 
     def run(self) -> None:
@@ -104,13 +118,10 @@ class UploadLane(threading.Thread):
         pool = self.work.pool
         with self.work.failure.guard():
             while self._may_go_on() and (move := pool.take()) is not None:
-                batch = [move]
-                self.busy_with = move
-                if move.is_small:
-                    batch += self._more_small(move.size_bytes)
-                self._carry(batch)
-                self.busy_with = None
-        self.busy_with = None
+                self._batch = [move, *self._more(move)]
+                self._carry(self._batch)
+                self._batch = []
+        self._batch = []
         self._drop(politely=True)
 
     def _may_go_on(self) -> bool:
@@ -119,11 +130,14 @@ class UploadLane(threading.Thread):
                 return False
         return True
 
-    def _more_small(self, total: int) -> list[Move]:
+    def _more(self, first: Move) -> list[Move]:
+        """Take what is to be stored together with `first`: no more than a fair share of what waits."""
         more: list[Move] = []
+        total = first.size_bytes
+        most = max(BATCH_BYTES, min(self._batch_bytes, self.work.pool.waiting_bytes // self.sessions))
 
         def fits(move: Move) -> bool:
-            return move.is_small and total + move.size_bytes <= BATCH_BYTES
+            return total + move.size_bytes <= most
 
         while len(more) + 1 < self._batch_files and (move := self.work.pool.take_more(fits)):
             more.append(move)
@@ -175,10 +189,13 @@ class UploadLane(threading.Thread):
     def _store(self, pending: list[Move]) -> None:
         """Store the files; those that are done leave the list. Raises ConnectionLost, TransferTimeout."""
         session = self._open_session()
+        if self._port is not None and self._port.is_deserted:
+            self._leave_port(politely=True)  # nothing could begin the next transfer there
         if self._port is None:
             self._port = DataPort(passive_address(session), self.work, self.congestion)
         port = self._port
         transfers: list[Transfer] = []
+        began_s, todo_bytes = time.monotonic(), self.todo_bytes
         try:
             self._begin(session, port, pending, transfers)
             for transfer in transfers:
@@ -190,11 +207,17 @@ class UploadLane(threading.Thread):
                     self.work.given_up(transfer.move, error)
                     return  # the others of the batch start anew
                 self.work.whole(transfer.move)
+            self._size_batches(todo_bytes / (time.monotonic() - began_s), session.rtt_s or 0.0)
         finally:
             if any(transfer.move in pending for transfer in transfers):
                 self._drop()  # no stream reads from these files any more
             for transfer in transfers:
                 transfer.move.close()
+
+    def _size_batches(self, goodput: float, rtt_s: float) -> None:
+        """Take the next batch so large that it lasts `BATCH_RTTS`, going by the bytes/s of this one."""
+        ideal = goodput * BATCH_RTTS * rtt_s
+        self._batch_bytes = int(min(max(BATCH_BYTES, ideal), LARGEST_BATCH))
 
     def _begin(
         self, session: Session, port: DataPort, pending: list[Move], transfers: list[Transfer]
@@ -240,8 +263,11 @@ class UploadLane(threading.Thread):
         """Keep the right number of streams until the server says that the file is complete."""
         watch = _Watch(self.work.options.timeout_s, session.rtt_s or 0.0)
         broken_s: float | None = None
-        if not port.broken:
-            port.adjust(transfer, self.target)  # the server says 150 only when the first connection is in
+        # The first transfer begins with its first connection. Later ones begin with those that there are,
+        # and until then a stock server (globus_ftp_control_data.c) loses its listener to a new connection.
+        has_begun = transfer.number == 0
+        if has_begun and not port.broken:
+            port.adjust(transfer, self.target)
         while True:
             if self.work.failure.cancel.is_set():
                 raise Interrupted("stopped")
@@ -257,17 +283,19 @@ class UploadLane(threading.Thread):
                 elif port.refused and port.refusals >= CONNECT_FAILURES and not transfer.ends.taking_part:
                     raise port.refused
                 else:
-                    port.adjust(transfer, self.target)
+                    if has_begun:
+                        port.adjust(transfer, self.target)
                     watch.look(port, transfer)
             elif reply.code == 111:
                 if self._marked(transfer.move, reply):
                     watch.heard()
             elif reply.is_preliminary:
+                has_begun = True
                 if not reply.is_marker:
                     watch.heard()
             else:
                 return reply
-            if reply is not None and not port.broken:
+            if reply is not None and has_begun and not port.broken:
                 port.adjust(transfer, self.target)
 
     @staticmethod
@@ -299,19 +327,23 @@ class UploadLane(threading.Thread):
 
     def _drop(self, *, politely: bool = False) -> None:
         """Give up the session and its streams."""
-        session, port = self._session, self._port
-        if port:
-            if politely and not self.work.failure.cancel.is_set():
-                port.close()
-            else:
-                port.cut()
-            with self._counting:
-                self._past.add(port.totals())
-                self._past.streams = 0
-                self._port = None
-        if session:
-            session.close()
+        self._leave_port(politely=politely and not self.work.failure.cancel.is_set())
+        if self._session:
+            self._session.close()
         self._session = None
+
+    def _leave_port(self, *, politely: bool) -> None:
+        port = self._port
+        if port is None:
+            return
+        if politely:
+            port.close()
+        else:
+            port.cut()
+        with self._counting:
+            self._past.add(port.totals())
+            self._past.streams = 0
+            self._port = None
 
 
 class _Watch:

@@ -20,6 +20,7 @@ class Pool:
         self._limit = limit
         self._most_unsettled = most_unsettled
         self._waiting: deque[Move] = deque()
+        self._waiting_bytes = 0
         self._changed = threading.Condition()
         self._unsettled: set[Move] = set()
         self._listing = True
@@ -32,6 +33,7 @@ class Pool:
             while len(self._waiting) >= self._limit or len(self._unsettled) >= self._most_unsettled:
                 self._wait()
             self._waiting.append(move)
+            self._waiting_bytes += move.size_bytes
             self._unsettled.add(move)
             self.listed_bytes += move.size_bytes
             self.listed_todo_bytes += move.size_bytes - move.resumed_bytes
@@ -41,6 +43,7 @@ class Pool:
         """Add a file once more that is not settled yet; it goes first."""
         with self._changed:
             self._waiting.appendleft(move)
+            self._waiting_bytes += move.size_bytes
             self._changed.notify_all()
 
     def take(self) -> Move | None:
@@ -50,17 +53,20 @@ class Pool:
                 if not self._listing and not self._unsettled:
                     return None
                 self._wait()
-            move = self._waiting.popleft()
-            self._changed.notify_all()
-            return move
+            return self._take()
 
     def take_more(self, fits: Callable[[Move], bool]) -> Move | None:
         """Return the next file if one waits and `fits`; never waits."""
         with self._changed:
             if not self._waiting or not fits(self._waiting[0]):
                 return None
-            self._changed.notify_all()
-            return self._waiting.popleft()
+            return self._take()
+
+    @property
+    def waiting_bytes(self) -> int:
+        """The sizes of the files that wait, added up."""
+        with self._changed:
+            return self._waiting_bytes
 
     def settle(self, move: Move) -> None:
         """Say that a file is committed or given up."""
@@ -103,6 +109,12 @@ class Pool:
         with self._changed:
             moves = list(self._unsettled)
         return sum(move.size_bytes - move.arrived_bytes for move in moves)
+
+    def _take(self) -> Move:
+        move = self._waiting.popleft()
+        self._waiting_bytes -= move.size_bytes
+        self._changed.notify_all()
+        return move
 
     def _wait(self) -> None:
         if self._cancel.is_set():
