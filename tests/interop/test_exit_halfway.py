@@ -4,13 +4,11 @@ import json
 import os
 import shutil
 import signal
-import socket
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from interop.control_relay import ControlRelay
 from interop.stock_server import StockServer
 from mpx_command import copied, mpx, refused, running
 from sites import Site, make, partials
@@ -21,50 +19,16 @@ pytestmark = pytest.mark.peers
 # --- 8: what arrived ------------------------------------------------------------------------------
 
 
-@contextmanager
-def lying(server: StockServer) -> Iterator[str]:
-    """The URL of a server behind a relay that spoils every checksum it reports."""
-
-    def relay(source: socket.socket, target: socket.socket, *, spoil: bool) -> None:
-        try:
-            while data := source.recv(65536):
-                if spoil:  # 213 answers CKSM here: eight hex digits and nothing else
-                    data = b"".join(
-                        b"213 0badbad0\r\n" if line.startswith(b"213 ") and len(line) == 14 else line
-                        for line in data.splitlines(keepends=True)
-                    )
-                target.sendall(data)
-        except OSError:
-            pass
-        for end in (source, target):
-            with suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-
-        def serve() -> None:
-            while True:
-                try:
-                    client, _ = listener.accept()
-                except OSError:
-                    return
-                far = socket.create_connection(("127.0.0.1", server.port))
-                for source, target, spoil in ((client, far, False), (far, client, True)):
-                    threading.Thread(
-                        target=relay, args=(source, target), kwargs={"spoil": spoil}, daemon=True
-                    ).start()
-
-        thread = threading.Thread(target=serve, daemon=True)
-        thread.start()
-        yield f"ftp://127.0.0.1:{listener.getsockname()[1]}{server.root}/"
-        listener.shutdown(socket.SHUT_RDWR)
-    thread.join()
+def spoiled(line: bytes) -> bytes:
+    """Another checksum; 213 answers CKSM here: eight hex digits and nothing else."""
+    return b"213 0badbad0\r\n" if line.startswith(b"213 ") and len(line) == 14 else line
 
 
 def test_8_a_checksum_that_differs(tmp_path: Path, here: Path, file: Path) -> None:
     root = tmp_path / "served"
     root.mkdir()
-    with StockServer(root) as server, lying(server) as url:
+    with StockServer(root) as server, ControlRelay(server.port, to_client=spoiled) as relay:
+        url = f"ftp://127.0.0.1:{relay.port}{root}/"
         refused(mpx("copy", "--report", here / "report", file, url), 8, "adler32")
         report = json.loads((here / "report").read_text())
         assert report["checksum"] == {"algorithm": "adler32", "result": "mismatch"}
