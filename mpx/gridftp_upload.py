@@ -96,17 +96,18 @@ class DataPort:
     def adjust(self, transfer: Transfer, target: int) -> None:
         """Open or retire connections so that `target` take part in the running transfer.
 
-        Never more than the file has use for, and always one until its end was announced.
+        Never more than it, or one queued behind it, has use for, and always one until its end was announced.
         """
-        move, ends = transfer.move, transfer.ends
-        useful = max(1, min(target, -(-move.todo_bytes // BYTES_PER_STREAM)))
+        ends = transfer.ends
         with self._changed:
+            largest_todo = max(queued.move.todo_bytes for queued in self._transfers.values())
+            useful = max(1, min(target, -(-largest_todo // BYTES_PER_STREAM)))
             live = [stream for stream in self._streams if not stream.leaving and not stream.retire]
             for stream in live[target:]:
                 stream.retire = True
             if self._closed or self.broken or time.monotonic() < self._rejoin_s:
                 return
-            want = useful - len(live) if move.todo_bytes else 1 - ends.taking_part
+            want = useful - len(live) if largest_todo else 1 - ends.taking_part
             for _ in range(want):
                 if not ends.reserve():
                     return
@@ -132,12 +133,12 @@ class DataPort:
             return list(self._streams)
 
     def totals(self) -> StreamTotals:
-        """Return the counters of all connections that there are and were."""
+        """Return the counters of all connections that there are and were; those that leave count no more."""
         sums = StreamTotals()
         with self._changed:
             for stream in self._streams:
                 sums.add(stream.totals())
-                sums.streams -= (stream.idle or stream.leaving) and stream.connection is not None
+                sums.streams -= stream.leaving and stream.connection is not None
             sums.add(self._ended)
         return sums
 

@@ -67,12 +67,17 @@ class UploadLane(threading.Thread):
     # --- for the carrier -----------------------------------------------------------------------------
 
     def totals(self) -> StreamTotals:
-        """Return the counters of all streams that there are and were."""
+        """Return the counters of all streams that there are and were; unused ones are not counted.
+
+        Those between two batches are, as a pause of an RTT says nothing of how many there should be.
+        """
         sums = StreamTotals()
         with self._counting:
             sums.add(self._past)
             if self._port:
                 sums.add(self._port.totals())
+        if not self.is_busy:
+            sums.streams = 0
         return sums
 
     def renew(self) -> None:
@@ -103,13 +108,14 @@ class UploadLane(threading.Thread):
 
     @property
     def is_busy(self) -> bool:
-        """Whether it stores files now."""
-        return bool(self._batch)
+        """Whether it stores files, or is about to take the next ones."""
+        return bool(self._batch) or (self._port is not None and self.work.pool.waiting_bytes > 0)
 
     @property
     def todo_bytes(self) -> int:
-        """How much of the files that it stores now waits to be sent."""
-        return sum(move.todo_bytes for move in list(self._batch))
+        """How much is left for it to send: of the files that it stores, and its share of those that wait."""
+        in_hand = sum(move.todo_bytes for move in list(self._batch))
+        return in_hand + self.work.pool.waiting_bytes // self.sessions
 
     # --- the thread ----------------------------------------------------------------------------------
 
@@ -195,7 +201,7 @@ class UploadLane(threading.Thread):
             self._port = DataPort(passive_address(session), self.work, self.congestion)
         port = self._port
         transfers: list[Transfer] = []
-        began_s, todo_bytes = time.monotonic(), self.todo_bytes
+        began_s, todo_bytes = time.monotonic(), sum(move.todo_bytes for move in pending)
         try:
             self._begin(session, port, pending, transfers)
             for transfer in transfers:
