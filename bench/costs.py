@@ -108,7 +108,8 @@ def run(what: str, folder: Path, rounds: int) -> None:
     environment = {**os.environ, "MPX_STATE_DIR": str(folder / "state")}
     source = folder / "source"
     make(source, GIB)
-    with StockServer(folder) as server, ControlClock(server.port) as clock:
+    (folder / "served").mkdir()
+    with StockServer(folder / "served") as server, ControlClock(server.port) as clock:
         course = Course(server, clock, environment, folder if what == "disk" else None)
         for up in (True, False) if what == "disk" else (what == "up",):
             entrants = ON_DISK if what == "disk" else CHECKSUMS

@@ -119,7 +119,8 @@ def run_all(folder: Path, options: argparse.Namespace) -> None:
     """Run what was asked for."""
     environment = {**os.environ, "MPX_STATE_DIR": str(folder / "state")}
     target = folder / "target"
-    with StockServer(folder) as server, ControlClock(server.port) as clock:
+    (folder / "served").mkdir()  # the server's log lies beside it
+    with StockServer(folder / "served") as server, ControlClock(server.port) as clock:
         course = Course(server, clock, environment)
 
         def row(title: str, measure: str, source: Path, streams: int, *, up: bool, checksum: str) -> None:
