@@ -8,6 +8,8 @@ process. Each ratio is the median over pairs of mpx / globus-url-copy; below 1 m
 
 import argparse
 import os
+import resource
+import shlex
 import shutil
 import statistics
 import subprocess
@@ -21,6 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tests"), str(ROOT / "tests" / "interop")]
 
 from control_clock import ControlClock
+from figures import machine
 from stock_server import StockServer
 
 MPX = str(Path(sys.executable).with_name("mpx"))
@@ -29,23 +32,43 @@ GIB = 1 << 30
 
 @dataclass(frozen=True)
 class Run:
-    """One transfer: seconds of data, of the whole process, and processor seconds of the client."""
+    """One transfer: seconds of data, of the whole process, and processor seconds of both ends."""
 
     data_s: float
     wall_s: float
     cpu_s: float
+    server_cpu_s: float
 
 
-def timed(command: list[str], clock: ControlClock, environment: dict[str, str]) -> Run:
+@dataclass(frozen=True)
+class Course:
+    """What every run of a race goes over."""
+
+    server: StockServer
+    clock: ControlClock
+    environment: dict[str, str]
+    sync: Path | None = None  # the file system of this folder is synced within the wall time
+
+
+def timed(command: list[str], course: Course) -> Run:
     """Run a command to its end; raises CalledProcessError when it fails."""
-    clock.reset()
-    before = os.times()
+    course.clock.reset()
+    server_before_s, before_s = course.server.ended_sessions_cpu_s, _children_cpu_s()
     began = time.perf_counter()
-    subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
+    subprocess.run(command, check=True, env=course.environment, stdout=subprocess.DEVNULL)
+    cpu_s = _children_cpu_s() - before_s
+    if course.sync:
+        subprocess.run(["sync", "--file-system", course.sync], check=True)
     wall = time.perf_counter() - began
-    after = os.times()
-    cpu = after.children_user + after.children_system - before.children_user - before.children_system
-    return Run(clock.data_s, wall, cpu)
+    while course.server.session_pids:  # they end when their client has, and only then are counted
+        time.sleep(0.005)
+    return Run(course.clock.data_s, wall, cpu_s, course.server.ended_sessions_cpu_s - server_before_s)
+
+
+def _children_cpu_s() -> float:
+    """Return the processor seconds of all children of this process that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def race(
@@ -54,9 +77,8 @@ def race(
     theirs: list[str],
     *,
     target: Path,
-    clock: ControlClock,
+    course: Course,
     pairs: int,
-    environment: dict[str, str],
     measure: str,
 ) -> None:
     """Run interleaved pairs and print one row."""
@@ -66,16 +88,18 @@ def race(
         order = [("mpx", ours), ("guc", theirs)]
         for name, command in order if pair % 2 else reversed(order):
             target.unlink(missing_ok=True)
-            runs[name] = timed(command, clock, environment)
+            runs[name] = timed(command, course)
         if pair == 0:
             continue  # warms the caches
         ours_s, theirs_s = getattr(runs["mpx"], measure), getattr(runs["guc"], measure)
         ratios.append(ours_s / theirs_s)
-        rows.append((ours_s, theirs_s, runs["mpx"].cpu_s, runs["guc"].cpu_s))
-    mpx_s, guc_s, mpx_cpu, guc_cpu = (statistics.median(column) for column in zip(*rows, strict=True))
+        cpu = [(run.cpu_s, run.server_cpu_s) for run in (runs["mpx"], runs["guc"])]
+        rows.append((ours_s, theirs_s, *cpu[0], *cpu[1]))
+    mpx_s, guc_s, *cpu_s = (statistics.median(column) for column in zip(*rows, strict=True))
     print(
         f"{title:<34} {measure[:-2]:>5} {mpx_s:7.3f} {guc_s:7.3f}   {statistics.median(ratios):5.2f} "
-        f"({min(ratios):4.2f} to {max(ratios):4.2f})   {mpx_cpu:6.2f} {guc_cpu:6.2f}",
+        f"({min(ratios):4.2f} to {max(ratios):4.2f})   "
+        "{:5.2f} + {:4.2f} {:5.2f} + {:4.2f}".format(*cpu_s),
         flush=True,
     )
 
@@ -95,7 +119,9 @@ def run_all(folder: Path, options: argparse.Namespace) -> None:
     """Run what was asked for."""
     environment = {**os.environ, "MPX_STATE_DIR": str(folder / "state")}
     target = folder / "target"
-    with StockServer(folder) as server, ControlClock(server.port) as clock:
+    (folder / "served").mkdir()  # the server's log lies beside it
+    with StockServer(folder / "served") as server, ControlClock(server.port) as clock:
+        course = Course(server, clock, environment)
 
         def row(title: str, measure: str, source: Path, streams: int, *, up: bool, checksum: str) -> None:
             ours, theirs = commands(clock.port, streams, source, target, up=up, checksum=checksum)
@@ -105,13 +131,14 @@ def run_all(folder: Path, options: argparse.Namespace) -> None:
                 ours,
                 theirs,
                 target=target,
-                clock=clock,
+                course=course,
                 pairs=options.pairs,
-                environment=environment,
                 measure=measure,
             )
 
-        print(f"{'':<34} {'':>5} {'mpx':>7} {'guc':>7}   ratio  (min to max)     CPU s of the clients")
+        print(
+            f"{'':<34} {'':>5} {'mpx':>7} {'guc':>7}   ratio  (min to max)   CPU s, client + server: mpx, guc"
+        )
         source = folder / "source"
         if options.only in (None, "data"):
             make(source, GIB)
@@ -134,22 +161,31 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=7)
     parser.add_argument("--streams", type=lambda text: [int(n) for n in text.split(",")], default=[1, 4, 16])
     parser.add_argument("--only", choices=("data", "wall", "checksum"))
-    parser.add_argument("--congestion", default="cubic")
-    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if os.geteuid() == 0 and not options.inside:
-        route = f"ip route replace local 127.0.0.0/8 dev lo table local congctl {options.congestion}"
-        again = " ".join([sys.executable, __file__, "--inside", *sys.argv[1:]])
-        inside = ["unshare", "-n", "sh", "-c", f"ip link set lo up && {route} && exec {again}"]
-        raise SystemExit(subprocess.run(inside, check=False).returncode)
-    used = options.congestion if options.inside else "the kernel's default"
-    print(f"congestion control: {used}; {options.pairs} pairs; seconds are medians")
+    options = in_own_network(parser)
+    print(f"{options.pairs} pairs; seconds are medians")
     folder = Path(tempfile.mkdtemp(prefix="mpx-race-", dir="/dev/shm"))
     folder.chmod(0o777)
     try:
         run_all(folder, options)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def in_own_network(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """Return what was given; as root in a network namespace where all of loopback has `--congestion`.
+
+    For that the script starts once more. Says which machine and which congestion control it runs on.
+    """
+    parser.add_argument("--congestion", default="cubic", help="set by route, as root only")
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if os.geteuid() == 0 and not options.inside:
+        route = f"ip route replace local 127.0.0.0/8 dev lo table local congctl {options.congestion}"
+        again = shlex.join([sys.executable, *sys.argv, "--inside"])
+        inside = ["unshare", "-n", "sh", "-c", f"ip link set lo up && {route} && exec {again}"]
+        raise SystemExit(subprocess.run(inside, check=False).returncode)
+    print(machine(f"{options.congestion} (by route)" if options.inside else None), flush=True)
+    return options
 
 
 def make(name: Path, size_bytes: int) -> None:

@@ -4,7 +4,9 @@ import os
 import re
 import stat
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Generator
+from contextlib import closing
+from itertools import chain
 
 from mpx.gridftp_wire import format_host_port, parse_extended_address, parse_host_port, reply_line
 from mpx.ranges import RangeSet
@@ -12,7 +14,7 @@ from mpx.serve import listing
 from mpx.serve.progress import Progress
 from mpx.serve.receive import BlockReceiver, StreamReceiver
 from mpx.serve.replies import Refusal
-from mpx.serve.send import BlockSender, StreamSender
+from mpx.serve.send import BlockSender, LineSender, StreamSender
 from mpx.serve.session import Command, Session
 from mpx.serve.transfer import Engine, Transfer
 
@@ -141,19 +143,21 @@ def _receive_file(session: Session, name: str, base: int | None, *, truncate: bo
 
 
 def _list(session: Session, argument: str) -> bytes:
-    name = re.sub(r"^(-\S*\s*)+", "", argument)  # options of ls, which clients like to add
-    path = session.path(name or ".")
-    if stat.S_ISDIR(session.root.stat(path).st_mode):
-        return _send_lines(session, map(listing.long_line, listing.items(session.root, path)))
-    return _send_lines(session, [listing.long_line(listing.item(session.root, path, name))])
+    return _send_listing(session, _shown_by_ls(session, argument), listing.long_line)
 
 
 def _name_list(session: Session, argument: str) -> bytes:
-    name = re.sub(r"^(-\S*\s*)+", "", argument)
+    return _send_listing(session, _shown_by_ls(session, argument), lambda item: item.name)
+
+
+def _shown_by_ls(session: Session, argument: str) -> Generator[listing.Item, None, None]:
+    """Describe what a directory holds, or one file."""
+    name = re.sub(r"^(-\S*\s*)+", "", argument)  # options of ls, which clients like to add
     path = session.path(name or ".")
     if stat.S_ISDIR(session.root.stat(path).st_mode):
-        return _send_lines(session, (item.name for item in listing.items(session.root, path)))
-    return _send_lines(session, [name])
+        yield from listing.items(session.root, path)
+    else:
+        yield listing.item(session.root, path, name)
 
 
 def _machine_list(session: Session, argument: str) -> bytes:
@@ -164,20 +168,31 @@ def _machine_list_tree(session: Session, argument: str) -> bytes:
     return _send_facts(session, listing.tree(session.root, session.path(argument or ".")))
 
 
-def _send_facts(session: Session, found: Iterable[listing.Item]) -> bytes:
+def _send_facts(session: Session, found: Generator[listing.Item, None, None]) -> bytes:
     facts, writable = session.settings.facts, session.writable
-    return _send_lines(session, (listing.facts_line(item, facts, writable=writable) for item in found))
+    return _send_listing(session, found, lambda item: listing.facts_line(item, facts, writable=writable))
 
 
-def _send_lines(session: Session, lines: Iterable[str]) -> bytes:
-    """Send a listing: written to a file without a name first, so that it is sent as any other file."""
+def _send_listing(
+    session: Session, found: Generator[listing.Item, None, None], line: Callable[[listing.Item], str]
+) -> bytes:
+    """Send a listing as it is made; in MODE E it is written to a file without a name first.
+
+    So it is sent there as any other file, in blocks that know where they belong.
+    """
     session.settings.take_restart()
     session.channel.check(blocks=session.settings.blocks, sending=True)
-    with tempfile.TemporaryFile() as spool:
-        for line in lines:
-            spool.write(f"{line}\r\n".encode("utf-8", "surrogateescape"))
-        spool.flush()
-        _send(session, spool.fileno(), 0, spool.tell(), RangeSet())
+    with closing(found):  # now, not when the garbage collector finds the rest of the transfer
+        raw = (f"{line(item)}\r\n".encode("utf-8", "surrogateescape") for item in found)
+        if not session.settings.blocks:
+            first = next(raw, b"")  # what cannot be listed at all is refused before any data
+            progress = Progress(keep_ranges=False)
+            _run_stream(session, LineSender(chain([first], raw), progress), progress)
+            return _DONE
+        with tempfile.TemporaryFile() as spool:
+            spool.writelines(raw)
+            spool.flush()
+            _send(session, spool.fileno(), 0, spool.tell(), RangeSet())
     return _DONE
 
 

@@ -4,7 +4,7 @@ import logging
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -32,7 +32,7 @@ def item(root: Root, path: str, name: str) -> Item:
     return Item(name, _leads_to(root, path, found) if link is not None else found, link)
 
 
-def items(root: Root, path: str, *, follow: bool = True) -> Iterator[Item]:
+def items(root: Root, path: str, *, follow: bool = True) -> Generator[Item, None, None]:
     """Describe what a directory holds, in no order. Raises OSError if it cannot be listed.
 
     Names that the control channel cannot carry (CR, LF) are left out, with a line in the log.
@@ -57,7 +57,7 @@ def items(root: Root, path: str, *, follow: bool = True) -> Iterator[Item]:
         os.close(fd)
 
 
-def tree(root: Root, path: str) -> Iterator[Item]:
+def tree(root: Root, path: str) -> Generator[Item, None, None]:
     """Describe everything below a directory, with names relative to it; links are not followed."""
     ahead = [""]
     while ahead:

@@ -1,12 +1,15 @@
-"""Sending: blocks of a file leave over whichever data connection is free next."""
+"""Sending: blocks of a file leave over whichever data connection is free next; listings line by line."""
 
 import errno
 import os
+from collections.abc import Iterable
 
 from mpx.gridftp_wire import EOD, EOF, HEADER, HEADER_BYTES
 from mpx.ranges import RangeSet
 from mpx.serve.data import BLOCK_BYTES, Connection
 from mpx.serve.progress import Progress
+
+PORTION_BYTES = 64 * 1024  # of a listing, sent at once
 
 
 class BlockSender:
@@ -70,6 +73,32 @@ class StreamSender:
             send_all(connection, view)
             self._progress.moved(len(view))
         connection.finish_sending()
+
+
+class LineSender:
+    """Sends lines as a MODE S stream while they are still being made: a long listing does not keep silent."""
+
+    accepts_more = False
+    complete = False
+
+    def __init__(self, lines: Iterable[bytes], progress: Progress) -> None:
+        self._lines = lines
+        self._progress = progress
+
+    def serve(self, connection: Connection) -> None:
+        """Send every line, then end the stream. Raises DataChannelError, and OSError of who makes them."""
+        portion = bytearray()
+        for line in self._lines:
+            portion += line
+            if len(portion) >= PORTION_BYTES:
+                self._send(connection, portion)
+                portion = bytearray()
+        self._send(connection, portion)
+        connection.finish_sending()
+
+    def _send(self, connection: Connection, portion: bytearray) -> None:
+        send_all(connection, memoryview(portion))
+        self._progress.moved(len(portion))
 
 
 def read_all(fd: int, view: memoryview, offset: int) -> None:

@@ -43,6 +43,13 @@ class StockServer:
         """The processes that serve a control connection each."""
         return _children(self._process.pid) if self._process else []
 
+    @property
+    def ended_sessions_cpu_s(self) -> float:
+        """Processor seconds of all sessions that have ended, as the kernel adds them up for their parent."""
+        assert self._process is not None
+        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")  # cutime, cstime
+
     def __enter__(self) -> Self:
         self.start()
         return self

@@ -1,14 +1,21 @@
 """The server on loopback against literal commands, and MODE S."""
 
 import hashlib
+import os
 import socket
+import threading
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from raw_client import CONTENT, RawClient, drain
+from raw_client import CONTENT, RawClient, connect, drain
 
 from mpx import gridftp_wire as wire
 from mpx.serve import Server
+from mpx.serve.data import Connection
+from mpx.serve.listing import Item
+from mpx.serve.progress import Progress
+from mpx.serve.send import PORTION_BYTES, LineSender
 
 # --- login and small commands ----------------------------------------------------------------------
 
@@ -149,6 +156,56 @@ def test_listings(client, root):
     ]
     assert client.retrieve("MLSD d/e") == (client.retrieve("MLSD d/e")[0], b"")
     assert client.retrieve("MLSD none")[0].error_class == "PATH_NOT_FOUND"
+
+
+def test_a_long_listing_is_whole(client, root):
+    names = {f"{'x' * 100}{i}" for i in range(3000)}  # several portions
+    for name in names:
+        (root / name).touch()
+    reply, listed = client.retrieve("NLST")
+    assert reply.code == 226
+    assert sorted(listed.decode().split("\r\n")) == sorted({"", "file"} | names)
+    lines = client.retrieve("MLSD")[1].decode().splitlines()
+    assert sorted(wire.parse_facts(line).name for line in lines) == sorted({"file"} | names)
+
+
+def test_lines_leave_while_more_of_them_are_made():
+    heard = threading.Event()
+
+    def lines():
+        for _ in range(100):
+            yield b"x" * PORTION_BYTES
+        assert heard.wait(30), "nothing leaves before the last line is made"
+        yield b"the last"
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        reader = connect(listener.getsockname())
+        connection = Connection(listener.accept()[0])
+    with reader, ThreadPoolExecutor(1) as sending:
+        sent = sending.submit(LineSender(lines(), Progress(keep_ranges=False)).serve, connection)
+        first = reader.recv(1)
+        heard.set()
+        assert first + drain(reader) == b"x" * (100 * PORTION_BYTES) + b"the last"
+        sent.result()
+    connection.close()
+
+
+def test_an_abandoned_listing_ends_with_its_client(server, root, monkeypatch, eventually):
+    left = threading.Event()
+    monkeypatch.setattr("mpx.serve.listing.items", lambda *_: endless(left))
+    with RawClient(server.port) as client, connect(client.passive()) as data:
+        client.send("NLST")
+        assert client.reply().code == 150
+        data.recv(1)
+    eventually(left.is_set)
+
+
+def endless(left: threading.Event):
+    try:
+        while True:
+            yield Item("x" * 100, os.stat("/"))
+    finally:
+        left.set()
 
 
 @pytest.mark.parametrize("algorithm", ["MD5", "sha1", "SHA256", "SHA512"])

@@ -1,0 +1,55 @@
+"""How a bench says what it measured: on which machine, with what spread, and whether a limit was kept."""
+
+import os
+import platform
+import re
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+def machine(congestion: str | None = None) -> str:
+    """Describe this host in a line; `congestion`: what streams use here, if not the kernel's default."""
+    default = Path("/proc/sys/net/ipv4/tcp_congestion_control")
+    if congestion is None:
+        congestion = f"{default.read_text().strip()} (the kernel's default)"
+    found = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    processor = found.group(1) if found else platform.machine()
+    return (
+        f"{len(os.sched_getaffinity(0))} cores ({processor}), Linux {platform.release()}, "
+        f"Python {platform.python_version()}, load {os.getloadavg()[0]:.1f} before, "
+        f"congestion control {congestion}"
+    )
+
+
+@dataclass(frozen=True)
+class Spread:
+    """What several measurements of the same thing gave."""
+
+    values: Sequence[float]
+
+    @property
+    def median(self) -> float:
+        """The middle one."""
+        return statistics.median(self.values)
+
+    @property
+    def worst(self) -> float:
+        """The largest one."""
+        return max(self.values)
+
+    def __str__(self) -> str:
+        return f"{self.median:.2f} ({min(self.values):.2f} to {self.worst:.2f})"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A limit, what was measured, and whether that keeps it."""
+
+    limit: str
+    measured: str
+    kept: bool
+
+    def __str__(self) -> str:
+        return f"{'kept' if self.kept else 'NOT kept'} / {self.limit} / {self.measured}"

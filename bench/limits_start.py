@@ -1,0 +1,76 @@
+"""Limits of the beginning: how soon `mpx --help` answers, and what it imports for that."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from figures import Spread, Verdict
+
+MPX = str(Path(sys.executable).with_name("mpx"))
+PAIRS = 15
+MOST_TIMES = 6.0
+HEAVY = (
+    "numpy", "scipy", "pandas", "numba", "matplotlib", "cryptography", "jsonschema", "hypothesis", "pytest",
+    "ssl", "asyncio", "multiprocessing", "sqlite3", "xml", "http", "urllib.request",
+)  # fmt: skip
+
+_LIST_MODULES = (
+    "import sys\n"
+    "before = set(sys.modules)\n"
+    "sys.argv = ['mpx', '--help']\n"
+    "from mpx.cli import main\n"
+    "try:\n"
+    "    main()\n"
+    "except SystemExit:\n"
+    "    print(*sorted(set(sys.modules) - before), file=sys.stderr)\n"
+)
+
+
+def start() -> Iterator[Verdict]:
+    """Time `mpx --help` beside `python -c pass`, in interleaved pairs, and list what it imports."""
+    ours, bare = [], []
+    for pair in range(PAIRS + 1):
+        for command, times in (([MPX, "--help"], ours), ([sys.executable, "-c", "pass"], bare)):
+            took = _seconds(command)
+            if pair:  # the first one warms the caches
+                times.append(took)
+    times = Spread(ours).median / Spread(bare).median
+    yield Verdict(
+        f"`mpx --help` takes at most {MOST_TIMES:g} times `python -c pass`",
+        f"{times:.1f} times; ms: {_ms(ours)} against {_ms(bare)}",
+        times <= MOST_TIMES,
+    )
+    modules = imported()
+    heavy = [name for name in HEAVY if name in modules]
+    tops = sorted({name.partition(".")[0] for name in modules} - sys.stdlib_module_names)
+    yield Verdict(
+        "`mpx --help` imports nothing heavy",
+        f"{', '.join(heavy) or 'nothing of the kind'} among {len(modules)} modules; "
+        f"not of Python itself: {', '.join(tops)}; of mpx: "
+        f"{', '.join(name for name in modules if name.startswith('mpx.'))}",
+        not heavy,
+    )
+
+
+def imported() -> list[str]:
+    """Return the modules that `mpx --help` loads beyond those of a bare interpreter."""
+    done = subprocess.run(
+        [sys.executable, "-c", _LIST_MODULES],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return done.stderr.split()
+
+
+def _seconds(command: list[str]) -> float:
+    began = time.perf_counter()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - began
+
+
+def _ms(seconds: list[float]) -> Spread:
+    return Spread([1000 * value for value in seconds])

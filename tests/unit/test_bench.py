@@ -1,0 +1,51 @@
+"""What the benches compute from what they saw."""
+
+import math
+
+import pytest
+from figures import Spread, Verdict, machine
+from hypothesis import given
+from hypothesis import strategies as st
+from limits_rate import extremes, moving
+
+RATE_BPS = 800e6
+
+
+def seen_at(rate_bps: float, looks: list[float]) -> list[tuple[float, int]]:
+    return [(at, round(at * rate_bps / 8)) for at in looks]
+
+
+@given(st.lists(st.floats(0.001, 0.5), min_size=60, max_size=200))
+def test_an_even_rate_is_found_whenever_one_looks(steps: list[float]) -> None:
+    looks = [sum(steps[:i]) + 1 for i in range(len(steps) + 1)]
+    looks += [looks[-1] + i for i in range(1, 7)]
+    for rate in extremes(seen_at(RATE_BPS, looks), 5.0):
+        assert math.isclose(rate, RATE_BPS, rel_tol=1e-6)
+
+
+def test_a_pause_and_a_burst_show_in_the_extremes() -> None:
+    looks = [i / 10 for i in range(1, 200)]
+    paused = [
+        (at, arrived - (int(RATE_BPS / 8) if 10 <= at < 12 else 0))
+        for at, arrived in seen_at(RATE_BPS, looks)
+    ]
+    lowest, highest = extremes(paused, 5.0)
+    assert math.isclose(lowest, 0.8 * RATE_BPS, rel_tol=1e-6)
+    assert math.isclose(highest, 1.2 * RATE_BPS, rel_tol=1e-6)
+
+
+def test_too_short_to_tell() -> None:
+    with pytest.raises(ValueError, match="less than 5 s"):
+        extremes(seen_at(RATE_BPS, [1.0, 2.0, 5.9]), 5.0)
+
+
+def test_only_what_moves_counts() -> None:
+    assert moving([(0, 0), (1, 0), (2, 5), (3, 5), (4, 9), (5, 9), (6, 9)]) == [(2, 5), (3, 5), (4, 9)]
+
+
+def test_how_figures_are_shown() -> None:
+    spread = Spread([3.0, 1.0, 2.0])
+    assert (spread.median, spread.worst, str(spread)) == (2.0, 3.0, "2.00 (1.00 to 3.00)")
+    assert str(Verdict("at most 2", "3", kept=False)) == "NOT kept / at most 2 / 3"
+    assert "cores" in machine("reno")
+    assert machine("reno").endswith("congestion control reno")
