@@ -49,6 +49,7 @@ class AutoTuner:
         self._belief = CurveBelief(max_streams, 1)
         self._asked: dict[str, int] = {}  # streams decided on, by path
         self._changed_s = 0.0
+        self._complete_s = 0.0  # when all that were asked for were last seen
         self._bins = 0  # since the last change
         self._level = 0.0  # how far goodput runs off the prediction (logarithm, smoothed)
         self._errors: list[float] = []  # of the last bins, each from the one before
@@ -91,9 +92,11 @@ class AutoTuner:
     def _settle(self, now_s: float, samples: Mapping[str, Sample]) -> tuple[bool, list[Decision]]:
         """Whether the streams asked for are there; those that do not come in time are given up."""
         if all(sample.streams == self._asked[path] for path, sample in samples.items()):
+            self._complete_s = now_s
             return True, []
         patience_s = max(PATIENCE_S, PATIENCE_RTT * self._meter.rtt_s)
-        if now_s - self._changed_s < patience_s or any(s.streams == 0 for s in samples.values()):
+        waited_s = now_s - max(self._changed_s, self._complete_s)  # some may only pause between two files
+        if waited_s < patience_s or any(s.streams == 0 for s in samples.values()):
             return False, []
         decisions = []
         for path, sample in samples.items():

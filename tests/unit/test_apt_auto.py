@@ -197,6 +197,20 @@ def test_streams_that_never_come_are_not_waited_for() -> None:
     assert all(d.streams <= 9 for at, d in log if at > 12)
 
 
+def test_streams_that_pause_between_files_have_come() -> None:
+    class Pausing(Path):
+        def sample(self) -> Sample:
+            told = super().sample()
+            self.asked += 1
+            few = told.streams // 2 + 1 if self.asked % 10 < 4 else told.streams
+            return Sample(few, told.arrived_bytes, told.bytes_left, told.rtt_s)
+
+        asked = 0
+
+    log = drive(AutoTuner(), {"p": Pausing(knee(20))}, 30)
+    assert not [d for _, d in log if d.reason.startswith("only")]
+
+
 def test_no_exploring_when_little_is_left() -> None:
     path = Path(knee(30))
     path.left = 0.0
