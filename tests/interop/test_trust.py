@@ -166,8 +166,9 @@ class Fixed:
 
 def test_those_that_are_let_in_get_all_streams(stock: Site, here: Path, monkeypatch, content: bytes) -> None:
     monkeypatch.setattr("mpx.transfer.tuner_for", lambda _: Fixed(8))
+    content *= 5  # what is queued at the server comes first over the old connections
     stock.write("a", content)
-    most, asked = [], []
+    seen, asked = [], []
 
     def three_only(line: bytes) -> bytes:
         if line == b"MODE E\r\n":
@@ -178,12 +179,12 @@ def test_those_that_are_let_in_get_all_streams(stock: Site, here: Path, monkeypa
         report = api.copy(
             f"{through(relay, stock)}a",
             str(here / "b"),
-            api.CopyOptions(rate_bps=60e6),
-            on_progress=lambda progress: most.append(progress.streams),
+            api.CopyOptions(rate_bps=200e6),
+            on_progress=lambda progress: seen.append(progress.streams),
         )
     assert (here / "b").read_bytes() == content
     assert len(asked) >= 9  # once to find out whether it can, and by eight sessions
-    assert max(most) >= 8  # more while new connections take over from old ones
+    assert 8 in seen  # more are counted while new connections take over from old ones
     assert any("no further session" in note for note in report.notes), report.notes
 
 
@@ -193,13 +194,15 @@ def test_the_rtt_is_measured_while_a_long_listing_goes_on(far: Site, eventually,
 
     monkeypatch.setattr("mpx.rtt_probe.INTERVAL_S", 0.05)
     listed = threading.Event()
-    listing = threading.Thread(target=listed.wait)
+    listing = threading.Thread(target=listed.wait, daemon=True)
     listing.start()
     busy, another = far.open(writing=False), far.open(writing=False)
     probe = RttProbe(busy, Rtt(99.0, None), listing=listing, open_another=lambda: another)
     probe.start()
-    eventually(lambda: probe.latest().asked_s < 9)
-    assert probe.latest().kernel_s > 0
-    listed.set()
-    listing.join()
-    probe.end()
+    try:
+        eventually(lambda: probe.latest().asked_s < 9)
+        assert probe.latest().kernel_s > 0
+    finally:
+        listed.set()
+        listing.join()
+        probe.end()
