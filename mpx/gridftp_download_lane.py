@@ -198,7 +198,11 @@ class DownloadLane(threading.Thread):
             if piece.start == piece.end:
                 self._make_empty(piece.move)
                 continue
-            session = self._open_session()
+            try:
+                session = self._open_session()
+            except MpxError:  # nobody else knows that it is to be brought
+                self._shelf.give_back(piece.move, piece.start, piece.end)
+                raise
             if not self._fans or (self._wants_fan_of(target) and self._may_switch()):
                 lines += self._new_fan(target)
             pull = self._open(piece, self._fans[-1])
