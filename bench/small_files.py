@@ -109,7 +109,9 @@ def measure(folder: Path, options: argparse.Namespace) -> None:
     source = folder / "source"
     make_tree(source, options.files, options.size)
     tools = TOOLS if options.tool is None else (options.tool,)
-    with StockServer(folder) as server, path_to(server, options.rtt) as url:
+    root = folder / "served"
+    root.mkdir()
+    with StockServer(root) as server, path_to(server, options.rtt) as url:
         for direction in options.directions:
             runs: dict[str, list[Run]] = {tool: [] for tool in tools}
             for turn in range(options.runs):
