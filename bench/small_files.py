@@ -11,13 +11,13 @@ how many files came per second of wall time, what the client took of the process
 
 import argparse
 import contextlib
+import json
 import os
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +32,18 @@ from mpx.units import parse_duration, parse_size
 
 FILES_PER_FOLDER = 1000
 TOOLS = ("mpx", "globus-url-copy")
+
+# A small process between us and the client: what the kernel counts as its peak memory begins with ours.
+MEASURE = (
+    "import json, os, resource, subprocess, sys, time\n"
+    "began = time.perf_counter()\n"
+    "code = subprocess.run(sys.argv[2:]).returncode\n"
+    "wall_s = time.perf_counter() - began\n"
+    "used = resource.getrusage(resource.RUSAGE_CHILDREN)\n"
+    "told = {'wall_s': wall_s, 'cpu_s': used.ru_utime + used.ru_stime, 'peak_bytes': used.ru_maxrss * 1024}\n"
+    "open(sys.argv[1], 'w').write(json.dumps(told))\n"
+    "sys.exit(code)\n"
+)
 
 
 @dataclass(frozen=True)
@@ -55,17 +67,20 @@ def make_tree(folder: Path, files: int, size_bytes: int) -> None:
 
 def timed(command: list[str], folder: Path) -> Run:
     """Run a command to its end; raises RuntimeError with what it said when it fails."""
-    log = folder / "client.log"
+    log, told = folder / "client.log", folder / "measured.json"
     environment = {**os.environ, "MPX_STATE_DIR": str(folder / "state")}
-    began = time.perf_counter()
     with log.open("wb") as out:
-        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=out, stderr=out)
-        _, status, used = os.wait4(process.pid, 0)
-    wall_s = time.perf_counter() - began
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}: {log.read_text()[-2000:]}")
-    return Run(wall_s, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
+        done = subprocess.run(
+            [sys.executable, "-S", "-c", MEASURE, str(told), *command],
+            cwd=folder,
+            env=environment,
+            stdout=out,
+            stderr=out,
+            check=False,
+        )
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}: {log.read_text()[-2000:]}")
+    return Run(**json.loads(told.read_text()))
 
 
 def command_of(tool: str, source: Path, target: Path, server: str, *, up: bool) -> list[str]:
@@ -94,7 +109,9 @@ def measure(folder: Path, options: argparse.Namespace) -> None:
     source = folder / "source"
     make_tree(source, options.files, options.size)
     tools = TOOLS if options.tool is None else (options.tool,)
-    with StockServer(folder) as server, path_to(server, options.rtt) as url:
+    root = folder / "served"
+    root.mkdir()
+    with StockServer(root) as server, path_to(server, options.rtt) as url:
         for direction in options.directions:
             runs: dict[str, list[Run]] = {tool: [] for tool in tools}
             for turn in range(options.runs):

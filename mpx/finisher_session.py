@@ -59,6 +59,8 @@ class FinisherSession(threading.Thread):
         self.is_idle = True  # or not connected yet: it has nothing in hand
         self._finishing = work
         self._is_first = is_first
+        self._was_connected = False
+        self._idle_ticks = 0
         self._source: Endpoint | None = None
         self._destination: Endpoint | None = None
 
@@ -71,10 +73,9 @@ class FinisherSession(threading.Thread):
         self._close()
 
     def _is_admitted(self) -> bool:
-        """Connect before anything is taken in hand, as the server may have no room for one more."""
+        """Tell whether the server has room for one more, before anything is taken in hand."""
         try:
-            for endpoint in self._endpoints():
-                endpoint.measure_rtt()
+            self._connect()
         except Interrupted:
             raise
         except MpxError as error:
@@ -85,19 +86,15 @@ class FinisherSession(threading.Thread):
     def _work(self) -> None:
         work = self._finishing
         retry = Retry(work.retries, work.failure.cancel)
-        idle_ticks = 0
         while not work.pool.is_settled and not self._stopping():
             self._clean_up()
             batch = work.backlog.take(TICK_S)
             self.is_idle = batch.is_empty
-            if batch.is_empty:
-                idle_ticks += 1
-                if idle_ticks == IDLE_TICKS:
-                    self._close()
-                continue
-            idle_ticks = 0
-            work.took()
             try:
+                if batch.is_empty:
+                    self._rest()
+                    continue
+                work.took()
                 self._do(batch)
             except MpxError as error:
                 work.backlog.put_back(batch)
@@ -106,7 +103,16 @@ class FinisherSession(threading.Thread):
             else:
                 retry.progressed()
 
+    def _rest(self) -> None:
+        """Connect while the first files still move; close what was idle for long."""
+        self._idle_ticks += 1
+        if self._idle_ticks == IDLE_TICKS:
+            self._close()
+        elif not self._was_connected and self._finishing.pool.listed_files:
+            self._connect()
+
     def _do(self, batch: Batch) -> None:
+        self._idle_ticks = 0
         if batch.proven:
             self._commit([move for move in batch.proven if not move.is_given_up])
         else:
@@ -118,6 +124,11 @@ class FinisherSession(threading.Thread):
         if self._destination is None:
             self._destination = self._finishing.open_destination()
         return self._source, self._destination
+
+    def _connect(self) -> None:
+        for endpoint in self._endpoints():
+            endpoint.measure_rtt()
+        self._was_connected = True
 
     def _close(self) -> None:
         for endpoint in (self._source, self._destination):
@@ -176,6 +187,8 @@ class FinisherSession(threading.Thread):
             move.rename_asked = True
         results = destination.commit(commits, self._finishing.note)
         for move, failed in zip(ready, results, strict=True):
+            if isinstance(failed, MpxError) and failed.may_retry:
+                raise failed
             if failed is not None:
                 errors[move] = failed if isinstance(failed, MpxError) else MpxError(str(failed))
         for move in self._renamed([move for move in asked if move in errors], destination):

@@ -135,6 +135,7 @@ class Lister(threading.Thread):
         self._options = options
         self._source_end = source_end
         self._destination_end = destination_end
+        self._is_local = destination_end.location.scheme == "file"
         self._here = Insistent(source_end, options.retries, failure.cancel)
         self._there = Insistent(destination_end, options.retries, failure.cancel)
         self._pool = pool
@@ -175,7 +176,7 @@ class Lister(threading.Thread):
     def _make_tops(self) -> frozenset[tuple[int, int]]:
         """Make the folders that files and trees go to; return the identities of the latter, where known."""
         end = self._destination_end
-        trees = {target for _, target, info in self._pairs if info.kind is Kind.FOLDER}
+        trees = {target for _, target, info in self._pairs if info.kind is Kind.FOLDER and target}
         parents = {posixpath.dirname(target) for _, target, _ in self._pairs if target not in trees}
         tops = sorted(top for top in trees | parents if top)
         there = dict(zip(tops, self._there.ask(partial(end.stats, tops)), strict=True))
@@ -187,9 +188,10 @@ class Lister(threading.Thread):
                 raise made
             if made:
                 self._new.add(top)
-        there.update(zip(missing, self._there.ask(partial(end.stats, missing)), strict=True))
-        self._tops = {top for top in tops if _is_folder(there[top])}
-        infos = [there[top] for top in trees if top]  # the login folder has no name and is there
+        if self._is_local:  # what is made elsewhere has no identity
+            there.update(zip(missing, end.stats(missing), strict=True))
+        self._tops = {top for top in tops if top in missing or _is_folder(there[top])}
+        infos = [there[top] for top in trees]
         return frozenset(info.identity for info in infos if isinstance(info, FileInfo) and info.identity)
 
     def _prepare(self, group: Sequence[Task]) -> None:
@@ -282,8 +284,9 @@ class Lister(threading.Thread):
                 move.plan()
             else:
                 self._report.note(f"{task.source} has changed since it was interrupted; starting over")
-        is_local = self._destination_end.location.scheme == "file"
-        in_the_way = not self._is_in_new_folder(task.target) if is_local else known and not move.is_small
+        in_the_way = (
+            not self._is_in_new_folder(task.target) if self._is_local else known and not move.is_small
+        )
         if in_the_way and not move.resumed_bytes:
             # A server's STOR empties what is there, without a round trip of its own.
             self._there.ask(partial(self._destination_end.remove, move.partial))

@@ -71,7 +71,8 @@ def pair_up(
                 raise UsageError(f"{source} has no name of its own; name the target")
             target = posixpath.join(destination, base_name(source))
         destination_end.check_name(target)
-        if info.kind is Kind.FOLDER and info.identity and _is_within(target, info.identity, destination_end):
+        identity = info.identity if destination_end.location.scheme == "file" else None
+        if info.kind is Kind.FOLDER and identity and _is_within(target, identity, destination_end):
             raise UsageError(f"{target} is {source} itself or inside it; name another destination")
         if target in seen:
             raise UsageError(f"{seen[target]} and {source} would both become {target}; copy them apart")
@@ -103,8 +104,6 @@ def _is_within(target: str, folder: tuple[int, int], end: Endpoint) -> bool:
         there = end.stat(name)
         if there and there.identity == folder:
             return True
-        if there and there.identity is None:
-            return False  # a server, which tells of none
         name = posixpath.dirname(name).rstrip("/")
     return False
 

@@ -24,7 +24,8 @@ class Pool:
         self._changed = threading.Condition()
         self._unsettled: set[Move] = set()
         self._listing = True
-        self.listed_bytes = 0  # of all files put so far
+        self.listed_files = 0  # put so far
+        self.listed_bytes = 0  # of all of them
         self.listed_todo_bytes = 0  # of which had not arrived before
 
     def put(self, move: Move) -> None:
@@ -35,6 +36,7 @@ class Pool:
             self._waiting.append(move)
             self._waiting_bytes += move.size_bytes
             self._unsettled.add(move)
+            self.listed_files += 1
             self.listed_bytes += move.size_bytes
             self.listed_todo_bytes += move.size_bytes - move.resumed_bytes
             self._changed.notify_all()

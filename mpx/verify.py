@@ -20,7 +20,7 @@ def compare(
 ) -> Iterator[tuple[Section, bool | MpxError]]:
     """Yield for each section whether both ends have the same bytes, or why that cannot be known.
 
-    Raises Interrupted when stopped, and what the far endpoint raises.
+    Raises Interrupted when stopped, and what the far endpoint raises or says that may be tried again.
     """
     names = [s.move.source if far_is_source else s.move.partial for s in sections]
     parts = [Part(name, s.start, s.end) for name, s in zip(names, sections, strict=True)]
@@ -31,6 +31,8 @@ def compare(
         error = next((told for told in (near_sum, far_sum) if isinstance(told, Exception)), None)
         if error is None:
             yield section, far_sum == near_sum
+        elif isinstance(error, MpxError) and error.may_retry:
+            raise error
         else:
             yield section, error if isinstance(error, MpxError) else MpxError(str(error))
 

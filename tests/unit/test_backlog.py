@@ -115,6 +115,16 @@ def test_damage_in_a_file_that_still_moves_needs_no_second_round() -> None:
     assert move.verified.size == 0
 
 
+def test_a_whole_file_moves_again_once_after_all_of_it_was_compared() -> None:
+    backlog = Backlog(verifies=True, sessions=1)
+    move = arrived(a_move(LARGE))
+    backlog.whole(move)
+    first, *rest, last = [section for _ in range(6) for section in backlog.take(0).sections]
+    assert backlog.damaged(first)
+    assert all(backlog.same(section) for section in rest)
+    assert not backlog.same(last)  # now
+
+
 def test_bytes_that_cannot_be_compared_are_tried_again_at_the_end_and_then_fail() -> None:
     backlog = Backlog(verifies=True, sessions=1)
     move = a_move(LARGE)

@@ -43,13 +43,18 @@ class Flaky(LocalEndpoint):
             raise ConnectionLost("lost in the middle")
         results = super().commit(files, note)
         self._maybe_lost()
+        if results and self._rng.random() < 0.1:
+            results[0] = ConnectionLost("busy, although it was done")
         return results
 
     def checksums(
         self, algorithm: str, parts: Sequence[Part], stop: Callable[[], bool]
     ) -> list[str | Exception]:
         self._maybe_lost()
-        return super().checksums(algorithm, parts, stop)
+        sums = super().checksums(algorithm, parts, stop)
+        if self._rng.random() < 0.1:
+            sums[len(sums) // 2] = ConnectionLost("busy")
+        return sums
 
 
 class Play:

@@ -111,3 +111,31 @@ def test_stopping_ends_it(source: Path) -> None:
     move = Move(str(source), "final", str(file), SIZE, None, None)
     assert prove(move, Asked(), str(file), str(source), SIZE, lambda: True) == 0
     assert move.arrived_bytes == 0
+
+
+def test_nothing_is_believed_beyond_the_end_of_the_partial_file(source: Path) -> None:
+    file = source.with_name("partial")
+    file.write_bytes(CONTENT[: SMALLEST_PIECE + 5])
+    move = Move(str(source), "final", str(file), SIZE, None, None)
+    move.resume(RangeSet([(0, 20 * SMALLEST_PIECE)]))
+    forgotten: list[Move] = []
+    Prover(Asked, far_is_source=True, forgot=forgotten.append, stop=lambda: False)(move)
+    assert move.arrived_bytes == SMALLEST_PIECE + 5
+    assert forgotten == [move]
+
+
+def test_sessions_are_opened_once_and_used_again(source: Path) -> None:
+    file = source.with_name("partial")
+    file.write_bytes(CONTENT)
+    opened: list[Asked] = []
+
+    def open_one() -> Asked:
+        opened.append(Asked())
+        return opened[-1]
+
+    prover = Prover(open_one, far_is_source=True, forgot=lambda _: None, stop=lambda: False)
+    for _ in range(3):
+        move = Move(str(source), "final", str(file), SIZE, None, None)
+        prover(move)
+        assert move.is_whole
+    assert len(opened) == 1
