@@ -39,6 +39,7 @@ class Work:
     inbound: threading.Event = field(default_factory=threading.Event)  # the server has connected to us
     listen_ports: PortRange | None = None
     let_in: threading.Event = field(default_factory=threading.Event)  # a session for data could be opened
+    may_spread: threading.Event = field(default_factory=threading.Event)  # the finisher has its session
 
 
 class Carrier(Protocol):

@@ -36,6 +36,7 @@ class Finisher:
         report: Report,
         retries: int,
         sessions: int,
+        connected: Callable[[], None],
     ) -> None:
         self.first_error: MpxError | None = None  # of files that were given up
         self._pool = pool
@@ -62,6 +63,7 @@ class Finisher:
             compared=self._compared,
             committed=self._committed,
             removed=lambda move: journal.done([move.final]),
+            connected=connected,
             refused=self._refused,
         )
 

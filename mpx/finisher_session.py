@@ -16,7 +16,7 @@ from mpx.retry import Retry
 from mpx.verify import compare
 
 TICK_S = 0.05
-IDLE_TICKS = 1200  # after a minute without work the connections are closed, before the server does it
+IDLE_TICKS = 1200  # after a minute without work a session says a word, or goes, before the server ends it
 
 
 def changed(now: FileInfo | None, size_bytes: int, modified_s: float | None) -> str:
@@ -48,6 +48,7 @@ class Finishing:
     compared: Callable[[Section, bool | MpxError], None]  # whether both ends are the same, or an error
     committed: Callable[[Sequence[Move], Mapping[Move, MpxError]], None]  # all of them, and what went wrong
     removed: Callable[[Move], None]  # its partial file is gone
+    connected: Callable[[], None]  # a session is open, so that what moves can be finished
     refused: Callable[[MpxError], None]  # the server admits no further session
 
 
@@ -104,10 +105,14 @@ class FinisherSession(threading.Thread):
                 retry.progressed()
 
     def _rest(self) -> None:
-        """Connect while the first files still move; close what was idle for long."""
+        """Connect while the first files still move; when idle for long, stay connected or go."""
         self._idle_ticks += 1
-        if self._idle_ticks == IDLE_TICKS:
-            self._close()
+        if self._idle_ticks >= IDLE_TICKS:
+            self._idle_ticks = 0
+            if self._is_first:  # a server that admits few may have no room when it comes back
+                self._connect()
+            else:
+                self._close()
         elif not self._was_connected and self._finishing.pool.listed_files:
             self._connect()
 
@@ -129,6 +134,7 @@ class FinisherSession(threading.Thread):
         for endpoint in self._endpoints():
             endpoint.measure_rtt()
         self._was_connected = True
+        self._finishing.connected()
 
     def _close(self) -> None:
         for endpoint in (self._source, self._destination):

@@ -43,12 +43,18 @@ class _LaneCarrier:
         self._lanes: Sequence[_Lane] = ()
         self._streams = 1
         self._sharing = threading.Lock()
+        self._started = 0  # of the lanes
         self._moved = (0, time.monotonic())  # bytes, and since when there are as many
 
     def start(self) -> None:
-        """See Carrier."""
-        for lane in self._lanes:
+        """See Carrier. One lane begins; the server may admit few, and no copy ends without a finisher."""
+        with self._sharing:
+            self._start_lanes(1)
+
+    def _start_lanes(self, most: int) -> None:
+        for lane in self._lanes[self._started : most]:
             lane.start()
+            self._started += 1
 
     def set_streams(self, streams: int) -> None:
         """See Carrier."""
@@ -72,12 +78,14 @@ class _LaneCarrier:
 
     def join(self) -> None:
         """See Carrier."""
-        for lane in self._lanes:
+        for lane in self._lanes[: self._started]:
             lane.join()
 
     def sample(self) -> Sample:
         """See Carrier. Shares the streams anew, since files have begun and ended, and sessions too."""
         with self._sharing:
+            if self._work.may_spread.is_set():
+                self._start_lanes(len(self._lanes))
             self._share()
         sums = StreamTotals()
         for lane in self._lanes:

@@ -2,8 +2,7 @@
 
 import contextlib
 import os
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -20,8 +19,9 @@ SPLIT = 8
 
 
 class Prover:
-    """Proves partial files of one copy, for any thread; keeps the sessions that it has opened for the next.
+    """Proves partial files of one copy, for any thread, each over a session that is closed at once.
 
+    A server may admit few, and who asks has just lost one.
     `forgot` is told at once of a file of which something had arrived that is not there any more.
     """
 
@@ -37,14 +37,13 @@ class Prover:
         self._far_is_source = far_is_source
         self._forgot = forgot
         self._stop = stop
-        self._idle: deque[Endpoint] = deque()
 
     def __call__(self, move: Move) -> None:
         """Record as arrived what of the partial file is proven; forget everything if it is not there.
 
         Raises what the far endpoint raises.
         """
-        with self._far_endpoint() as far:
+        with contextlib.closing(self._open_far()) as far:
             before = move.arrived_bytes
             present = self._present_bytes(move, far)
             if present is None or present > move.size_bytes:  # gone, or a part of something else
@@ -58,20 +57,6 @@ class Prover:
                 if self._far_is_source:
                     far_name, near_name = near_name, far_name
                 prove(move, far, far_name, near_name, present, self._stop)
-
-    @contextlib.contextmanager
-    def _far_endpoint(self) -> Iterator[Endpoint]:
-        """Yield an endpoint of this thread's own; one that went well is used again."""
-        try:
-            far = self._idle.pop()
-        except IndexError:
-            far = self._open_far()
-        try:
-            yield far
-        except BaseException:
-            far.close()
-            raise
-        self._idle.append(far)
 
     def _present_bytes(self, move: Move, far: Endpoint) -> int | None:
         """Return the size of the partial file; it may have holes, but nothing beyond it arrived."""

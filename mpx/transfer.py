@@ -193,7 +193,7 @@ class _Copy:
     def move(self, pairs: list[Pair], journal: Journal) -> None:
         """Run lister, carrier and finisher side by side until all is settled or the copy fails."""
         options, failure = self.options, self.failure
-        pool, gate = Pool(failure.cancel), Gate()
+        pool, gate, may_spread = Pool(failure.cancel), Gate(), threading.Event()
         self.finisher = finisher = Finisher(
             open_source=self.open_source,
             open_destination=self.open_destination,
@@ -205,6 +205,7 @@ class _Copy:
             report=self.report,
             retries=options.retries,
             sessions=options.max_sessions,
+            connected=may_spread.set,
         )
         prover = Prover(
             self.open_source if self.far_is_source else self.open_destination,
@@ -223,6 +224,7 @@ class _Copy:
             forgot=finisher.forgot,
             note=self.report.note,
             prove=prover,
+            may_spread=may_spread,
             source_ports=tcp.ports(options.source_ports, "GLOBUS_TCP_SOURCE_RANGE"),
             listen_ports=tcp.ports(options.port_range, "GLOBUS_TCP_PORT_RANGE"),
         )

@@ -79,6 +79,7 @@ class Play:
             report=self.report,
             retries=50,
             sessions=sessions,
+            connected=lambda: None,
         )
 
     def open(self) -> LocalEndpoint:
