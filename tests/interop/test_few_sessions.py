@@ -1,4 +1,4 @@
-"""A server that admits few sessions: whatever else is given up, what has moved can be verified and committed."""
+"""A server that admits few sessions: whatever is given up, what has moved is verified and committed."""
 
 import os
 from pathlib import Path

@@ -124,18 +124,22 @@ def test_nothing_is_believed_beyond_the_end_of_the_partial_file(source: Path) ->
     assert forgotten == [move]
 
 
-def test_sessions_are_opened_once_and_used_again(source: Path) -> None:
+def test_no_session_stays_open_once_it_has_proven(source: Path) -> None:
     file = source.with_name("partial")
     file.write_bytes(CONTENT)
-    opened: list[Asked] = []
+    open_now: list[Asked] = []
 
-    def open_one() -> Asked:
-        opened.append(Asked())
-        return opened[-1]
+    class Counted(Asked):
+        def __init__(self) -> None:
+            super().__init__()
+            open_now.append(self)
 
-    prover = Prover(open_one, far_is_source=True, forgot=lambda _: None, stop=lambda: False)
-    for _ in range(3):
-        move = Move(str(source), "final", str(file), SIZE, None, None)
-        prover(move)
-        assert move.is_whole
-    assert len(opened) == 1
+        def close(self) -> None:
+            super().close()
+            open_now.remove(self)
+
+    prover = Prover(Counted, far_is_source=True, forgot=lambda _: None, stop=lambda: False)
+    move = Move(str(source), "final", str(file), SIZE, None, None)
+    prover(move)
+    assert move.is_whole
+    assert open_now == []
