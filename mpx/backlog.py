@@ -1,6 +1,6 @@
 """What waits to be verified and committed, and who gets how much of it at once.
 
-A file is verified by sections of 256 MiB, those of a large one as soon as each has arrived, and is
+A file is verified by sections of 64 MiB, those of a large one as soon as each has arrived, and is
 committed once every section of it is proven. Pure bookkeeping: who takes a batch does the work, and
 says how it went.
 """
@@ -16,7 +16,8 @@ from mpx.ranges import Range, RangeSet
 
 GROUP = 200  # files verified, or committed, together
 LARGEST_SHARE = 1024 * 1024 * 1024  # bytes that one session sums in one go, however much waits
-LONG_BYTES = 2 * SECTION_BYTES
+SMALLEST_SHARE = 256 * 1024 * 1024  # so that a round trip weighs little
+LONG_BYTES = 2 * SMALLEST_SHARE
 
 
 class Sections:
@@ -221,7 +222,7 @@ class Backlog:
 
     def _some_sections(self) -> list[Section]:
         """Return a share of what waits, so that all sessions are done with theirs at about one time."""
-        share = min(max(self._section_bytes // self._sessions, SECTION_BYTES), LARGEST_SHARE)
+        share = min(max(self._section_bytes // self._sessions, SMALLEST_SHARE), LARGEST_SHARE)
         some: list[Section] = []
         while self._sections and len(some) < GROUP and share > 0:
             section = self._sections.popleft()

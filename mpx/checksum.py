@@ -9,7 +9,7 @@ from zlib_ng import zlib_ng
 from mpx.ranges import RangeSet
 
 ALGORITHMS = ("adler32", "md5", "sha256")
-SECTION_BYTES = 256 * 1024 * 1024  # verified as one; a mismatch costs one section, not the file
+SECTION_BYTES = 64 * 1024 * 1024  # verified as one; a mismatch costs one section, not the file
 
 _BASE = 65521  # the largest prime below 2**16 (RFC 1950)
 _READ_BYTES = 1024 * 1024
