@@ -129,6 +129,7 @@ class Backlog:
         with self._changed:
             self.drop(move)
             move.verified = RangeSet()
+            move.retried_sections.clear()
             self.watch(move)
 
     # --- what goes out -------------------------------------------------------------------------------
@@ -163,7 +164,7 @@ class Backlog:
     def same(self, section: Section) -> bool:
         """Take note of bytes that are the same at both ends; False if their file has to move again."""
         with self._changed:
-            if not self._is_current(section):
+            if not self.is_current(section):
                 return True
             section.check.out -= 1
             section.move.verified.add(section.start, section.end)
@@ -172,7 +173,7 @@ class Backlog:
     def damaged(self, section: Section) -> bool:
         """Have bytes that differ moved once more; False if their file has to move again, not only goes on."""
         with self._changed:
-            if not self._is_current(section):
+            if not self.is_current(section):
                 return True
             section.check.out -= 1
             section.check.sections.put_back(section.start, section.end)
@@ -185,7 +186,7 @@ class Backlog:
         One that still moves is not yet: they are looked at once more when it is whole.
         """
         with self._changed:
-            if not self._is_current(section):
+            if not self.is_current(section):
                 return True
             if section.check.whole:
                 self.drop(section.move)
@@ -202,7 +203,8 @@ class Backlog:
             self._checks[move] = Check(move, Sections(move.size_bytes))
         return self._checks[move]
 
-    def _is_current(self, section: Section) -> bool:
+    def is_current(self, section: Section) -> bool:
+        """Tell whether what is found of a section still counts: its file was not given up or begun anew."""
         return self._checks.get(section.move) is section.check
 
     def _collect(self, check: Check) -> None:
@@ -227,7 +229,7 @@ class Backlog:
         while self._sections and len(some) < GROUP and share > 0:
             section = self._sections.popleft()
             self._section_bytes -= section.end - section.start
-            if self._is_current(section):
+            if self.is_current(section):
                 share -= section.end - section.start
                 some.append(section)
         return some

@@ -158,6 +158,8 @@ class Finisher:
     def _compared(self, section: Section, told: bool | MpxError) -> None:
         """Draw the consequences of a comparison."""
         move, start, end = section.move, section.start, section.end
+        if not self._backlog.is_current(section):
+            return
         if told is False and start in move.retried_sections:
             self._report.mismatched = True
             told = IntegrityError(

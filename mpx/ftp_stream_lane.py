@@ -13,6 +13,7 @@ import time
 from mpx.carrier import Work
 from mpx.checksum import adler32
 from mpx.errors import (
+    AuthenticationError,
     ConnectionLost,
     IntegrityError,
     Interrupted,
@@ -117,7 +118,7 @@ class StreamLane(threading.Thread):
                 try:
                     self._carry(piece)
                     retry.progressed()
-                except (ConnectionLost, TransferTimeout) as error:
+                except (AuthenticationError, ConnectionLost, TransferTimeout) as error:
                     self._drop()
                     if self._whole_files:
                         work.pool.put_again(piece.move)
@@ -150,7 +151,7 @@ class StreamLane(threading.Thread):
             return
         try:
             if not self._upload and piece.start == piece.end:
-                os.ftruncate(fd, 0)
+                os.ftruncate(fd, move.size_bytes)  # it is empty, or an earlier run has brought all of it
             else:
                 self._transfer(piece, fd)
         except (ConnectionLost, TransferTimeout, Interrupted, NoSpace):

@@ -13,7 +13,7 @@ import time
 
 from mpx.carrier import Work
 from mpx.checksum import adler32
-from mpx.errors import ConnectionLost, MpxError
+from mpx.errors import ConnectionLost, DestinationError, MpxError
 from mpx.gridftp_wire import HEADER_BYTES, BlockHeader, unpack_header
 from mpx.inbound import Inbound
 from mpx.local import local_error
@@ -76,6 +76,7 @@ class Fan:
         self.work = work
         self.parallelism = parallelism
         self.broken: MpxError | None = None
+        self.spoiled: Move | None = None  # the one file that is to blame for it, if one is
         self.reached = False  # somebody has connected; most likely the server
         self._server_host = server_host
         self._inbound = Inbound(
@@ -122,8 +123,12 @@ class Fan:
                 return False
             self.work.inbound.set()
             stream = DownloadStream(self, connection, first=min(waiting))
+            try:
+                stream.start()  # within the lock: it must run before anybody may join it
+            except RuntimeError as error:
+                self.fail(ConnectionLost(f"no thread for a data connection: {error}"))
+                return False
             self._streams.append(stream)
-            stream.start()  # within the lock: it must run before anybody may join it
             return True
 
     def pull_at(self, index: int) -> Pull | None:
@@ -145,11 +150,11 @@ class Fan:
         with self._changed:
             self._pulls.pop(pull.number, None)
 
-    def fail(self, error: MpxError) -> None:
-        """Say that the retrieves under way cannot be completed."""
+    def fail(self, error: MpxError, spoiled: Move | None = None) -> None:
+        """Say that the retrieves under way cannot be completed; `spoiled`: the file that it is due to."""
         with self._changed:
-            if not self._closed:
-                self.broken = self.broken or error
+            if not self._closed and self.broken is None:
+                self.broken, self.spoiled = error, spoiled
 
     def left(self, stream: "DownloadStream") -> None:
         """Forget a stream that has ended, keeping its counters."""
@@ -200,10 +205,12 @@ class DownloadStream(Stream):
 
     def run(self) -> None:
         """Receive one retrieve after the other."""
-        fan, index = self._fan, self._first
+        fan, index, pull = self._fan, self._first, None
         try:
             while (pull := fan.pull_at(index)) is not None and self._receive(pull):
                 index += 1
+        except DestinationError as error:
+            fan.fail(error, pull.move if pull else None)
         except MpxError as error:
             fan.fail(error)
         except (OSError, ValueError) as error:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from mpx.carrier import Work
 from mpx.errors import (
+    AuthenticationError,
     ConnectionLost,
     InboundBlocked,
     IntegrityError,
@@ -123,7 +124,9 @@ class DownloadLane(threading.Thread):
                     self._serve()
                 except InboundBlocked:
                     raise
-                except (ConnectionLost, TransferTimeout, UsageError) as error:
+                except (AuthenticationError, ConnectionLost, TransferTimeout, UsageError) as error:
+                    if isinstance(error, RetrieveRefused):
+                        self._shelf.give_up(error.move, error.why)
                     self._drop()
                     if not self._ever_opened and (self._number > 0 or work.let_in.is_set()):
                         work.note(f"no further session with {self.location.host}: {error}")
@@ -145,18 +148,11 @@ class DownloadLane(threading.Thread):
                 self._session.check()
             self._feed()
             if self._session:
-                self._hear(self._session)
+                self._session.hear(TICK_S)
                 self._reap(self._session)
                 self._watch(self._session)
             else:
                 work.failure.cancel.wait(TICK_S)
-
-    def _hear(self, session: DownloadSession) -> None:
-        try:
-            session.hear(TICK_S)
-        except RetrieveRefused as refused:
-            self._shelf.give_up(refused.move, refused.why)
-            raise
 
     # --- feeding -------------------------------------------------------------------------------------
 
@@ -260,7 +256,8 @@ class DownloadLane(threading.Thread):
                 error = IntegrityError(f"{move.source} became shorter while it was copied; copy it again")
                 self._shelf.give_up(move, error)
             elif not self._shelf.let_go(move):
-                self._shelf.put_back(move)  # some of it may have come damaged, and is to come again
+                # Some of it may have come damaged, and is to come again, or twice in place of the rest.
+                self._shelf.give_back(move, pull.start, pull.end)
 
     def _measure(self) -> None:
         now, passed = time.monotonic(), self.totals().bytes

@@ -122,8 +122,13 @@ class DownloadSession:
             self._control.send(*lines)
 
     def check(self) -> None:
-        """Raise what broke a connection, if one is broken; what the server says of it comes first."""
+        """Raise what broke a connection, if one is broken; what the server says of it comes first.
+
+        Raises RetrieveRefused where a single file is to blame.
+        """
         for fan in self._fans:
+            if fan.broken and fan.spoiled:
+                raise RetrieveRefused(fan.spoiled, fan.broken)
             if fan.broken:
                 raise self._verdict(fan.broken)
 

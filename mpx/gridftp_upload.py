@@ -107,7 +107,8 @@ class DataPort:
                 stream.retire = True
             if self._closed or self.broken or time.monotonic() < self._rejoin_s:
                 return
-            want = useful - len(live) if largest_todo else 1 - ends.taking_part
+            # One is needed for the end, even where all have gone on to what is queued behind.
+            want = max(useful - len(live) if largest_todo else 0, 1 - ends.taking_part)
             for _ in range(want):
                 if not ends.reserve():
                     return
@@ -245,6 +246,7 @@ class UploadStream(Stream):
         super().__init__(name="mpx-upload-stream")
         self.has_joined = False  # is open and counted
         self.leaving = False  # takes part in no later transfer
+        self.at = first.number  # the transfer that it sends
         self.idle = False  # waits for the next transfer
         self._port = port
         self._first = first
@@ -259,7 +261,7 @@ class UploadStream(Stream):
                 return
             index = self._first.number
             while (transfer := port.transfer_at(index, self)) is not None and self._send(transfer, index):
-                index += 1
+                self.at = index = index + 1
             self._drain()
         except MpxError as error:
             port.fail(error, transfer)
@@ -318,8 +320,8 @@ class UploadStream(Stream):
             elif allowed or not move.todo_bytes:
                 gate.give_back(allowed)
                 finished = True
-            if self._port.broken:
-                raise self._port.broken
+            if broken := self._port.broken_in(transfer):
+                raise broken
             if self._port.is_closed:
                 raise ConnectionLost("the session was given up")
         finished = self._port.may_announce(index) and (finished or not move.todo_bytes)

@@ -14,10 +14,12 @@ from mpx import gridftp_wire as wire
 from mpx import tcp
 from mpx.carrier import Work
 from mpx.errors import (
+    AuthenticationError,
     ConnectionLost,
     Interrupted,
     MpxError,
     NoSpace,
+    SourceError,
     TransferTimeout,
 )
 from mpx.gridftp_refusals import cannot_store
@@ -158,11 +160,11 @@ class UploadLane(threading.Thread):
             before = sum(move.arrived_bytes for move in pending), len(pending)
             try:
                 while interrupted:
-                    self._rescue(interrupted[-1])
+                    self._rescue(interrupted[-1], pending)
                     interrupted.pop()
                 self._store(pending)
                 interrupted = list(pending)  # behind a refused file streams have taken what nobody stored
-            except (ConnectionLost, TransferTimeout) as error:
+            except (AuthenticationError, ConnectionLost, TransferTimeout) as error:
                 self._drop()
                 if not self._ever_opened and (self._number > 0 or self.work.let_in.is_set()):
                     self._give_lane_up(pending, error)
@@ -181,14 +183,20 @@ class UploadLane(threading.Thread):
             self.work.pool.put_again(move)
         raise Interrupted("lane given up")
 
-    def _rescue(self, move: Move) -> None:
+    def _rescue(self, move: Move, pending: list[Move]) -> None:
         """Find out what of an interrupted file has arrived, so that only the rest is sent again.
 
-        Raises ConnectionLost or TransferTimeout when the server cannot be asked.
+        One that cannot be read any more is given up and leaves `pending`. Raises ConnectionLost or
+        TransferTimeout when the server cannot be asked.
         """
-        if not move.is_small:
-            self.work.prove(move)
-        move.redo_missing()
+        try:
+            if not move.is_small:
+                self.work.prove(move)
+        except SourceError as error:
+            pending.remove(move)
+            self.work.given_up(move, error)
+        else:
+            move.redo_missing()
 
     # --- one batch -----------------------------------------------------------------------------------
 
@@ -367,10 +375,13 @@ class _Watch:
     def look(self, port: DataPort, transfer: Transfer) -> None:
         """Raise TransferTimeout if nothing moves; break the transfer if a single stream hangs."""
         streams = [stream for stream in port.live_streams() if stream.connection is not None]
-        idle = [idle_s for stream in streams if (idle_s := stream.unanswered_s()) is not None]
+        waiting = [(idle_s, stream) for stream in streams if (idle_s := stream.unanswered_s()) is not None]
+        idle = [idle_s for idle_s, _ in waiting]
+        # What has run ahead to a later file is not read before this one has ended.
+        here = max((idle_s for idle_s, stream in waiting if stream.at <= transfer.number), default=0.0)
         now = time.monotonic()
         if idle and min(idle) < self._timeout_s:
-            if max(idle) > self._stream_s and (min(idle) < 1.0 or not transfer.move.todo_bytes):
+            if here > self._stream_s and (min(idle) < 1.0 or not transfer.move.todo_bytes):
                 port.fail(ConnectionLost(f"a data connection to {tcp.show(port.address)} hung"), transfer)
                 for stream in port.live_streams():
                     stream.cut()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mpx import checksum
 from mpx.endpoint import Endpoint, Part
+from mpx.local import local_error
 from mpx.move import Move
 from mpx.ranges import Range
 
@@ -41,8 +42,15 @@ class Prover:
     def __call__(self, move: Move) -> None:
         """Record as arrived what of the partial file is proven; forget everything if it is not there.
 
-        Raises what the far endpoint raises.
+        Raises what the far endpoint raises, and SourceError or DestinationError when our side cannot be read.
         """
+        near_name = move.partial if self._far_is_source else move.source
+        try:
+            self._prove(move)
+        except OSError as error:
+            raise local_error(error, near_name, writing=self._far_is_source) from None
+
+    def _prove(self, move: Move) -> None:
         with contextlib.closing(self._open_far()) as far:
             before = move.arrived_bytes
             present = self._present_bytes(move, far)
