@@ -79,9 +79,14 @@ def main() -> NoReturn:
 
 def fail(message: str, exit_code: int) -> NoReturn:
     """Print one line on stderr and exit."""
+    complain(message)
+    sys.exit(exit_code)
+
+
+def complain(message: str) -> None:
+    """Print one line on stderr."""
     line = " ".join(part.strip() for part in message.splitlines() if part.strip())
     print(f"mpx: {shown(line)}", file=sys.stderr)
-    sys.exit(exit_code)
 
 
 class Signals:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from mpx.cli import Signals
+from mpx.cli import Signals, complain
 from mpx.errors import MpxError, UsageError
 from mpx.honour import UNVERIFIED
 from mpx.options import CopyOptions, flag_of
@@ -205,9 +205,15 @@ def _write(report: Report, name: str | None) -> None:
 
 
 def _details(report: Report, *, verbose: bool, quiet: bool) -> None:
-    """Print what was left out and what failed; if `verbose`, every decision and note too."""
-    if quiet:
-        return
+    """Print what failed, and unless `quiet` what was left out; if `verbose`, every decision and note too."""
+    if not quiet:
+        _left_out(report, verbose=verbose)
+    if report.files.total > 1:
+        for entry in report.failures:
+            complain(f"not copied {entry['name']}: {entry['error']}")
+
+
+def _left_out(report: Report, *, verbose: bool) -> None:
     if verbose:
         for event in report.timeline:
             rate = format_rate(event.goodput_bps)
@@ -217,9 +223,6 @@ def _details(report: Report, *, verbose: bool, quiet: bool) -> None:
     for entry in report.skipped:
         if verbose or entry["reason"] not in (EXISTS, SAME):
             _say(f"left alone {entry['name']}: {entry['reason']}")
-    if report.files.total > 1:
-        for entry in report.failures:
-            _say(f"not copied {entry['name']}: {entry['error']}")
 
 
 def _summary(report: Report) -> None:
