@@ -10,6 +10,12 @@ from sites import Site, make
 pytestmark = pytest.mark.peers
 
 
+def test_no_word_at_all_is_answered_with_the_help() -> None:
+    ended = mpx()
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == mpx("--help").out
+
+
 def test_progress_in_json_ends_with_the_end(far: Site, here: Path) -> None:
     for i in range(3):
         make(here / f"up/{i}", 100_000)
