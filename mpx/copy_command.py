@@ -12,7 +12,7 @@ from mpx.cli import Signals, complain
 from mpx.errors import MpxError, UsageError
 from mpx.honour import UNVERIFIED
 from mpx.options import CopyOptions, flag_of
-from mpx.planner import EXISTS, SAME
+from mpx.planner import EXISTS, SAME, STARTS_OVER
 from mpx.report import Report, check_writable
 from mpx.shown import shown
 from mpx.units import format_duration, format_rate, format_size, parse_duration, parse_rate, parse_size
@@ -205,20 +205,22 @@ def _write(report: Report, name: str | None) -> None:
 
 
 def _details(report: Report, *, verbose: bool, quiet: bool) -> None:
-    """Print what failed, and unless `quiet` what was left out; if `verbose`, every decision and note too."""
+    """Print what failed, and unless `quiet` what surprises; if `verbose`, every decision and note too."""
     if not quiet:
-        _left_out(report, verbose=verbose)
+        _surprises(report, verbose=verbose)
     if report.files.total > 1:
         for entry in report.failures:
             complain(f"not copied {entry['name']}: {entry['error']}")
 
 
-def _left_out(report: Report, *, verbose: bool) -> None:
+def _surprises(report: Report, *, verbose: bool) -> None:
+    """Print what was left out or began anew; if `verbose`, every decision and note."""
     if verbose:
         for event in report.timeline:
             rate = format_rate(event.goodput_bps)
             _say(f"{event.t_s:8.2f} s {event.streams:4d} streams {rate:>14}  {event.reason}")
-        for note in report.notes:
+    for note in report.notes:
+        if verbose or note.endswith(STARTS_OVER):
             _say(f"note: {note}")
     for entry in report.skipped:
         if verbose or entry["reason"] not in (EXISTS, SAME):

@@ -20,7 +20,7 @@ from mpx.insist import Insistent
 from mpx.journal import Journal
 from mpx.move import Move
 from mpx.options import CopyOptions
-from mpx.planner import GROUP, Task, Walkable, by_overwrite, grouped, walk
+from mpx.planner import GROUP, STARTS_OVER, Task, Walkable, by_overwrite, grouped, walk
 from mpx.pool import Pool
 from mpx.report import Report
 
@@ -283,7 +283,7 @@ class Lister(threading.Thread):
                 self._there.ask(partial(self._prove, move))
                 move.plan()
             else:
-                self._report.note(f"{task.source} has changed since it was interrupted; starting over")
+                self._report.note(f"{task.source} {STARTS_OVER}")
         in_the_way = (
             not self._is_in_new_folder(task.target) if self._is_local else known and not move.is_small
         )

@@ -1,10 +1,13 @@
 """What `mpx copy` prints: progress, details and the last line, as a user sees them."""
 
 import json
+import signal
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from mpx_command import copied, mpx, refused
+from mpx_command import command, copied, mpx, refused
 from sites import Site, make
 
 pytestmark = pytest.mark.peers
@@ -44,6 +47,22 @@ def test_the_last_line(far: Site, here: Path) -> None:
     assert "left alone" in mpx("copy", "-r", "-v", here / "up", far.url).out.splitlines()[-2]
     (here / "empty").mkdir()
     assert mpx("copy", "-r", here / "empty", far.url_of("e")).out == "nothing to copy: there are no files\n"
+
+
+def test_a_source_that_changed_since_it_was_interrupted(
+    stock: Site, here: Path, eventually: Callable[..., None]
+) -> None:
+    source, target = make(here / "a", 6_000_000), stock.url_of("x")
+    with subprocess.Popen(command("copy", "-q", "--rate", "8Mbit/s", source, target)) as process:
+        eventually(lambda: any(path.stat().st_blocks for path in stock.folder.glob(".*.part")))
+        process.send_signal(signal.SIGKILL)
+    make(source, 5_000_000)
+    ended = mpx("copy", source, target)
+    copied(ended)
+    note, last = ended.out.splitlines()
+    assert note == f"note: {source} has changed since it was interrupted; starting over"
+    assert last.startswith("copied 1 of 1 files")
+    assert (stock.folder / "x").read_bytes() == source.read_bytes()
 
 
 def test_why_it_is_unverified(vsftpd, here: Path) -> None:
