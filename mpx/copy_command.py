@@ -145,7 +145,7 @@ def copy_command(
             )
         except MpxError as error:
             failure = signals.translate(error)
-            report = failure.report or Report(" ".join(sources), destination)
+            report = failure.report or Report(" ".join(sources), destination, dry_run=options.dry_run)
             report.ended_by(failure)
             with contextlib.suppress(UsageError):  # why the copy failed matters more
                 _write(report, report_file)
@@ -153,8 +153,8 @@ def copy_command(
             raise failure from None
     _write(report, report_file)
     _details(report, verbose=verbose, quiet=quiet)
-    if not quiet and not options.dry_run:
-        _summary(report)
+    if not quiet:
+        (_rehearsed if report.dry_run else _summary)(report)
 
 
 def _sources(names: list[str], from_file: str | None) -> tuple[list[str], list[str | None] | None, str]:
@@ -222,9 +222,18 @@ def _surprises(report: Report, *, verbose: bool) -> None:
     for note in report.notes:
         if verbose or note.endswith(STARTS_OVER):
             _say(f"note: {note}")
+    if report.dry_run:
+        return  # it has told what it would leave alone
     for entry in report.skipped:
         if verbose or entry["reason"] not in (EXISTS, SAME):
             _say(f"left alone {entry['name']}: {entry['reason']}")
+
+
+def _rehearsed(report: Report) -> None:
+    """Print what would be done, in one line."""
+    files, size = report.files, report.bytes
+    line = f"dry run: {files.total - files.skipped} of {files.total} files to copy, "
+    print(f"{line}{format_size(size.total - size.skipped)}; nothing was copied")
 
 
 def _summary(report: Report) -> None:

@@ -23,6 +23,7 @@ from mpx.options import CopyOptions
 from mpx.planner import GROUP, STARTS_OVER, Task, Walkable, by_overwrite, grouped, walk
 from mpx.pool import Pool
 from mpx.report import Report
+from mpx.units import format_size
 
 Pair = tuple[str, str, FileInfo]
 
@@ -104,7 +105,7 @@ def rehearse(task: Task, report: Report) -> str:
     if task.info.kind is Kind.FOLDER:
         return f"would copy the folder {task.source} to {task.target}"
     report.begin(size_bytes)
-    return f"would copy {task.source} to {task.target}"
+    return f"would copy {task.source} to {task.target}, {format_size(size_bytes)}"
 
 
 class Lister(threading.Thread):
