@@ -61,6 +61,7 @@ def _with_options(command: Callable[..., Any]) -> Callable[..., Any]:
         more: dict[str, Any] = {"help": about["help"], "default": None}
         if kind == "flag":
             if option.default is True:
+                more["help"] += f"  [default: {flags[0][2:]}]"
                 flags = [f"{flags[0]}/--no-{flags[0][2:]}"]
             more |= {"is_flag": True}
         elif kind == "choice":
@@ -80,7 +81,25 @@ def _with_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@click.command("copy")
+_EPILOG = """
+\b
+Examples:
+  mpx copy results.h5 ftp://dtn.example.org/data/
+  mpx copy -r ftp://dtn.example.org/data/run7 run7
+  mpx copy --rate 800Mbit/s --report r.json big.dat ftp://me@host:2811/~/
+
+The password of a user comes from MPX_PASSWORD or ~/.netrc. The same SRC and DST again continue an
+interrupted copy.
+
+Exit codes: 0 done, 1 unexpected, 2 usage or cannot be honoured, 3 source not found or not readable,
+4 destination refused or locked, 5 not authenticated, 6 cannot reach, 7 timed out, 8 checksum mismatch
+or source changed, 9 no space, 10 some files of several failed, 130 and 143 interrupted.
+
+The guide: docs/user-guide.md in the sources of mpx.
+"""
+
+
+@click.command("copy", epilog=_EPILOG)
 @click.argument("names", nargs=-1, metavar="SRC... DST")
 @_with_options
 @click.option(

@@ -19,6 +19,15 @@ def test_no_word_at_all_is_answered_with_the_help() -> None:
     assert ended.err == mpx("--help").out
 
 
+def test_the_help_of_copy_goes_a_long_way() -> None:
+    said = " ".join(mpx("copy", "--help").out.split())
+    for word in (
+        "mpx copy results.h5 ftp://", "MPX_PASSWORD", "10 some files of several failed", "docs/user-guide.md",
+        "[default: continue]", "as 800Mbit/s", "as 4MiB",
+    ):  # fmt: skip
+        assert word in said, word
+
+
 def test_progress_in_json_ends_with_the_end(far: Site, here: Path) -> None:
     for i in range(3):
         make(here / f"up/{i}", 100_000)
