@@ -115,7 +115,7 @@ The guide: docs/user-guide.md in the sources of mpx.
     default="auto",
     help="how progress is shown  [default: auto]",
 )
-@click.option("-v", "--verbose", is_flag=True, help="print every decision and note")
+@click.option("-v", "--verbose", is_flag=True, help="print every decision and note at the end")
 @click.option(
     "-q", "--quiet", is_flag=True, help="print nothing but errors, and progress if --progress is given"
 )
@@ -173,7 +173,10 @@ def copy_command(
     _write(report, report_file)
     _details(report, verbose=verbose, quiet=quiet)
     if not quiet:
-        (_rehearsed if report.dry_run else _summary)(report)
+        if report.dry_run:
+            _rehearsed(report)
+        else:
+            _summary(report, verbose=verbose)
 
 
 def _sources(names: list[str], from_file: str | None) -> tuple[list[str], list[str | None] | None, str]:
@@ -255,7 +258,7 @@ def _rehearsed(report: Report) -> None:
     print(f"{line}{format_size(size.total - size.skipped)}; nothing was copied")
 
 
-def _summary(report: Report) -> None:
+def _summary(report: Report, *, verbose: bool) -> None:
     """Print what was done, in one line."""
     files, size = report.files, report.bytes
     if not files.total:
@@ -263,7 +266,9 @@ def _summary(report: Report) -> None:
         return
     done = files.moved + files.resumed
     if not done:
-        print(f"nothing to copy: {files.skipped} of {files.total} files left alone, -v says why")
+        untold = not verbose and any(entry["reason"] in (EXISTS, SAME) for entry in report.skipped)
+        why = ", -v says why" if untold else ""
+        print(f"nothing to copy: {files.skipped} of {files.total} files left alone{why}")
         return
     line = f"copied {done} of {files.total} files, {format_size(size.moved + size.resumed)} in "
     line += f"{format_duration(report.duration_s)}, "

@@ -53,7 +53,12 @@ def test_the_last_line(far: Site, here: Path) -> None:
     again = mpx("copy", "-r", here / "up", far.url)
     copied(again)
     assert again.out == "nothing to copy: 1 of 1 files left alone, -v says why\n"
-    assert "left alone" in mpx("copy", "-r", "-v", here / "up", far.url).out.splitlines()[-2]
+    *_, why, last = mpx("copy", "-r", "-v", here / "up", far.url).out.splitlines()
+    assert why.endswith("/up/a: the same at the destination")
+    assert last == "nothing to copy: 1 of 1 files left alone"
+    why, last = mpx("copy", "/dev/null", far.url_of("n")).out.splitlines()
+    assert why == "left alone /dev/null: not a regular file"
+    assert last == "nothing to copy: 1 of 1 files left alone"
     (here / "empty").mkdir()
     assert mpx("copy", "-r", here / "empty", far.url_of("e")).out == "nothing to copy: there are no files\n"
 
