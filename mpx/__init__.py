@@ -63,3 +63,8 @@ def __getattr__(name: str) -> Any:
 
         return getattr(importlib.import_module(_LAZY[name]), name)
     raise AttributeError(f"module 'mpx' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Name the public parts, also those not imported yet."""
+    return sorted(__all__)

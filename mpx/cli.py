@@ -40,10 +40,16 @@ class _Commands(click.Group):
             formatter.write_dl([(name, text) for name, (_, _, text) in sorted(self.MODULES.items())])
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=_Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(__version__, "--version", prog_name="mpx", message="%(prog)s %(version)s")
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context) -> None:
     """Move bulk data over wide-area networks, as fast as the network allows, with nothing to tune."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help(), err=True)
+        context.exit(2)
 
 
 def main() -> NoReturn:
@@ -79,9 +85,14 @@ def main() -> NoReturn:
 
 def fail(message: str, exit_code: int) -> NoReturn:
     """Print one line on stderr and exit."""
+    complain(message)
+    sys.exit(exit_code)
+
+
+def complain(message: str) -> None:
+    """Print one line on stderr."""
     line = " ".join(part.strip() for part in message.splitlines() if part.strip())
     print(f"mpx: {shown(line)}", file=sys.stderr)
-    sys.exit(exit_code)
 
 
 class Signals:

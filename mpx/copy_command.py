@@ -8,11 +8,11 @@ from typing import Any
 
 import click
 
-from mpx.cli import Signals
+from mpx.cli import Signals, complain
 from mpx.errors import MpxError, UsageError
 from mpx.honour import UNVERIFIED
 from mpx.options import CopyOptions, flag_of
-from mpx.planner import EXISTS, SAME
+from mpx.planner import EXISTS, SAME, STARTS_OVER
 from mpx.report import Report, check_writable
 from mpx.shown import shown
 from mpx.units import format_duration, format_rate, format_size, parse_duration, parse_rate, parse_size
@@ -61,6 +61,7 @@ def _with_options(command: Callable[..., Any]) -> Callable[..., Any]:
         more: dict[str, Any] = {"help": about["help"], "default": None}
         if kind == "flag":
             if option.default is True:
+                more["help"] += f"  [default: {flags[0][2:]}]"
                 flags = [f"{flags[0]}/--no-{flags[0][2:]}"]
             more |= {"is_flag": True}
         elif kind == "choice":
@@ -80,7 +81,25 @@ def _with_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@click.command("copy")
+_EPILOG = """
+\b
+Examples:
+  mpx copy results.h5 ftp://dtn.example.org/data/
+  mpx copy -r ftp://dtn.example.org/data/run7 run7
+  mpx copy --rate 800Mbit/s --report r.json big.dat ftp://me@host:2811/~/
+
+The password of a user comes from MPX_PASSWORD or ~/.netrc. The same SRC and DST again continue an
+interrupted copy.
+
+Exit codes: 0 done, 1 unexpected, 2 usage or cannot be honoured, 3 source not found or not readable,
+4 destination refused or locked, 5 not authenticated, 6 cannot reach, 7 timed out, 8 checksum mismatch
+or source changed, 9 no space, 10 some files of several failed, 130 and 143 interrupted.
+
+The guide: docs/user-guide.md in the sources of mpx.
+"""
+
+
+@click.command("copy", epilog=_EPILOG)
 @click.argument("names", nargs=-1, metavar="SRC... DST")
 @_with_options
 @click.option(
@@ -96,7 +115,7 @@ def _with_options(command: Callable[..., Any]) -> Callable[..., Any]:
     default="auto",
     help="how progress is shown  [default: auto]",
 )
-@click.option("-v", "--verbose", is_flag=True, help="print every decision and note")
+@click.option("-v", "--verbose", is_flag=True, help="print every decision and note at the end")
 @click.option(
     "-q", "--quiet", is_flag=True, help="print nothing but errors, and progress if --progress is given"
 )
@@ -145,7 +164,7 @@ def copy_command(
             )
         except MpxError as error:
             failure = signals.translate(error)
-            report = failure.report or Report(" ".join(sources), destination)
+            report = failure.report or Report(" ".join(sources), destination, dry_run=options.dry_run)
             report.ended_by(failure)
             with contextlib.suppress(UsageError):  # why the copy failed matters more
                 _write(report, report_file)
@@ -153,8 +172,11 @@ def copy_command(
             raise failure from None
     _write(report, report_file)
     _details(report, verbose=verbose, quiet=quiet)
-    if not quiet and not options.dry_run:
-        _summary(report)
+    if not quiet:
+        if report.dry_run:
+            _rehearsed(report)
+        else:
+            _summary(report, verbose=verbose)
 
 
 def _sources(names: list[str], from_file: str | None) -> tuple[list[str], list[str | None] | None, str]:
@@ -205,24 +227,38 @@ def _write(report: Report, name: str | None) -> None:
 
 
 def _details(report: Report, *, verbose: bool, quiet: bool) -> None:
-    """Print what was left out and what failed; if `verbose`, every decision and note too."""
-    if quiet:
-        return
+    """Print what failed, and unless `quiet` what surprises; if `verbose`, every decision and note too."""
+    if not quiet:
+        _surprises(report, verbose=verbose)
+    if report.files.total > 1:
+        for entry in report.failures:
+            complain(f"not copied {entry['name']}: {entry['error']}")
+
+
+def _surprises(report: Report, *, verbose: bool) -> None:
+    """Print what was left out or began anew; if `verbose`, every decision and note."""
     if verbose:
         for event in report.timeline:
             rate = format_rate(event.goodput_bps)
             _say(f"{event.t_s:8.2f} s {event.streams:4d} streams {rate:>14}  {event.reason}")
-        for note in report.notes:
+    for note in report.notes:
+        if verbose or note.endswith(STARTS_OVER):
             _say(f"note: {note}")
+    if report.dry_run:
+        return  # it has told what it would leave alone
     for entry in report.skipped:
         if verbose or entry["reason"] not in (EXISTS, SAME):
             _say(f"left alone {entry['name']}: {entry['reason']}")
-    if report.files.total > 1:
-        for entry in report.failures:
-            _say(f"not copied {entry['name']}: {entry['error']}")
 
 
-def _summary(report: Report) -> None:
+def _rehearsed(report: Report) -> None:
+    """Print what would be done, in one line."""
+    files, size = report.files, report.bytes
+    line = f"dry run: {files.total - files.skipped} of {files.total} files to copy, "
+    print(f"{line}{format_size(size.total - size.skipped)}; nothing was copied")
+
+
+def _summary(report: Report, *, verbose: bool) -> None:
     """Print what was done, in one line."""
     files, size = report.files, report.bytes
     if not files.total:
@@ -230,7 +266,9 @@ def _summary(report: Report) -> None:
         return
     done = files.moved + files.resumed
     if not done:
-        print(f"nothing to copy: {files.skipped} of {files.total} files left alone, -v says why")
+        untold = not verbose and any(entry["reason"] in (EXISTS, SAME) for entry in report.skipped)
+        why = ", -v says why" if untold else ""
+        print(f"nothing to copy: {files.skipped} of {files.total} files left alone{why}")
         return
     line = f"copied {done} of {files.total} files, {format_size(size.moved + size.resumed)} in "
     line += f"{format_duration(report.duration_s)}, "

@@ -20,9 +20,10 @@ from mpx.insist import Insistent
 from mpx.journal import Journal
 from mpx.move import Move
 from mpx.options import CopyOptions
-from mpx.planner import GROUP, Task, Walkable, by_overwrite, grouped, walk
+from mpx.planner import GROUP, STARTS_OVER, Task, Walkable, by_overwrite, grouped, walk
 from mpx.pool import Pool
 from mpx.report import Report
+from mpx.units import format_size
 
 Pair = tuple[str, str, FileInfo]
 
@@ -104,7 +105,7 @@ def rehearse(task: Task, report: Report) -> str:
     if task.info.kind is Kind.FOLDER:
         return f"would copy the folder {task.source} to {task.target}"
     report.begin(size_bytes)
-    return f"would copy {task.source} to {task.target}"
+    return f"would copy {task.source} to {task.target}, {format_size(size_bytes)}"
 
 
 class Lister(threading.Thread):
@@ -283,7 +284,7 @@ class Lister(threading.Thread):
                 self._there.ask(partial(self._prove, move))
                 move.plan()
             else:
-                self._report.note(f"{task.source} has changed since it was interrupted; starting over")
+                self._report.note(f"{task.source} {STARTS_OVER}")
         in_the_way = (
             not self._is_in_new_folder(task.target) if self._is_local else known and not move.is_small
         )

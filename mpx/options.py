@@ -59,8 +59,12 @@ class CopyOptions:
     congestion: str | None = _option(
         None, "text", "congestion control of our streams (unset: the kernel's choice)"
     )
-    rate_bps: float | None = _option(None, "rate", "never go faster than this, over all streams")
-    block_size_bytes: int | None = _option(None, "size", "bytes in a block (unset: about 100 ms of a stream)")
+    rate_bps: float | None = _option(
+        None, "rate", "never go faster than this, as 800Mbit/s, over all streams"
+    )
+    block_size_bytes: int | None = _option(
+        None, "size", "bytes in a block, as 4MiB (unset: about 100 ms of a stream)"
+    )
     checksum: str = _option(
         "adler32", "choice", "how the copy is verified end to end", choices=(*ALGORITHMS, "none")
     )

@@ -18,6 +18,7 @@ TIME_TOLERANCE_S = 1.0
 DEEPEST = 200
 EXISTS = "exists at the destination"
 SAME = "the same at the destination"
+STARTS_OVER = "has changed since it was interrupted; starting over"
 
 
 @dataclass(frozen=True, slots=True)

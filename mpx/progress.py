@@ -49,7 +49,11 @@ def view(kind: str) -> Iterator[OnProgress | None]:
 
 def _print(kind: str, progress: Progress) -> None:
     if kind == "json":
-        print(json.dumps(asdict(progress)), file=sys.stderr, flush=True)
+        told = asdict(progress) | {
+            "elapsed_s": round(progress.elapsed_s, 3),
+            "goodput_bps": round(progress.goodput_bps),
+        }
+        print(json.dumps(told), file=sys.stderr, flush=True)
     elif kind == "plain":
         print(line_of(progress), file=sys.stderr, flush=True)
     else:

@@ -73,6 +73,7 @@ class Report:
 
     source: str
     destination: str
+    dry_run: bool = False  # only told what would be done
     status: str = "running"  # done, failed, interrupted
     exit_code: int = 0
     error: str | None = None
@@ -179,6 +180,7 @@ class Report:
         with self._lock:
             return {
                 "mpx": __version__,
+                "dry_run": self.dry_run,
                 "status": self.status,
                 "exit_code": self.exit_code,
                 "error": self.error,

@@ -144,14 +144,28 @@ def check_free(host: str, ports: PortRange) -> None:
     raise _none_free(ports)
 
 
+def _is_address(host: str, family: socket.AddressFamily) -> bool:
+    try:
+        socket.inet_pton(family, host.partition("%")[0])
+    except (OSError, ValueError):
+        return False
+    return True
+
+
 def resolve(
     host: str, port: int, family: int, stop: Callable[[], bool] = lambda: False
 ) -> list[tuple[int, Address]]:
     """Return (family, address) pairs to try in order.
 
-    Raises ConnectionLost if the name is unknown, Interrupted soon after `stop` says so: the resolver
-    itself cannot be interrupted, so it runs in a thread.
+    Raises UsageError for an address of another family, ConnectionLost if the name is unknown, Interrupted
+    soon after `stop` says so: the resolver itself cannot be interrupted, so it runs in a thread.
     """
+    for asked, other, text in (
+        (socket.AF_INET, socket.AF_INET6, "-4 cannot be honoured: {} is an IPv6 address"),
+        (socket.AF_INET6, socket.AF_INET, "-6 cannot be honoured: {} is an IPv4 address"),
+    ):
+        if family == asked and _is_address(host, other):
+            raise UsageError(text.format(host))
     found: list[tuple[int, Address]] = []
     failed: list[Exception] = []
 

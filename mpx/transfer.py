@@ -82,7 +82,7 @@ class _Copy:
         self.sources = [parse_location(source).absolute() for source in sources]
         self.destination = parse_location(destination).absolute()
         self.targets = targets
-        self.report = Report(" ".join(map(str, self.sources)), str(self.destination))
+        self.report = Report(" ".join(map(str, self.sources)), str(self.destination), dry_run=options.dry_run)
         self.on_progress = on_progress
         self.tell = tell
         self.cancel = cancel or threading.Event()

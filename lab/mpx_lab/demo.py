@@ -7,6 +7,7 @@ together, so that one stream is not enough and too many bring nothing. Removes e
 import filecmp
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,7 @@ from mpx_lab.proxy import DelayProxy
 
 LARGE_BYTES = 1 << 30
 SMALL_FILES = 50
+ROOM_BYTES = 3 * LARGE_BYTES + (64 << 20)  # the tree, what is served, and what comes back
 RTT_S = 0.03
 RATE_BPS = 80e6  # of each connection
 TOTAL_RATE_BPS = 640e6  # of all together
@@ -28,6 +30,14 @@ REPORTS = Path("reports")
 
 def main() -> int:
     """Run the demo; return 0 when both copies are whole."""
+    free = shutil.disk_usage(tempfile.gettempdir()).free
+    if free < ROOM_BYTES:
+        print(
+            f"demo: {tempfile.gettempdir()} has {format_size(free)} free and {format_size(ROOM_BYTES)} are "
+            "needed; make room, or name another folder with TMPDIR",
+            file=sys.stderr,
+        )
+        return 1
     REPORTS.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="mpx-demo-") as name:
         folder = Path(name)
@@ -126,4 +136,8 @@ def same(one: Path, other: Path) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        print("demo: interrupted; nothing is left but the reports", file=sys.stderr)
+        sys.exit(130)

@@ -54,10 +54,14 @@ def test_what_the_command_says_of_failures(there: Site, here: Path) -> None:
     for name in ("a", "b", "c"):
         make(here / "up" / name)
     there.write("dst/b/in the way")
-    ended = mpx("copy", "-r", here / "up", there.url_of("dst"))
-    refused(ended, 10, "1 of 3 files")
-    assert "not copied" in ended.out
-    refused(mpx("copy", "-r", "-q", here / "up", there.url_of("dst")), 10)
+    there.write("dst/c/in the way")
+    for option in ((), ("-q",)):
+        ended = mpx("copy", "-r", *option, here / "up", there.url_of("dst"))
+        refused(ended, 10, "2 of 3 files")
+        *each, _ = ended.err.splitlines()
+        said = sorted(line.split(": ")[1].rpartition("/")[2] for line in each)
+        assert said == ["b", "c"], ended.err
+        assert ended.out == ""
 
 
 # --- within this host -----------------------------------------------------------------------------

@@ -90,6 +90,8 @@ REQUESTS = {
     "unknown links": (["--links", "hard", "a", "b"], "follow"),
     "unknown overwrite": (["--overwrite", "maybe", "a", "b"], "different"),
     "both families": (["-4", "-6", "a", "b"], "-6"),
+    "IPv6 to an IPv4 address": (["-6", "a", "ftp://127.0.0.1:1/x"], "127.0.0.1 is an IPv4 address"),
+    "IPv4 to an IPv6 address": (["-4", "a", "ftp://[::1]:1/x"], "::1 is an IPv6 address"),
     "growth without the paper's tuner": (["--growth", "3", "a", "b"], "--tuner paper"),
     "no growth": (["--tuner", "paper", "--growth", "1", "a", "b"], "--growth"),
     "a tuner for a fixed number": (["--tuner", "paper", "--streams", "4", "a", "b"], "--tuner"),

@@ -200,6 +200,10 @@ def test_targets(here: Path) -> None:
     assert (here / "dst/b").stat().st_size == 4
 
 
+def test_the_public_names_are_listed() -> None:
+    assert dir(mpx) == sorted(mpx.__all__)
+
+
 def test_a_dry_run_tells_its_caller(here: Path) -> None:
     make(here / "up/a", 3)
     lines: list[str] = []

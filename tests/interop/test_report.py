@@ -105,7 +105,9 @@ def test_what_the_checksum_says(
     make(here / "a", 10)
     stock.write("a", b"old")
     copied(mpx("copy", *options, "--report", path, here / "a", stock.url))
-    assert read(path)["checksum"] == checksum
+    report = read(path)
+    assert report["checksum"] == checksum
+    assert report["dry_run"] == ("--dry-run" in options)
 
 
 def test_within_this_host(here: Path, path: Path) -> None:

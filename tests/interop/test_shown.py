@@ -1,13 +1,31 @@
 """What `mpx copy` prints: progress, details and the last line, as a user sees them."""
 
 import json
+import signal
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from mpx_command import copied, mpx, refused
+from mpx_command import command, copied, mpx, refused
 from sites import Site, make
 
 pytestmark = pytest.mark.peers
+
+
+def test_no_word_at_all_is_answered_with_the_help() -> None:
+    ended = mpx()
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == mpx("--help").out
+
+
+def test_the_help_of_copy_goes_a_long_way() -> None:
+    said = " ".join(mpx("copy", "--help").out.split())
+    for word in (
+        "mpx copy results.h5 ftp://", "MPX_PASSWORD", "10 some files of several failed", "docs/user-guide.md",
+        "[default: continue]", "as 800Mbit/s", "as 4MiB",
+    ):  # fmt: skip
+        assert word in said, word
 
 
 def test_progress_in_json_ends_with_the_end(far: Site, here: Path) -> None:
@@ -35,9 +53,30 @@ def test_the_last_line(far: Site, here: Path) -> None:
     again = mpx("copy", "-r", here / "up", far.url)
     copied(again)
     assert again.out == "nothing to copy: 1 of 1 files left alone, -v says why\n"
-    assert "left alone" in mpx("copy", "-r", "-v", here / "up", far.url).out.splitlines()[-2]
+    *_, why, last = mpx("copy", "-r", "-v", here / "up", far.url).out.splitlines()
+    assert why.endswith("/up/a: the same at the destination")
+    assert last == "nothing to copy: 1 of 1 files left alone"
+    why, last = mpx("copy", "/dev/null", far.url_of("n")).out.splitlines()
+    assert why == "left alone /dev/null: not a regular file"
+    assert last == "nothing to copy: 1 of 1 files left alone"
     (here / "empty").mkdir()
     assert mpx("copy", "-r", here / "empty", far.url_of("e")).out == "nothing to copy: there are no files\n"
+
+
+def test_a_source_that_changed_since_it_was_interrupted(
+    stock: Site, here: Path, eventually: Callable[..., None]
+) -> None:
+    source, target = make(here / "a", 6_000_000), stock.url_of("x")
+    with subprocess.Popen(command("copy", "-q", "--rate", "8Mbit/s", source, target)) as process:
+        eventually(lambda: any(path.stat().st_blocks for path in stock.folder.glob(".*.part")))
+        process.send_signal(signal.SIGKILL)
+    make(source, 5_000_000)
+    ended = mpx("copy", source, target)
+    copied(ended)
+    note, last = ended.out.splitlines()
+    assert note == f"note: {source} has changed since it was interrupted; starting over"
+    assert last.startswith("copied 1 of 1 files")
+    assert (stock.folder / "x").read_bytes() == source.read_bytes()
 
 
 def test_why_it_is_unverified(vsftpd, here: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -37,6 +38,16 @@ HALF = Progress(
 )
 def test_a_line(progress: Progress, line: str) -> None:
     assert line in line_of(progress)
+
+
+def test_json_is_as_the_guide_tells_it(capsys) -> None:
+    with view("json") as show:
+        assert show is not None
+        show(replace(HALF, elapsed_s=1.23456789, goodput_bps=1e6 / 3))
+    told = json.loads(capsys.readouterr().err)
+    assert (told["elapsed_s"], told["goodput_bps"]) == (1.235, 333_333)
+    page = (Path(__file__).parents[2] / "docs/user-guide.md").read_text()
+    assert [key for key in told if f"`{key}`" not in page] == []
 
 
 @pytest.mark.parametrize("kind", ["plain", "json"])
