@@ -70,6 +70,8 @@ REQUESTS = {
     "file URL of another host": (["file://other/x", "b"], "this host"),
     "remote to remote": (["ftp://a/x", "ftp://b/y"], "from one server to another"),
     "two servers": (["ftp://a/x", "ftp://b/y", "c"], "one endpoint"),
+    "a host as for scp": (["a", "127.0.0.1:/x"], "write ftp://127.0.0.1/x for a server, or ./127.0.0.1:/x"),
+    "a source host as for scp": (["host:/a", "b"], "ftp://host/a"),
     "empty name": (["", "b"], "empty"),
     "rate without unit": (["--rate", "800", "a", "b"], "800Mbit/s"),
     "rate of nothing": (["--rate", "0Mbit/s", "a", "b"], "rate"),
@@ -113,6 +115,14 @@ def test_2_the_request(here: Path, case: str) -> None:
     refused(ended, 2, word)
     assert "hush" not in ended.err
     assert sorted(os.listdir(here)) == ["a", "folder"]
+
+
+def test_0_a_colon_in_a_local_name(here: Path) -> None:
+    make(here / "a", 10)
+    copied(mpx("copy", "a", "./host:/x", folder=here))
+    copied(mpx("copy", "a", "host:/y", folder=here))  # it is there now
+    copied(mpx("copy", "host:/y", "12:30", folder=here))
+    assert (here / "12:30").read_bytes() == (here / "host:/x").read_bytes() == (here / "a").read_bytes()
 
 
 @pytest.mark.parametrize("words", [["copi"], ["list"], ["list", "a", "b"], ["unfinished", "x"]])
