@@ -49,7 +49,8 @@ class Location:
         first, slash, rest = self.name.partition("/")
         if slash and first.endswith(":") and not os.path.lexists(first):
             raise UsageError(
-                f"{self.name}: write ftp://{first[:-1]}/{rest} for a server, or ./{self.name} for a local file"
+                f"{self.name}: write ftp://{first[:-1]}/{rest} for a server, "
+                f"or ./{self.name} for a local file"
             )
         try:
             name = str(Path.cwd() / self.name)  # keeps "..": links may be on the way
