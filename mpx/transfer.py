@@ -6,7 +6,15 @@ from collections.abc import Callable, Sequence
 from mpx import tcp
 from mpx.carrier import Carrier, Work
 from mpx.endpoint import Endpoint
-from mpx.errors import InboundBlocked, Interrupted, MpxError, PartialFailure, UsageError
+from mpx.errors import (
+    ConnectionLost,
+    InboundBlocked,
+    Interrupted,
+    MpxError,
+    PartialFailure,
+    TransferTimeout,
+    UsageError,
+)
 from mpx.failure import Failure
 from mpx.finisher import Finisher
 from mpx.gate import Gate
@@ -293,7 +301,14 @@ class _Copy:
             probe.end()
             self.journal_the_rest()
         if self.failure.error:
-            raise self.failure.error
+            raise self.resumable(self.failure.error)
+
+    def resumable(self, error: MpxError) -> MpxError:
+        """Return the error of a server that was lost for good so that it says what becomes of the copy."""
+        if not error.may_retry or isinstance(error, InboundBlocked) or not self.options.resume:
+            return error
+        kind = TransferTimeout if isinstance(error, TransferTimeout) else ConnectionLost
+        return kind(f"{error}; what arrived is kept: run the same command again to continue")
 
     def journal_the_rest(self) -> None:
         """Tell the journal what arrived last; what it cannot be told is proven by checksum next time."""
