@@ -108,10 +108,10 @@ class Session:
         except TransferTimeout:
             raise TransferTimeout(
                 f"{self.peer} accepted the connection but sent no greeting within "
-                f"{self.options.timeout_s:g} s; is this a GridFTP or FTP server?"
+                f"{self.options.timeout_s:g} s; it hangs, or is no GridFTP or FTP server"
             ) from None
         if banner.code != 220:
-            raise ConnectionLost(f"{self.peer} does not serve us now: {banner.text}")
+            raise ConnectionLost(f"{self.peer} does not serve us now: {banner.reason}")
         self.banner = banner.text
         user, password = credentials(self.location)
         reply = self.call(command("USER", user))
@@ -119,14 +119,14 @@ class Session:
             reply = self.call(command("PASS", password))
         if not reply.is_ok or reply.code == 332:
             raise AuthenticationError(
-                f"{self.peer} does not let {user!r} in: {reply.text}; put user and password into ~/.netrc, "
+                f"{self.peer} does not let {user!r} in: {reply.reason}; put user and password into ~/.netrc, "
                 "or the user into the URL and the password into MPX_PASSWORD"
             )
         features, kind, folder = self.pipeline([command("FEAT"), command("TYPE", "I"), command("PWD")])
         if features.code == 211:
             self.features = wire.parse_features(features)
         if not kind.is_ok:
-            raise ConnectionLost(f"{self.peer} refuses binary transfers: {kind.text}")
+            raise ConnectionLost(f"{self.peer} refuses binary transfers: {kind.reason}")
         if folder.code == 257 and folder.text.startswith('"'):
             self.home = folder.text[1 : folder.text.rindex('"')].replace('""', '"')
 
@@ -177,7 +177,7 @@ class Session:
                 raise ConnectionLost(f"{self.peer} does not speak FTP: {error}") from None
         reply = self._replies.popleft()
         if reply.code == 421:
-            raise ConnectionLost(f"{self.peer} ends the session: {reply.text}")
+            raise ConnectionLost(f"{self.peer} ends the session: {reply.reason}")
         return reply
 
     def waiting_reply(self) -> Reply | None:

@@ -215,7 +215,9 @@ def test_4_a_server_that_takes_nothing(here: Path, file: Path) -> None:
     from mpx.serve import Server
 
     with Server(here) as server:
-        refused(mpx("copy", file, f"{server.url}x"), 4, "read-only")
+        ended = mpx("copy", file, f"{server.url}x")
+        refused(ended, 4, "This server is read-only")
+        assert "Globus" not in ended.err
 
 
 def test_4_a_folder_in_the_way(far: Site, file: Path, here: Path) -> None:
