@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from mpx import gridftp_wire as wire
 from mpx import tcp
@@ -263,17 +264,23 @@ class Session:
 def credentials(location: Location) -> tuple[str, str]:
     """Return user and password: from the URL and MPX_PASSWORD, else ~/.netrc, else anonymous.
 
-    Raises UsageError for a ~/.netrc that cannot be parsed.
+    Raises UsageError for a ~/.netrc that cannot be parsed, or that tells others a password we need.
     """
     password = os.environ.get("MPX_PASSWORD")
     if location.user and password is not None:
         return location.user, password  # never for anonymous: it may be meant for another server
     try:
-        entry = netrc.netrc().authenticators(location.host)
-    except FileNotFoundError:
+        file = Path("~/.netrc").expanduser()
+        entry = netrc.netrc(file).authenticators(location.host)  # named, it is not asked who may read it
+        about = file.stat()
+    except (FileNotFoundError, RuntimeError):  # no file, or nobody knows our home
         entry = None
     except (netrc.NetrcParseError, OSError) as error:
         raise UsageError(f"cannot read ~/.netrc: {error}") from None
     if entry and (not location.user or entry[0] in ("", location.user)):
+        if entry[0] != "anonymous" and (about.st_mode & 0o077 or about.st_uid != os.getuid()):
+            raise UsageError(
+                f"~/.netrc holds a password for {location.host} and is not yours alone; chmod 600 ~/.netrc"
+            )
         return entry[0] or location.user or "anonymous", entry[2] or ""
     return location.user or "anonymous", "mpx@"
