@@ -18,7 +18,7 @@ from mpx.errors import (
 from mpx.failure import Failure
 from mpx.finisher import Finisher
 from mpx.gate import Gate
-from mpx.honour import check_options, usable_algorithm, within_mode_s
+from mpx.honour import check_links, check_options, usable_algorithm, within_mode_s
 from mpx.journal import Journal
 from mpx.lister import Lister, Pair, decided, rehearse, tasks
 from mpx.location import Location, parse_location
@@ -156,6 +156,7 @@ class _Copy:
     def check_options(self) -> None:
         """Refuse what was asked for by hand and cannot be had; note which defaults cannot."""
         check_options(self.options, self.far_end, far_is_source=self.far_is_source)
+        check_links(self.options, self.destination_end)
         if self.far_end.location.scheme != "file" and not self.far_end.can_mode_e():
             self.turn_to_mode_s(f"{self.far_end.location.host} has no MODE E")
         self.algorithm = usable_algorithm(self.options, self.far_end, self.report)

@@ -211,6 +211,21 @@ def test_4_not_writable(stock: Site, here: Path, file: Path) -> None:
     assert os.listdir(stock.folder / "closed") == []
 
 
+def test_2_links_where_none_can_be_made(here: Path) -> None:
+    from mpx.serve import Server
+
+    make(here / "up/a", 10)
+    (here / "up/link").symlink_to("a")
+    (here / "served").mkdir()
+    with Server(here / "served", writable=True) as server:
+        ended = mpx("copy", "-r", "--links", "keep", here / "up", f"{server.url}x")
+        refused(ended, 2, "--links keep", "follow or skip")
+        assert os.listdir(here / "served") == []
+        make(here / "served/b", 10)
+        copied(mpx("copy", "-r", "--links", "keep", server.url, here / "down"))
+    assert os.listdir(here / "down") == ["b"]
+
+
 def test_4_a_server_that_takes_nothing(here: Path, file: Path) -> None:
     from mpx.serve import Server
 
