@@ -96,6 +96,10 @@ class Endpoint(Protocol):
         """Tell whether a file can be read from an offset on in MODE S (REST)."""
         ...
 
+    def can_link(self) -> bool:
+        """Tell whether symbolic links can be made."""
+        ...
+
     def measure_rtt(self) -> Rtt | None:
         """Return the RTT after one more exchange; None for this host."""
         ...

@@ -175,7 +175,7 @@ class StreamLane(threading.Thread):
         if piece.start:
             reply = session.call(command("REST", piece.start))
             if not reply.is_ok:
-                raise ConnectionLost(f"{session.peer} cannot start at an offset: {reply.text}")
+                raise ConnectionLost(f"{session.peer} cannot start at an offset: {reply.reason}")
         session.send(command(verb, session.name(name)))
         data = _Connection(name="mpx-stream-data")
         try:

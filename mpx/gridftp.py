@@ -59,6 +59,10 @@ class GridFtpEndpoint:
         """See Endpoint."""
         return "REST" in self.session.features
 
+    def can_link(self) -> bool:
+        """See Endpoint. SITE HELP of a Globus server does not tell, so the first half of a link is tried."""
+        return self.session.call(command("SITE", "SYMLINKFROM", self.session.home)).is_ok
+
     def measure_rtt(self) -> Rtt | None:
         """See Endpoint."""
         return Rtt(self.session.measure_rtt(), self.session.socket_rtt_s)

@@ -54,7 +54,7 @@ class DownloadSession:
         self.rtt_s = control.rtt_s or 0.0
         mode = control.call(command("MODE", "E"))
         if not mode.is_ok:
-            raise ConnectionLost(f"{control.peer} refuses MODE E: {mode.text}")
+            raise ConnectionLost(f"{control.peer} refuses MODE E: {mode.reason}")
 
     # --- connections ---------------------------------------------------------------------------------
 
@@ -153,7 +153,7 @@ class DownloadSession:
         if reply.is_preliminary:
             return
         if not self._answers:
-            raise ConnectionLost(f"a reply without a command: {reply.code} {reply.text}")
+            raise ConnectionLost(f"a reply without a command: {reply.code} {reply.reason}")
         pull = self._answers.popleft()
         if reply.is_ok:
             if pull is not None:

@@ -27,7 +27,7 @@ def reply_error(
     4xx replies about connections, and servers that are busy, become `retry`.
     """
     text = _words(reply)
-    message = f"{what}: {reply.text or reply.code}"
+    message = f"{what}: {reply.reason}"
     if reply.code in (452, 552) or _NO_SPACE.search(text):
         return NoSpace(f"{message}; free some space there and run the same command again")
     if reply.code in (332, 430, 530, 532):
@@ -46,7 +46,7 @@ def cannot_store(reply: Reply, peer: str, name: str) -> MpxError:
 def cannot_send(reply: Reply, peer: str, name: str) -> MpxError:
     """Translate why `peer` did not send a file; what disk is full there is not our destination's."""
     if is_missing(reply):
-        return SourceError(f"{name} is gone: {reply.text}")
+        return SourceError(f"{name} is gone: {reply.reason}")
     error = reply_error(reply, f"{peer} cannot send {name}", SourceError)
     if isinstance(error, NoSpace):
         return SourceError(str(error))

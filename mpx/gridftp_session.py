@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from mpx import gridftp_wire as wire
 from mpx import tcp
@@ -108,10 +109,10 @@ class Session:
         except TransferTimeout:
             raise TransferTimeout(
                 f"{self.peer} accepted the connection but sent no greeting within "
-                f"{self.options.timeout_s:g} s; is this a GridFTP or FTP server?"
+                f"{self.options.timeout_s:g} s; it hangs, or is no GridFTP or FTP server"
             ) from None
         if banner.code != 220:
-            raise ConnectionLost(f"{self.peer} does not serve us now: {banner.text}")
+            raise ConnectionLost(f"{self.peer} does not serve us now: {banner.reason}")
         self.banner = banner.text
         user, password = credentials(self.location)
         reply = self.call(command("USER", user))
@@ -119,14 +120,14 @@ class Session:
             reply = self.call(command("PASS", password))
         if not reply.is_ok or reply.code == 332:
             raise AuthenticationError(
-                f"{self.peer} does not let {user!r} in: {reply.text}; put user and password into ~/.netrc, "
+                f"{self.peer} does not let {user!r} in: {reply.reason}; put user and password into ~/.netrc, "
                 "or the user into the URL and the password into MPX_PASSWORD"
             )
         features, kind, folder = self.pipeline([command("FEAT"), command("TYPE", "I"), command("PWD")])
         if features.code == 211:
             self.features = wire.parse_features(features)
         if not kind.is_ok:
-            raise ConnectionLost(f"{self.peer} refuses binary transfers: {kind.text}")
+            raise ConnectionLost(f"{self.peer} refuses binary transfers: {kind.reason}")
         if folder.code == 257 and folder.text.startswith('"'):
             self.home = folder.text[1 : folder.text.rindex('"')].replace('""', '"')
 
@@ -177,7 +178,7 @@ class Session:
                 raise ConnectionLost(f"{self.peer} does not speak FTP: {error}") from None
         reply = self._replies.popleft()
         if reply.code == 421:
-            raise ConnectionLost(f"{self.peer} ends the session: {reply.text}")
+            raise ConnectionLost(f"{self.peer} ends the session: {reply.reason}")
         return reply
 
     def waiting_reply(self) -> Reply | None:
@@ -263,17 +264,23 @@ class Session:
 def credentials(location: Location) -> tuple[str, str]:
     """Return user and password: from the URL and MPX_PASSWORD, else ~/.netrc, else anonymous.
 
-    Raises UsageError for a ~/.netrc that cannot be parsed.
+    Raises UsageError for a ~/.netrc that cannot be parsed, or that tells others a password we need.
     """
     password = os.environ.get("MPX_PASSWORD")
     if location.user and password is not None:
         return location.user, password  # never for anonymous: it may be meant for another server
     try:
-        entry = netrc.netrc().authenticators(location.host)
-    except FileNotFoundError:
+        file = Path("~/.netrc").expanduser()
+        entry = netrc.netrc(file).authenticators(location.host)  # named, it is not asked who may read it
+        about = file.stat()
+    except (FileNotFoundError, RuntimeError):  # no file, or nobody knows our home
         entry = None
     except (netrc.NetrcParseError, OSError) as error:
         raise UsageError(f"cannot read ~/.netrc: {error}") from None
     if entry and (not location.user or entry[0] in ("", location.user)):
+        if entry[0] != "anonymous" and (about.st_mode & 0o077 or about.st_uid != os.getuid()):
+            raise UsageError(
+                f"~/.netrc holds a password for {location.host} and is not yours alone; chmod 600 ~/.netrc"
+            )
         return entry[0] or location.user or "anonymous", entry[2] or ""
     return location.user or "anonymous", "mpx@"

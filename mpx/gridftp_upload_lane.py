@@ -334,7 +334,7 @@ class UploadLane(threading.Thread):
             setup = [command("MODE", "E"), command("TREV", "RESTART", 1), command("TREV", "PERF", 1)]
             mode = session.pipeline(setup)[0]
             if not mode.is_ok:
-                raise ConnectionLost(f"{session.peer} refuses MODE E: {mode.text}")
+                raise ConnectionLost(f"{session.peer} refuses MODE E: {mode.reason}")
             self._ever_opened = True
             self.work.let_in.set()
         return self._session

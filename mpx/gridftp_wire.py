@@ -36,6 +36,9 @@ def command(verb: str, *words: object) -> bytes:
     return line.encode("utf-8", "surrogateescape") + b"\r\n"
 
 
+_WORDS = "GridFTP-Error-String:"
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """One reply: its code and its lines without code and separator on the first and last."""
@@ -47,6 +50,15 @@ class Reply:
     def text(self) -> str:
         """The lines joined by blanks, as a person would read them."""
         return " ".join(line.strip() for line in self.lines if line.strip())
+
+    @property
+    def reason(self) -> str:
+        """What a person is told of a refusal: of a GlobusError block what it says in words, or its class."""
+        if not self.error_class:
+            return self.text or str(self.code)
+        lines = [line.strip() for line in self.lines]
+        words = [line.removeprefix(_WORDS).strip() for line in lines if line.startswith(_WORDS)]
+        return " ".join(word for word in words if word) or self.error_class
 
     @property
     def is_preliminary(self) -> bool:

@@ -55,6 +55,15 @@ def check_options(options: CopyOptions, far_end: Endpoint, *, far_is_source: boo
         tcp.check_congestion(options.congestion)
 
 
+def check_links(options: CopyOptions, destination_end: Endpoint) -> None:
+    """Raise UsageError if links are to be kept where none can be made; asks the server."""
+    if options.links == "keep" and not destination_end.can_link():
+        raise UsageError(
+            f"--links keep cannot be honoured: {destination_end.location.host} makes no symbolic links "
+            "(SITE SYMLINKFROM); give --links follow or skip"
+        )
+
+
 def within_mode_s(
     options: CopyOptions, report: Report, *, why: str, uploads: bool, restarts: bool
 ) -> CopyOptions:

@@ -4,7 +4,7 @@ One journal for each pair of source and destination, in the user's state directo
 ($MPX_STATE_DIR, else $XDG_STATE_HOME/mpx, else ~/.local/state/mpx):
 
     KEY.journal    lines of JSON, only ever appended to while a copy runs
-    LOCK.lock      held (flock) while a copy to that destination runs
+    LOCK.lock      there, and held (flock), while a copy to that destination runs
 
     {"mpx": 1, "source": "...", "destination": "...", "boot": "..."}       the first line
     {"file": "final name", "partial": "...", "size": n, "modified": t}      a file was begun
@@ -20,7 +20,6 @@ written here is believed without a checksum.
 
 import contextlib
 import errno
-import fcntl
 import hashlib
 import json
 import os
@@ -28,10 +27,11 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import platformdirs
 
+from mpx.destination_lock import DestinationLock
 from mpx.errors import DestinationError, MpxError, NoSpace, UsageError
 from mpx.ranges import Range, RangeSet
 
@@ -80,7 +80,7 @@ class Journal:
         self.tag = copy_tag(source, destination)
         self._path = folder / f"{self.tag}.journal"
         self._mutex = threading.Lock()
-        self._lock = _take_lock(folder / f"{copy_tag('', destination)}.lock", destination)
+        self._lock = _take_lock(destination)
         try:
             self.unfinished = {file.final: file for file in read_files(self._path)}
             self._open_files = set(self.unfinished)
@@ -169,25 +169,12 @@ def _refused(error: OSError, path: Path) -> MpxError:
     )
 
 
-def _take_lock(path: Path, destination: str) -> IO[str]:
+def _take_lock(destination: str) -> DestinationLock:
+    path = state_folder() / f"{copy_tag('', destination)}.lock"
     try:
-        lock = path.open("a+", encoding="utf-8")
+        return DestinationLock(path, destination)
     except OSError as error:
         raise _refused(error, path) from None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        lock.seek(0)
-        holder = lock.read().strip()
-        lock.close()
-        raise DestinationError(
-            f"another copy to {destination} is running (process {holder or 'unknown'}); "
-            "wait for it or stop it"
-        ) from None
-    with contextlib.suppress(OSError):  # who holds it is good to know, and no more
-        lock.truncate(0)
-        os.write(lock.fileno(), f"{os.getpid()}\n".encode())
-    return lock
 
 
 def boot_id() -> str:
@@ -252,14 +239,9 @@ def leftovers() -> Iterator[Leftover]:
             source, destination = str(head["source"]), str(head["destination"])
         except (OSError, ValueError, KeyError, TypeError, StopIteration):
             continue
-        lock = _take_lock_of(destination)
-        if lock is not None:
-            with lock:
-                yield Leftover(path, source, destination, tuple(read_files(path)))
-
-
-def _take_lock_of(destination: str) -> IO[str] | None:
-    try:
-        return _take_lock(state_folder() / f"{copy_tag('', destination)}.lock", destination)
-    except DestinationError:
-        return None
+        try:
+            lock = _take_lock(destination)
+        except DestinationError:
+            continue
+        with lock:
+            yield Leftover(path, source, destination, tuple(read_files(path)))

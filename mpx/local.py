@@ -77,6 +77,10 @@ class LocalEndpoint:
         """See Endpoint."""
         return True
 
+    def can_link(self) -> bool:
+        """See Endpoint."""
+        return True
+
     def measure_rtt(self) -> Rtt | None:
         """See Endpoint."""
         return None

@@ -3,6 +3,7 @@
 Plain names are taken as they are, byte for byte; only URLs are percent-decoded.
 """
 
+import os
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -39,9 +40,18 @@ class Location:
         return self.scheme, self.user, self.host, self.port
 
     def absolute(self) -> "Location":
-        """Return the same file under a name that means it from any working directory."""
+        """Return the same file under a name that means it from any working directory.
+
+        Raises UsageError for HOST:/NAME, as scp takes it, unless there is a folder `HOST:` here.
+        """
         if self.scheme != "file" or self.name.startswith("/"):
             return self
+        first, slash, rest = self.name.partition("/")
+        if slash and first.endswith(":") and not os.path.lexists(first):
+            raise UsageError(
+                f"{self.name}: write ftp://{first[:-1]}/{rest} for a server, "
+                f"or ./{self.name} for a local file"
+            )
         try:
             name = str(Path.cwd() / self.name)  # keeps "..": links may be on the way
         except OSError as error:

@@ -71,7 +71,12 @@ class CopyOptions:
     resume: bool = _option(True, "flag", "continue what an interrupted copy left", name="continue")
     connect_timeout_s: float = _option(30.0, "duration", "how long a connection may take to open")
     timeout_s: float = _option(60.0, "duration", "how long a reply or any progress may take")
-    retries: int = _option(5, "number", "how often a lost session is tried again without progress", minimum=0)
+    retries: int = _option(
+        10,
+        "number",
+        "how often a lost session is tried again without progress, waiting ever longer (10: two minutes)",
+        minimum=0,
+    )
     port_range: str | None = _option(None, "text", "ports we listen on for data, as 40000-41000")
     source_ports: str | None = _option(None, "text", "ports our streams connect from, as 40000-41000")
     data_address: str | None = _option(

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import click
 
 from mpx.endpoint import FileInfo, Kind
-from mpx.errors import MpxError, SourceError
+from mpx.errors import MpxError, SourceError, UsageError
 from mpx.options import CopyOptions
 from mpx.shown import shown
 
@@ -59,16 +59,23 @@ def _line(name: str, info: FileInfo, *, long: bool) -> str:
 
 @click.command("unfinished")
 @click.option("--discard", is_flag=True, help="remove the partial files and forget them")
-def unfinished_command(discard: bool) -> None:
+@click.option("--forget", is_flag=True, help="forget them here, and leave the partial files where they are")
+def unfinished_command(discard: bool, forget: bool) -> None:
     """Show the copies that were interrupted here; the same command again continues each."""
     from mpx.journal import leftovers
     from mpx.location import parse_location
     from mpx.schemes import open_endpoint
 
+    if discard and forget:
+        raise UsageError("--discard and --forget exclude each other; give one of them")
+    kept: list[MpxError] = []
     for leftover in leftovers():
         click.echo(shown(f"{leftover.source} -> {leftover.destination}"))
         for file in leftover.files:
             click.echo(shown(f"    {file.arrived.size} of {file.size_bytes} bytes in {file.partial}"))
+        if forget:
+            leftover.path.unlink(missing_ok=True)
+            click.echo("    forgotten")
         if not discard:
             continue
         destination = parse_location(leftover.destination)
@@ -80,5 +87,11 @@ def unfinished_command(discard: bool) -> None:
             click.echo("    discarded")
         except MpxError as error:
             click.echo(shown(f"    kept: {error}"))
+            kept.append(error)
         finally:
             endpoint.close()
+    if kept:
+        raise type(kept[0])(
+            f"not discarded: {len(kept)}, the first because {kept[0]}; if a server is gone for good, "
+            "mpx unfinished --forget forgets them here"
+        )

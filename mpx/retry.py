@@ -1,4 +1,8 @@
-"""Trying again: how often, and how long to wait in between."""
+"""Trying again: how often, and how long to wait in between.
+
+The waits double from a quarter of a second to half a minute: ten of them, the default, last two minutes
+together, so that a server may be started anew meanwhile.
+"""
 
 import threading
 
@@ -6,6 +10,11 @@ from mpx.errors import MpxError
 
 FIRST_WAIT_S = 0.25
 LONGEST_WAIT_S = 30.0
+
+
+def wait_s(failures: int) -> float:
+    """Return how many seconds to wait after so many failures before this one."""
+    return min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0**failures)
 
 
 class Retry:
@@ -24,7 +33,7 @@ class Retry:
         """Wait before the next attempt; raises `error` when there is to be none, or the copy is stopped."""
         if not error.may_retry or self._failures >= self._retries or self._stop.is_set():
             raise error
-        self._stop.wait(min(LONGEST_WAIT_S, FIRST_WAIT_S * 2**self._failures))
+        self._stop.wait(wait_s(self._failures))
         self._failures += 1
         if self._stop.is_set():
             raise error

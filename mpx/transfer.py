@@ -6,11 +6,19 @@ from collections.abc import Callable, Sequence
 from mpx import tcp
 from mpx.carrier import Carrier, Work
 from mpx.endpoint import Endpoint
-from mpx.errors import InboundBlocked, Interrupted, MpxError, PartialFailure, UsageError
+from mpx.errors import (
+    ConnectionLost,
+    InboundBlocked,
+    Interrupted,
+    MpxError,
+    PartialFailure,
+    TransferTimeout,
+    UsageError,
+)
 from mpx.failure import Failure
 from mpx.finisher import Finisher
 from mpx.gate import Gate
-from mpx.honour import check_options, usable_algorithm, within_mode_s
+from mpx.honour import check_links, check_options, usable_algorithm, within_mode_s
 from mpx.journal import Journal
 from mpx.lister import Lister, Pair, decided, rehearse, tasks
 from mpx.location import Location, parse_location
@@ -148,6 +156,7 @@ class _Copy:
     def check_options(self) -> None:
         """Refuse what was asked for by hand and cannot be had; note which defaults cannot."""
         check_options(self.options, self.far_end, far_is_source=self.far_is_source)
+        check_links(self.options, self.destination_end)
         if self.far_end.location.scheme != "file" and not self.far_end.can_mode_e():
             self.turn_to_mode_s(f"{self.far_end.location.host} has no MODE E")
         self.algorithm = usable_algorithm(self.options, self.far_end, self.report)
@@ -293,7 +302,14 @@ class _Copy:
             probe.end()
             self.journal_the_rest()
         if self.failure.error:
-            raise self.failure.error
+            raise self.resumable(self.failure.error)
+
+    def resumable(self, error: MpxError) -> MpxError:
+        """Return the error of a server that was lost for good so that it says what becomes of the copy."""
+        if not error.may_retry or isinstance(error, InboundBlocked) or not self.options.resume:
+            return error
+        kind = TransferTimeout if isinstance(error, TransferTimeout) else ConnectionLost
+        return kind(f"{error}; what arrived is kept: run the same command again to continue")
 
     def journal_the_rest(self) -> None:
         """Tell the journal what arrived last; what it cannot be told is proven by checksum next time."""

@@ -5,6 +5,9 @@ transfer such connections stay open and the next one in the same direction uses 
 new PASV or PORT. In MODE S a connection serves one transfer, in either direction.
 """
 
+import errno
+import os
+import select
 import socket
 import struct
 import threading
@@ -17,6 +20,7 @@ MOST_CONNECTIONS = 256  # of one session at a time
 BLOCK_BYTES = 1024 * 1024  # moved at once: see docs/serve.md for what was measured
 _BUFFER_BYTES = HEADER_BYTES + BLOCK_BYTES  # a header and its payload leave in one send()
 _TICK = struct.pack("ll", 0, 250_000)  # waiting receives and sends hand over what they have after 250 ms
+_CONNECT_TICK_MS = 50
 _BACKLOG = 256
 _IP_BIND_ADDRESS_NO_PORT = 24  # linux/in.h: the port is chosen at connect(), so that ports do not run out
 
@@ -44,16 +48,29 @@ class Connection:
         return self._buffer
 
     def connect(self) -> None:
-        """Connect, if that is still to be done. Raises DataChannelError."""
+        """Connect, if that is still to be done. Raises DataChannelError, also when `cancel` comes first."""
         if self._address:
-            try:
-                self._sock.connect(self._address)
-            except OSError as error:
-                raise DataChannelError(f"cannot connect to {self._address}: {error}") from error
+            failed = self._try_to_connect(self._address)
+            if failed and not self._cancelled:
+                raise DataChannelError(f"cannot connect to {self._address}: {os.strerror(failed)}")
             self._address = None
         self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _TICK)
         if self._cancelled:
             raise DataChannelError("cancelled")
+
+    def _try_to_connect(self, address: Address) -> int:
+        """Return the error number, 0 for none. A blocking connect would not hear of a `cancel` before it."""
+        self._sock.setblocking(False)
+        try:
+            failed = self._sock.connect_ex(address)
+            poll = select.poll()
+            poll.register(self._sock, select.POLLOUT)
+            while failed == errno.EINPROGRESS and not self._cancelled:
+                if poll.poll(_CONNECT_TICK_MS):
+                    failed = self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            return failed
+        finally:
+            self._sock.setblocking(True)
 
     def receive(self, view: memoryview) -> int:
         """Fill `view`, or as much of it as arrives within a tick; return 0 at the end of the stream.

@@ -64,6 +64,10 @@ def test_make_folder_through_a_link(site: Site, end: Endpoint) -> None:
     assert (site.folder / "real/below").is_dir()
 
 
+def test_can_link(site: Site, end: Endpoint) -> None:
+    assert end.can_link() == (site.links != "none")
+
+
 @pytest.mark.parametrize("target", ["x", "../up/there", "/absolute/name", "with a blank", "50%20;a=b"])
 def test_make_link(links: Site, target: str) -> None:
     end = links.open(writing=True)

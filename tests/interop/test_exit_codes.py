@@ -70,6 +70,8 @@ REQUESTS = {
     "file URL of another host": (["file://other/x", "b"], "this host"),
     "remote to remote": (["ftp://a/x", "ftp://b/y"], "from one server to another"),
     "two servers": (["ftp://a/x", "ftp://b/y", "c"], "one endpoint"),
+    "a host as for scp": (["a", "127.0.0.1:/x"], "write ftp://127.0.0.1/x for a server, or ./127.0.0.1:/x"),
+    "a source host as for scp": (["host:/a", "b"], "ftp://host/a"),
     "empty name": (["", "b"], "empty"),
     "rate without unit": (["--rate", "800", "a", "b"], "800Mbit/s"),
     "rate of nothing": (["--rate", "0Mbit/s", "a", "b"], "rate"),
@@ -115,6 +117,14 @@ def test_2_the_request(here: Path, case: str) -> None:
     refused(ended, 2, word)
     assert "hush" not in ended.err
     assert sorted(os.listdir(here)) == ["a", "folder"]
+
+
+def test_0_a_colon_in_a_local_name(here: Path) -> None:
+    make(here / "a", 10)
+    copied(mpx("copy", "a", "./host:/x", folder=here))
+    copied(mpx("copy", "a", "host:/y", folder=here))  # it is there now
+    copied(mpx("copy", "host:/y", "12:30", folder=here))
+    assert (here / "12:30").read_bytes() == (here / "host:/x").read_bytes() == (here / "a").read_bytes()
 
 
 @pytest.mark.parametrize("words", [["copi"], ["list"], ["list", "a", "b"], ["unfinished", "x"]])
@@ -203,11 +213,28 @@ def test_4_not_writable(stock: Site, here: Path, file: Path) -> None:
     assert os.listdir(stock.folder / "closed") == []
 
 
+def test_2_links_where_none_can_be_made(here: Path) -> None:
+    from mpx.serve import Server
+
+    make(here / "up/a", 10)
+    (here / "up/link").symlink_to("a")
+    (here / "served").mkdir()
+    with Server(here / "served", writable=True) as server:
+        ended = mpx("copy", "-r", "--links", "keep", here / "up", f"{server.url}x")
+        refused(ended, 2, "--links keep", "follow or skip")
+        assert os.listdir(here / "served") == []
+        make(here / "served/b", 10)
+        copied(mpx("copy", "-r", "--links", "keep", server.url, here / "down"))
+    assert os.listdir(here / "down") == ["b"]
+
+
 def test_4_a_server_that_takes_nothing(here: Path, file: Path) -> None:
     from mpx.serve import Server
 
     with Server(here) as server:
-        refused(mpx("copy", file, f"{server.url}x"), 4, "read-only")
+        ended = mpx("copy", file, f"{server.url}x")
+        refused(ended, 4, "This server is read-only")
+        assert "Globus" not in ended.err
 
 
 def test_4_a_folder_in_the_way(far: Site, file: Path, here: Path) -> None:

@@ -79,7 +79,7 @@ def test_the_network_is_gone_for_good(path: Begin, eventually, direction: str) -
     running = way.begin_until(0.4, eventually, "--timeout", "2s", "--retries", "1")
     way.proxy.drop_everything()
     lost_s = time.monotonic()
-    assert_clear(running.end(), 7, "2 s")
+    assert_clear(running.end(), 7, "2 s", "what arrived is kept")
     print(f"\n{direction}: exit 7 after {time.monotonic() - lost_s:.1f} s with --timeout 2s --retries 1")
     way.proxy.restore()
     assert way.assert_next_run_completes().resumed_bytes > 0.3 * SIZE
@@ -103,7 +103,7 @@ def test_nobody_is_let_in_any_more(path: Begin, eventually, direction: str) -> N
     running = way.begin_until(0.4, eventually, "--retries", "2", "--streams", "4")
     way.proxy.refuse_new(True)
     way.proxy.reset_data_connection(rng=random.Random(1))
-    assert_clear(running.end(), 6)
+    assert_clear(running.end(), 6, "what arrived is kept", "again")
     way.proxy.refuse_new(False)
     assert way.assert_next_run_completes().resumed_bytes > 0.3 * SIZE
 

@@ -125,10 +125,15 @@ def test_discard_keeps_what_it_cannot_reach(
     text = journals[0].read_text()
     journals[0].write_text(text.replace(f":{stock.url.split(':')[2].split('/')[0]}/", ":1/", 1))
     ended = mpx("unfinished", "--discard")
-    assert ended.code == 0
+    refused(ended, 6, "refused", "--forget")
     assert "kept: " in ended.out
-    assert "refused" in ended.out
     assert journals[0].exists()
+    refused(mpx("unfinished", "--discard", "--forget"), 2, "--forget")
+    ended = mpx("unfinished", "--forget")
+    copied(ended)
+    assert "forgotten" in ended.out
+    assert not journals[0].exists()
+    assert len(list(stock.folder.glob(".*.part"))) == 1  # whoever finds the server again may remove it
 
 
 def test_unfinished_where_there_is_nothing(private_home: Path) -> None:

@@ -34,8 +34,26 @@ def test_error_block_of_a_stock_server():
         b"550-GridFTP-Error-String: No such file or directory\r\n550 End.\r\n"
     )
     assert reply.error_class == "PATH_NOT_FOUND"
-    assert "No such file or directory" in reply.text
+    assert reply.reason == "No such file or directory"
     assert not reply.is_ok
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        (
+            b"500-GlobusError: v=1 c=PATH_EXISTS\r\n GridFTP-Errno: 17\r\n500 End.\r\n",
+            "PATH_EXISTS",
+        ),
+        (b"500-GlobusError: v=1 c=QUOTA\r\n GridFTP-Error-String: \r\n500 End.\r\n", "QUOTA"),
+        (b"530 Login incorrect.\r\n", "Login incorrect."),
+        (b"500-Command failed.\r\n500-No room.\r\n500 End.\r\n", "Command failed. No room. End."),
+        (b"550 \r\n", "550"),
+    ],
+)
+def test_what_a_person_is_told_of_a_refusal(raw, reason):
+    (reply,) = replies(raw)
+    assert reply.reason == reason
 
 
 def test_inner_lines_that_look_like_other_codes_do_not_end_a_reply():

@@ -23,7 +23,7 @@ MODE_S = (S_UP, S_DOWN, S_WHOLE)
 TABLE: list[tuple[str, Any, tuple[str, ...]]] = [
     ("recursive", True, ()),
     ("overwrite", "always", ()),
-    ("links", "keep", ()),
+    ("links", "keep", ()),  # whether a server makes them is asked of the server
     ("dry_run", True, ()),
     ("files", 4, ()),
     ("files", 9, (UP, S_UP, S_WHOLE)),  # each takes a session, and there are eight

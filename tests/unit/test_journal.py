@@ -1,15 +1,18 @@
 """The journal: what a reader makes of what a crash, a restart or somebody else has left."""
 
+import fcntl
 import json
 import os
 import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import IO
 
 import pytest
 
 from mpx import journal as journals
+from mpx.destination_lock import DestinationLock
 from mpx.errors import DestinationError, UsageError
 from mpx.journal import Journal, boot_id, leftovers, read_files
 from mpx.ranges import RangeSet
@@ -155,6 +158,49 @@ def test_two_copies_to_one_destination(state: Path) -> None:
     Journal(SOURCE, DESTINATION + "2").close()
     first.close()
     Journal("/another/source", DESTINATION).close()
+    assert list(state.iterdir()) == []  # no lock stays for each destination that there ever was
+
+
+def test_one_at_a_time_however_many_come_and_go(state: Path) -> None:
+    state.mkdir()
+    inside, most = [0], [0]
+    guard = threading.Lock()
+
+    def come_and_go() -> None:
+        for _ in range(200):
+            try:
+                lock = DestinationLock(state / "x.lock", DESTINATION)
+            except DestinationError:
+                continue
+            with guard:
+                inside[0] += 1
+                most[0] = max(most[0], inside[0])
+            with guard:
+                inside[0] -= 1
+            lock.close()
+
+    threads = [threading.Thread(target=come_and_go) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1]
+    assert list(state.iterdir()) == []
+
+
+def test_a_lock_that_was_removed_before_it_was_taken(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    state.mkdir()
+    path = state / "x.lock"
+    taken = fcntl.flock
+
+    def after_its_holder_left(file: IO[str], how: int) -> None:
+        monkeypatch.undo()
+        path.unlink()
+        taken(file, how)
+
+    monkeypatch.setattr("fcntl.flock", after_its_holder_left)
+    with DestinationLock(path, DESTINATION), pytest.raises(DestinationError):
+        DestinationLock(path, DESTINATION)
 
 
 def test_a_killed_copy_leaves_no_lock(state: Path) -> None:

@@ -1,0 +1,46 @@
+"""User and password for a server, from ~/.netrc."""
+
+from pathlib import Path
+
+import pytest
+
+from mpx.errors import UsageError
+from mpx.gridftp_session import credentials
+from mpx.location import Location
+
+SERVER = Location("ftp", "/x", "dtn.example.org", 2811)
+AS_ME = Location("ftp", "/x", "dtn.example.org", 2811, "me")
+OTHER = Location("ftp", "/x", "open.example.org", 2811)
+
+
+@pytest.fixture
+def entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("MPX_PASSWORD", raising=False)
+    file = tmp_path / ".netrc"
+    file.write_text("machine dtn.example.org login me password hush\n")
+    file.chmod(0o600)
+    return file
+
+
+def test_the_entry_of_a_host_is_used(entries: Path) -> None:
+    assert credentials(SERVER) == credentials(AS_ME) == ("me", "hush")
+    assert credentials(OTHER) == ("anonymous", "mpx@")
+    entries.unlink()
+    assert credentials(SERVER) == ("anonymous", "mpx@")
+
+
+def test_a_password_that_others_can_read_is_not_used(entries: Path) -> None:
+    entries.chmod(0o644)
+    for location in (SERVER, AS_ME):
+        with pytest.raises(UsageError, match=r"chmod 600 ~/.netrc"):
+            credentials(location)
+    assert credentials(OTHER) == ("anonymous", "mpx@")  # needs none of its passwords
+    entries.write_text("machine dtn.example.org login anonymous password me@example.org\n")
+    assert credentials(SERVER) == ("anonymous", "me@example.org")
+
+
+def test_what_is_no_netrc(entries: Path) -> None:
+    entries.write_text("machin e\n")
+    with pytest.raises(UsageError, match=r"cannot read ~/.netrc"):
+        credentials(SERVER)
