@@ -4,6 +4,8 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -106,3 +108,34 @@ def test_130_and_143_and_then_the_rest(
     assert told["bytes"]["resumed"] > 0
     assert mpx("unfinished").out == ""
     assert partials(folder) == []
+
+
+_WITH_A_LIMIT = """
+import resource, sys, mpx
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+try:
+    mpx.copy(sys.argv[1], sys.argv[2], mpx.CopyOptions(recursive=True))
+except mpx.PartialFailure as failed:
+    print(failed.report.files.moved, failed.report.files.failed)
+"""
+
+
+@pytest.mark.peers
+def test_10_one_file_that_cannot_be_written_does_not_stop_the_rest(tmp_path: Path) -> None:
+    tree = tmp_path / "served" / "tree"
+    tree.mkdir(parents=True)
+    (tree / "big").write_bytes(os.urandom(3_000_000))
+    for i in range(60):
+        (tree / f"f{i}").write_bytes(os.urandom(20_000))
+    with StockServer(tree.parent) as server:
+        done = subprocess.run(
+            [sys.executable, "-c", _WITH_A_LIMIT, f"{server.url}tree", str(tmp_path / "got")],
+            env={**os.environ, "MPX_STATE_DIR": str(tmp_path / "state")},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.stdout.split() == ["60", "1"], done.stderr
+    for i in range(60):
+        assert (tmp_path / "got" / f"f{i}").read_bytes() == (tree / f"f{i}").read_bytes()
+    assert not (tmp_path / "got" / "big").exists()

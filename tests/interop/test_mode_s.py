@@ -157,3 +157,24 @@ def test_a_client_behind_a_firewall_still_downloads(tmp_path, peer):
     assert any("MODE S" in note for note in report["notes"])
     assert report["checksum"]["result"] == "verified"
     assert (tmp_path / "target").read_bytes() == (served / "source").read_bytes()
+
+
+_KILLED_AT_THE_RENAME = """
+import os, signal, sys, mpx, mpx.local
+mpx.local._rename = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+mpx.copy(sys.argv[1], sys.argv[2])
+"""
+
+
+def test_a_download_that_was_killed_between_its_last_byte_and_its_name(vsftpd, tmp_path):
+    url, served = vsftpd
+    content = os.urandom(8 * 1024 * 1024 + 3)
+    (served / "big").write_bytes(content)
+    state = {"MPX_STATE_DIR": str(tmp_path / "state")}
+    command_line = [sys.executable, "-c", _KILLED_AT_THE_RENAME, f"{url}/big", str(tmp_path / "got")]
+    killed = subprocess.run(command_line, env={**os.environ, **state}, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert not (tmp_path / "got").exists()
+    done = Copy(tmp_path, f"{url}/big", tmp_path / "got").end()
+    assert done.code == 0
+    assert (tmp_path / "got").read_bytes() == content

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from mpx.endpoint import Part
+from mpx.errors import SourceError
 from mpx.local import LocalEndpoint
 from mpx.location import Location
 from mpx.move import Move
@@ -143,3 +144,13 @@ def test_no_session_stays_open_once_it_has_proven(source: Path) -> None:
     prover(move)
     assert move.is_whole
     assert open_now == []
+
+
+def test_a_file_that_cannot_be_read_any_more_is_named(source: Path) -> None:
+    move = Move(str(source), "final", str(source.with_name("partial")), SIZE, None, None)
+    Path(move.partial).write_bytes(CONTENT)
+    move.resume(RangeSet([(0, 1000)]))
+    source.unlink()
+    prover = Prover(Asked, far_is_source=False, forgot=lambda _: None, stop=lambda: False)
+    with pytest.raises(SourceError, match=str(source)):
+        prover(move)

@@ -183,3 +183,28 @@ def test_a_transfer_is_complete_only_when_every_byte_was_sent_in_it_or_had_arriv
     assert not transfer.is_complete
     transfer.sent(1)
     assert transfer.is_complete
+
+
+def test_an_end_that_nobody_announced_gets_a_connection_of_its_own(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(UploadStream, "start", lambda _: None)
+    port = DataPort(("127.0.0.1", 1), a_work(block_size_bytes=BLOCK_BYTES), None)
+    moves = [
+        Move("source", f"final{i}", f"part{i}", size, None, None) for i, size in enumerate((5, 5, 5 << 20))
+    ]
+    before, now, later = transfers = [Transfer(move, -1) for move in moves]
+    for transfer in transfers:
+        port.add(transfer)
+    for move in moves[:2]:
+        move.take(5)
+    port.adjust(now, 2)
+    for stream in port.live_streams():
+        port.joined(stream, now)
+    # One asked whether it may announce the end before the other had announced that of the file before.
+    now.ends.leave(finished=False, close=False)
+    now.ends.leave(finished=False, close=False)
+    assert not now.ends.taking_part
+    assert later.move.todo_bytes
+    assert before.ends.taking_part == 0
+    opened = len(port.live_streams())
+    port.adjust(now, 2)
+    assert len(port.live_streams()) == opened + 1
