@@ -140,6 +140,32 @@ def stairs(random: Random) -> Curve:
     return Curve(capacity(random), share)
 
 
+def striped(random: Random) -> Curve:
+    """Streams dealt out evenly to 2 to 6 servers, each with its own bottleneck: many small bends."""
+    k, count = knee(random), random.randint(2, 6)
+    knees = [k * 2 ** random.uniform(-1.5, 1.5) / count for _ in range(count)]
+    total = sum(knees)
+    return Curve(capacity(random), lambda n: sum(min(n / count, each) for each in knees) / total)
+
+
+def cliff(random: Random) -> Curve:
+    """A knee, a plateau, and 15 to 50 % less once a limit at 1.2 to 4 times the knee is exceeded."""
+    k, loss = knee(random), random.uniform(0.15, 0.5)
+    limit = k * 2 ** random.uniform(math.log2(1.2), 2)
+    return Curve(capacity(random), lambda n: min(n / k, 1.0) * (1.0 if n <= max(limit, 1.0) else 1 - loss))
+
+
+def idling(random: Random) -> Curve:
+    """Streams that wait by turns, 1 - exp(-n / k), less an overhead of 0.05 to 0.3 % for each."""
+    k, overhead = knee(random) / math.log(10), random.uniform(0.0005, 0.003)
+    return Curve(capacity(random), lambda n: (1 - math.exp(-n / k)) * max(0.2, 1 - overhead * n))
+
+
+def mixed(random: Random) -> Curve:
+    """Servers of unequal speed, a cliff beyond a limit of connections, or streams idle by turns, evenly."""
+    return random.choice([striped, cliff, idling])(random)
+
+
 FAMILIES: dict[str, Callable[[Random], Curve | tuple[Curve, Curve]]] = {
     "saturating": saturating,
     "peaked": peaked,
@@ -148,6 +174,7 @@ FAMILIES: dict[str, Callable[[Random], Curve | tuple[Curve, Curve]]] = {
     "window-limited": window_limited,
     "fair-share": fair_share,
     "stairs": stairs,
+    "mixed": mixed,
     "shifting": shifting,
 }
 

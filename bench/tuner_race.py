@@ -1,18 +1,22 @@
 """A simulated race of the tuners of parallel streams: how soon, how well, how often not at all.
 
-    python bench/tuner_race.py [--quick] [--seed N] [--runs N] [--heldout] [--figure FILE]
+    python bench/tuner_race.py [--quick] [--heldout] [--noise PERCENT] [--seed N] [--runs N]
+                               [--keep FILE] [--figure FILE]
 
 Good: the noiseless steady goodput of the streams asked for is at least 90 % of the curve's best, with at
 most twice the fewest streams that give 90 %. Reached: the first moment that is good and from which at
 least 75 % of the next max(5 s, 60 RTT) are good too, so that brief looks left and right are allowed.
-Failed: not reached within 60 s (before a shift: by the shift; after it: within 40 s).
+Failed: not reached within 60 s (before a shift: by the shift; after it: within 40 s). Two other readings of
+"reached" stand at the end: good for the first time at all; good from then on for 75 % of all that follows.
 """
 
 import argparse
+import json
 import math
 import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 from statistics import mean
@@ -26,6 +30,7 @@ from mpx.tuner import Tuner
 
 RUN_S = 72.0  # 60 s to reach, and the longest window (60 RTT of 200 ms) to hold
 NOISES = (0.0, 0.1, 0.25)
+HELD_OUT_FILE = "bench/tuner_heldout.py"
 Family = Callable[[Random], Curve | tuple[Curve, Curve]]
 TUNERS: dict[str, Callable[[], Tuner]] = {
     "auto": lambda: AutoTuner(max_streams=MAX_STREAMS),
@@ -43,6 +48,8 @@ class Run:
     rtt_s: float
     reached_s: float | None
     found_again_s: float | None  # after a shift
+    touched_s: float | None  # good for the first time
+    stayed_s: float | None  # from then on good for 75 % of all that follows (until a shift)
     held: float  # share of the time after reaching (until a shift) that was good
     decisions: int
     opened: int
@@ -82,6 +89,21 @@ def reach(good: list[bool], rtt_s: float, start_s: float, end_s: float) -> float
     return None
 
 
+def touch(good: list[bool]) -> float | None:
+    """Seconds until good for the first time."""
+    return good.index(True) * STEP_S if True in good else None
+
+
+def stay(good: list[bool]) -> float | None:
+    """Seconds until good, with 75 % of all that follows good too."""
+    found, after = None, 0
+    for i in range(len(good) - 1, -1, -1):
+        after += good[i]
+        if good[i] and after >= 0.75 * (len(good) - i):
+            found = i * STEP_S
+    return found
+
+
 def race(family: Family, name: str, tuner: str, cv: float, hints: bool, seed: int, runs: int) -> list[Run]:
     """`runs` transfers on networks of one family; every tuner meets the same ones."""
     results = []
@@ -96,11 +118,24 @@ def race(family: Family, name: str, tuner: str, cv: float, hints: bool, seed: in
         first_end_s = network.shift_s if shifts else 60.0
         reached_s = reach(good, network.rtt_s, 0.0, first_end_s)
         again_s = reach(good, network.rtt_s, network.shift_s, network.shift_s + 40) if shifts else None
-        after = good[round((reached_s or 0.0) / STEP_S) : round(min(first_end_s, RUN_S) / STEP_S)]
+        first = good[: round(first_end_s / STEP_S)]
+        after = first[round((reached_s or 0.0) / STEP_S) :]
         best_bytes = sum(curve.best_bps for curve in curves) * STEP_S / 8
         held = mean(after) if reached_s is not None and after else 0.0
         utilisation = transfer.arrived_bytes / best_bytes
-        results.append(Run(network.rtt_s, reached_s, again_s, held, decisions, opened, utilisation))
+        results.append(
+            Run(
+                rtt_s=network.rtt_s,
+                reached_s=reached_s,
+                found_again_s=again_s,
+                touched_s=touch(first),
+                stayed_s=stay(first),
+                held=held,
+                decisions=decisions,
+                opened=opened,
+                utilisation=utilisation,
+            )
+        )
     return results
 
 
@@ -150,6 +185,17 @@ def line(name: str, tuner: str, cv: float, hints: bool, runs: list[Run]) -> str:
     return " ".join(cells)
 
 
+def readings(tuner: str, cv: float, runs: list[Run]) -> str:
+    """Shares of runs that are in time (P90's limit), and that fail, by three readings of "reached"."""
+    cells = []
+    for name in ("reached_s", "touched_s", "stayed_s"):
+        times = [getattr(run, name) for run in runs]
+        pairs = zip(times, runs, strict=True)
+        in_time = mean(t is not None and t <= max(5.0, 60 * run.rtt_s) for t, run in pairs)
+        cells.append(f"{in_time:7.1%} {mean(t is None for t in times):7.1%}")
+    return f"{tuner:8s} {cv:5.0%} | " + " | ".join(cells)
+
+
 def last_commit(path: str) -> str:
     """The commit that last changed a file, or that it is not committed."""
     root = Path(__file__).resolve().parent.parent
@@ -159,8 +205,11 @@ def last_commit(path: str) -> str:
     )
 
 
-def entries(heldout: bool, quick: bool) -> Iterator[tuple[str, Family, str, float, bool]]:
-    """Every row of the table: family, its generator, tuner, noise, hints."""
+def entries(heldout: bool, noises: tuple[float, ...]) -> Iterator[tuple[str, Family, str, float, bool]]:
+    """Every row of the table: family, its generator, tuner, noise, hints.
+
+    Only the window-limited family has something to tell; elsewhere hints change nothing.
+    """
     families: dict[str, Family] = dict(FAMILIES)
     if heldout:
         from tuner_heldout import HELD_OUT
@@ -168,9 +217,29 @@ def entries(heldout: bool, quick: bool) -> Iterator[tuple[str, Family, str, floa
         families = dict(HELD_OUT)
     for name, family in families.items():
         for tuner in TUNERS:
-            for cv in NOISES if not quick else (0.0, 0.25):
-                for hints in (True, False) if tuner == "auto" else (False,):
+            for cv in noises:
+                for hints in (True, False) if (tuner, name) == ("auto", "window-limited") else (False,):
                     yield name, family, tuner, cv, hints
+
+
+class Kept:
+    """Rows of earlier calls in a file, so that a race can be run in parts; without a file nothing is kept."""
+
+    def __init__(self, file: str | None):
+        self._file = Path(file) if file else None
+        lines = self._file.read_text().splitlines() if self._file and self._file.exists() else []
+        self._rows: dict[str, list[Run]] = {}
+        for key, runs in map(json.loads, lines):
+            self._rows[key] = [Run(**run) for run in runs]
+
+    def get(self, key: str, race: Callable[[], list[Run]]) -> list[Run]:
+        """The row of that name: the kept one, or else a new one, which is kept."""
+        if key not in self._rows:
+            self._rows[key] = race()
+            if self._file:
+                with self._file.open("a") as out:
+                    out.write(json.dumps([key, [asdict(run) for run in self._rows[key]]]) + "\n")
+        return self._rows[key]
 
 
 def figure(file: str, rows: list[tuple[str, str, float, bool, list[Run]]]) -> None:
@@ -183,17 +252,15 @@ def figure(file: str, rows: list[tuple[str, str, float, bool, list[Run]]]) -> No
     noises = sorted({cv for _, _, cv, _, _ in rows})
     fig, axes = plt.subplots(1, len(noises), figsize=(4 * len(noises), 3.4), sharey=True, squeeze=False)
     for axis, cv in zip(axes[0], noises, strict=True):
-        for tuner, hints in [(t, False) for t in TUNERS] + [("auto", True)]:
+        for tuner in TUNERS:
             times = sorted(
                 math.inf if r.reached_s is None else r.reached_s
-                for _, t, c, h, runs in rows
-                if (t, c, h) == (tuner, cv, hints)
+                for _, t, c, hints, runs in rows
+                if (t, c, hints) == (tuner, cv, False)
                 for r in runs
             )
-            label = "auto, with hints" if hints else tuner
-            axis.step(
-                [max(t, 0.05) for t in times], [(i + 1) / len(times) for i in range(len(times))], label=label
-            )
+            shares = [(i + 1) / len(times) for i in range(len(times))]
+            axis.step([max(t, 0.05) for t in times], shares, label=tuner)
         axis.set(xscale="log", xlim=(0.05, 60), ylim=(0, 1), xlabel="seconds", title=f"noise {cv:.0%}")
     axes[0][0].set_ylabel("share of runs that reached")
     axes[0][-1].legend(fontsize=7, loc="lower right")
@@ -204,29 +271,39 @@ def figure(file: str, rows: list[tuple[str, str, float, bool, list[Run]]]) -> No
 def main() -> None:
     """Run and print the table."""
     parser = argparse.ArgumentParser(description="simulated race of the stream tuners")
-    parser.add_argument("--quick", action="store_true", help="few runs, noise 0 and 25 %% only: under 40 s")
+    parser.add_argument("--quick", action="store_true", help="few runs, noise 0 and 25 %% only")
     parser.add_argument("--heldout", action="store_true", help="only the family written after the tuner")
     parser.add_argument("--runs", type=int, help="transfers per row (default 25; quick 5)")
+    parser.add_argument("--noise", type=int, choices=[round(100 * cv) for cv in NOISES], help="only that")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--keep", metavar="FILE", help="keep rows there, and take those that are there")
     parser.add_argument("--figure", metavar="FILE", help="draw how many have reached over time")
     args = parser.parse_args()
     runs = args.runs or (5 if args.quick else 25)
-    for path in ("mpx/apt_auto.py", "mpx/apt_belief.py", "mpx/apt_meter.py", "bench/tuner_heldout.py"):
+    noises = (args.noise / 100,) if args.noise is not None else (0.0, 0.25) if args.quick else NOISES
+    kept = Kept(args.keep)
+    for path in (*(f"mpx/apt_{part}.py" for part in ("auto", "belief", "curves", "meter")), HELD_OUT_FILE):
         print(f"{path:25s} last changed in {last_commit(path)}")
     print("\nGood:" + (__doc__ or "").split("Good:")[1])
     print(f"seed {args.seed}, {runs} transfers per row, {RUN_S:.0f} s each")
     print("lim: max(3 s, 40 RTT) for the median, max(5 s, 60 RTT) for P90 and after a shift\n")
     print(HEADER)
     rows = []
-    for name, family, tuner, cv, hints in entries(args.heldout, args.quick):
-        results = race(family, name, tuner, cv, hints, args.seed, runs)
+    for name, family, tuner, cv, hints in entries(args.heldout, noises):
+        key = f"{name} {tuner} {cv} {hints} {args.seed} {runs}"
+        results = kept.get(key, partial(race, family, name, tuner, cv, hints, args.seed, runs))
         rows.append((name, tuner, cv, hints, results))
         print(line(name, tuner, cv, hints, results), flush=True)
     print()
     for cv in sorted({row[2] for row in rows}):
-        for tuner, hints in [("auto", True), *((t, False) for t in TUNERS)]:
-            everything = [r for row in rows if (row[1], row[2], row[3]) == (tuner, cv, hints) for r in row[4]]
-            print(line("ALL", tuner, cv, hints, everything))
+        for tuner in TUNERS:
+            everything = [r for row in rows if (row[1], row[2], row[3]) == (tuner, cv, False) for r in row[4]]
+            print(line("ALL", tuner, cv, False, everything))
+    print("\nin time, failed: reached, as above | good for the first time | good and then 75 % of the rest")
+    for cv in sorted({row[2] for row in rows}):
+        for tuner in TUNERS:
+            everything = [r for row in rows if (row[1], row[2], row[3]) == (tuner, cv, False) for r in row[4]]
+            print(readings(tuner, cv, everything))
     if args.figure:
         figure(args.figure, rows)
 

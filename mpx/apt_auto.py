@@ -13,19 +13,18 @@ from mpx.tuner import Decision, Sample
 
 FIRST_STEP = 4.0  # the first comparison is a large one: it shows the slope, and often the plateau too
 MOST_UP, MOST_DOWN = 8.0, 4.0  # no single change by more than that
-MOVE_OCTAVES = 0.05  # change only if that brings us that much nearer to the good range
-LOOK_S, LOOK_RTT = 0.8, 16.0  # look elsewhere that often at first (the sum of both) ...
-RARER = 1.25  # ... and that much more rarely each time, until something has changed ...
-RAREST_S, RAREST_RTT = 5.0, 40.0  # ... down to the longer of these
-DOUBT, DOUBT_WAIT = 0.7, 0.6  # less probably good than that: wait that share only
+MOVE_FIT = 0.05  # change only if that fits so much better (1: inside the good range, 0: far from it)
+LOOK_S, LOOK_RTT = 0.3, 10.0  # a look elsewhere lasts about that long: the sum of both
+SOON, RARER = 4.0, 1.3  # however sure, wait so many looks for the first, and that much longer each time
+RAREST_S, RAREST_RTT = 5.0, 40.0  # never longer than the longer of these
+LOOK_COST = 0.25  # streams opened for a look, to that power, against what it tells
+MOST_LOOKS = 40  # counted, so that the wait stays a number
 LOOKS = (0.25, 0.35, 0.5, 0.7, 1.4, 2.0, 2.8, 4.0)  # where a look may go, in multiples
 LOOK_BINS = 1
-MOST_LOOKS = 40  # counted, so that the wait stays a number
 LOSSY = 0.05  # no looking upwards while more than that share is sent again
 LEVEL_BINS = 5.0  # a change of the network shows in the mean of about that many bins
 LEVEL_SIGMA, LEVEL_LEAST = 2.5, 0.2  # how far goodput must leave the prediction (of its logarithm)
 JUMP_BINS, JUMP_SIGMA = 3, 5.0  # or in the errors of that many bins in a row, each from the one before
-SETTLED_S, SETTLED_RTT = 0.2, 15.0  # after a change of streams errors are not taken for noise that long
 PATIENCE_S, PATIENCE_RTT = 2.0, 20.0  # then streams that did not come are given up ...
 RETRY_S = 30.0  # ... for that long
 HELD_HIGH, HELD_LOW = 0.6, 0.3  # shares of time: held back by windows mostly; hardly
@@ -115,13 +114,10 @@ class AutoTuner:
         """Weigh one bin, and open the search again if goodput has left what was predicted."""
         belief, n = self._belief, measured.streams
         if measured.worth > 0.9 and self._has_changed(measured):
-            belief.reopen()
+            belief.reopen(n)
             self._bins, self._level, self._home = 0, 0.0, None
-            self._looks, self._looked_s, self._held_at = 0, -math.inf, math.inf
-            self._errors = []
-        settled_s = max(SETTLED_S, SETTLED_RTT * self._meter.rtt_s)
-        settled = measured.at_s - self._meter.changed_s > settled_s
-        belief.add(measured.at_s, measured.up, measured.goodput_bps, measured.worth, settled)
+            self._errors, self._looks, self._looked_s, self._held_at = [], 0, -math.inf, math.inf
+        belief.add(measured.at_s, measured.up, measured.goodput_bps, measured.worth)
         self._bins += 1
         if measured.held_back is None or measured.worth < 0.9:
             return
@@ -157,13 +153,13 @@ class AutoTuner:
         least = len(samples)
         most = max(least, self._ceiling if now_s < self._ceiling_until_s else self._max)
         stay = max(least, min(most, n if home is None else home))
-        target = max(least, min(most, round(belief.target())))
+        target = max(least, min(most, belief.target()))
         why = "the good range seems to be"
         if self._first and n < most:
             self._first = False
             target = max(target, round(FIRST_STEP * n))
             why = "a first comparison; the good range may be"
-        elif belief.distance(stay) - belief.distance(target) <= MOVE_OCTAVES:
+        elif belief.fit(target) - belief.fit(stay) <= MOVE_FIT:
             if home is not None:
                 target, self._looked_s = stay, now_s
             else:
@@ -182,11 +178,15 @@ class AutoTuner:
         return [self._change_one(samples, target - n, reason)]
 
     def _look(self, now_s: float, measured: Bin, least: int, most: int) -> int:
-        """Where to look now, to learn or to notice that the network has changed; or stay."""
+        """Where to look now, to learn or to notice that the network has changed; or stay.
+
+        Time goes to staying and to looking as the odds that staying is right.
+        """
         belief, n, rtt_s = self._belief, measured.streams, self._meter.rtt_s
-        wait_s = min((LOOK_S + LOOK_RTT * rtt_s) * RARER**self._looks, max(RAREST_S, RAREST_RTT * rtt_s))
-        if belief.good(n) < DOUBT:
-            wait_s *= DOUBT_WAIT
+        good = belief.good(n)
+        look_s = LOOK_S + LOOK_RTT * rtt_s
+        wait_s = look_s * min(good / max(1e-9, 1 - good), SOON * RARER**self._looks)
+        wait_s = min(wait_s, max(RAREST_S, RAREST_RTT * rtt_s))
         if now_s - max(self._looked_s, self._changed_s) < wait_s:
             return n
         looks = [look for look in LOOKS if look < 1 or measured.resent <= LOSSY]
@@ -195,8 +195,7 @@ class AutoTuner:
             return n
         noise = belief.fresh_noise(2 * BIN_S + TAKEOVER_RTT * rtt_s)
         self._home, self._looks = n, min(self._looks + 1, MOST_LOOKS)
-        # what a look is worth for each stream that is opened, there or on the way back; never nothing at all
-        return max(sorted(places), key=lambda p: (1e-9 + belief.value(n, p, noise)) * n / abs(p - n))
+        return max(sorted(places), key=lambda p: belief.value(n, p, noise) / abs(p - n) ** LOOK_COST)
 
     def _change_one(self, samples: Mapping[str, Sample], change: int, reason: str) -> Decision:
         """The path whose streams carry most grows; the one whose streams carry least shrinks."""

@@ -50,7 +50,6 @@ class Meter:
         self._last_s: float | None = None
         self._begin_s = 0.0  # of the open bin
         self._unsettled_until_s = float("-inf")
-        self.changed_s = float("-inf")  # when streams or paths last came or went
         self._progress_s = 0.0
         self._gap_s = 0.0  # usual time between two arrivals
         self._stalled = False
@@ -80,7 +79,7 @@ class Meter:
         self._last_s = now_s
         if changed or sum(s.streams for s in samples.values()) == 0:
             self._open(now_s)
-            self._progress_s = self.changed_s = now_s
+            self._progress_s = now_s
             return None
         if arrived <= 0:
             return None
