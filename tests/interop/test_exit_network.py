@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from mpx_command import mpx, refused, running
-from sites import Site
 
 pytestmark = pytest.mark.peers
 
@@ -65,10 +64,6 @@ def test_6_no_answer(deaf_port: int, file: Path) -> None:
 def test_6_no_such_host(file: Path) -> None:
     refused(mpx("copy", file, "ftp://no-such-host.invalid/x"), 6, "no-such-host.invalid")
     refused(mpx("copy", file, f"ftp://{'x' * 70}.invalid/x"), 6)
-
-
-def test_6_no_address_of_that_family(stock: Site, file: Path) -> None:
-    refused(mpx("copy", "-6", file, stock.url), 6, "127.0.0.1")
 
 
 @contextmanager
