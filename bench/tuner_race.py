@@ -1,6 +1,6 @@
 """A simulated race of the tuners of parallel streams: how soon, how well, how often not at all.
 
-    python bench/tuner_race.py [--quick] [--heldout] [--noise PERCENT] [--seed N] [--runs N]
+    python bench/tuner_race.py [--quick] [--heldout] [--noise PERCENT] [--tuner NAME] [--seed N] [--runs N]
                                [--keep FILE] [--figure FILE]
 
 Good: the noiseless steady goodput of the streams asked for is at least 90 % of the curve's best, with at
@@ -205,7 +205,9 @@ def last_commit(path: str) -> str:
     )
 
 
-def entries(heldout: bool, noises: tuple[float, ...]) -> Iterator[tuple[str, Family, str, float, bool]]:
+def entries(
+    heldout: bool, tuners: list[str], noises: tuple[float, ...]
+) -> Iterator[tuple[str, Family, str, float, bool]]:
     """Every row of the table: family, its generator, tuner, noise, hints.
 
     Only the window-limited family has something to tell; elsewhere hints change nothing.
@@ -216,7 +218,7 @@ def entries(heldout: bool, noises: tuple[float, ...]) -> Iterator[tuple[str, Fam
 
         families = dict(HELD_OUT)
     for name, family in families.items():
-        for tuner in TUNERS:
+        for tuner in tuners:
             for cv in noises:
                 for hints in (True, False) if (tuner, name) == ("auto", "window-limited") else (False,):
                     yield name, family, tuner, cv, hints
@@ -275,11 +277,13 @@ def main() -> None:
     parser.add_argument("--heldout", action="store_true", help="only the family written after the tuner")
     parser.add_argument("--runs", type=int, help="transfers per row (default 25; quick 5)")
     parser.add_argument("--noise", type=int, choices=[round(100 * cv) for cv in NOISES], help="only that")
+    parser.add_argument("--tuner", choices=TUNERS, help="only that")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", metavar="FILE", help="keep rows there, and take those that are there")
     parser.add_argument("--figure", metavar="FILE", help="draw how many have reached over time")
     args = parser.parse_args()
     runs = args.runs or (5 if args.quick else 25)
+    tuners = [args.tuner] if args.tuner else list(TUNERS)
     noises = (args.noise / 100,) if args.noise is not None else (0.0, 0.25) if args.quick else NOISES
     kept = Kept(args.keep)
     for path in (*(f"mpx/apt_{part}.py" for part in ("auto", "belief", "curves", "meter")), HELD_OUT_FILE):
@@ -289,19 +293,19 @@ def main() -> None:
     print("lim: max(3 s, 40 RTT) for the median, max(5 s, 60 RTT) for P90 and after a shift\n")
     print(HEADER)
     rows = []
-    for name, family, tuner, cv, hints in entries(args.heldout, noises):
+    for name, family, tuner, cv, hints in entries(args.heldout, tuners, noises):
         key = f"{name} {tuner} {cv} {hints} {args.seed} {runs}"
         results = kept.get(key, partial(race, family, name, tuner, cv, hints, args.seed, runs))
         rows.append((name, tuner, cv, hints, results))
         print(line(name, tuner, cv, hints, results), flush=True)
     print()
     for cv in sorted({row[2] for row in rows}):
-        for tuner in TUNERS:
+        for tuner in tuners:
             everything = [r for row in rows if (row[1], row[2], row[3]) == (tuner, cv, False) for r in row[4]]
             print(line("ALL", tuner, cv, False, everything))
     print("\nin time, failed: reached, as above | good for the first time | good and then 75 % of the rest")
     for cv in sorted({row[2] for row in rows}):
-        for tuner in TUNERS:
+        for tuner in tuners:
             everything = [r for row in rows if (row[1], row[2], row[3]) == (tuner, cv, False) for r in row[4]]
             print(readings(tuner, cv, everything))
     if args.figure:
