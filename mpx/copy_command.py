@@ -270,14 +270,15 @@ def _summary(report: Report, *, verbose: bool) -> None:
         why = ", -v says why" if untold else ""
         print(f"nothing to copy: {files.skipped} of {files.total} files left alone{why}")
         return
-    line = f"copied {done} of {files.total} files, {format_size(size.moved + size.resumed)} in "
+    moved = format_size(size.moved + size.resumed)
+    line = f"copied {done} of {files.total} files to {report.destination}, {moved} in "
     line += f"{format_duration(report.duration_s)}, "
     if size.resumed:
         line += f"{format_size(size.resumed)} of it by an earlier run, "
     line += f"{format_rate(report.goodput_bps)}, {report.checksum['result']}"
     if files.skipped:
         line += f", {files.skipped} left alone"
-    print(line)
+    _say(line)
     for note in report.notes:
         if note == UNVERIFIED:
             print(note)

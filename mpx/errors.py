@@ -91,11 +91,13 @@ class PartialFailure(MpxError):
 
 
 class Interrupted(MpxError):
-    """The copy was stopped before its end; the next run of the same command continues it."""
+    """The copy was stopped before its end; the next copy of the same SRC to the same DST continues it."""
 
     exit_code = 130
 
-    def __init__(self, text: str = "interrupted; run the same command again to continue") -> None:
+    def __init__(
+        self, text: str = "interrupted; copy the same SRC to the same DST again to continue"
+    ) -> None:
         super().__init__(text)
 
 

@@ -182,7 +182,8 @@ class FinisherSession(threading.Thread):
                 errors[move] = now
             elif how := changed(now, move.size_bytes, move.modified_s):
                 errors[move] = IntegrityError(
-                    f"{move.source} changed while it was copied: {how}; run the same command again"
+                    f"{move.source} changed while it was copied: {how}; "
+                    "copy the same SRC to the same DST again"
                 )
         ready = [move for move in moves if move not in errors]
         asked = [move for move in ready if move.rename_asked]  # and the session was lost

@@ -1,4 +1,4 @@
-"""Downloads in MODE E, the lanes: each feeds its session with partial retrieves, about a second ahead.
+"""Downloads in MODE E, the lanes: each feeds its session with partial retrieves, half a second ahead.
 
 The server cannot add connections to a running retrieve, so the number of streams changes by sessions:
 a further one is opened beside the others, an unneeded one is not fed any more. Only when there are as
@@ -161,7 +161,7 @@ class DownloadLane(threading.Thread):
         return self._session.pulls if self._session else ()
 
     def _feed(self) -> None:
-        """Queue retrieves until about a second's worth is ahead."""
+        """Queue retrieves until half a second's worth, or three round trips', is ahead."""
         waiting = sum(pull.size_bytes for pull in self._pulls if not pull.is_done)
         room = max(self.goodput * max(AHEAD_S, 3 * self._rtt_s), FIRST_AHEAD) - waiting
         target = self.target  # others change it meanwhile
@@ -238,8 +238,12 @@ class DownloadLane(threading.Thread):
     def _make_empty(self, move: Move) -> None:
         try:
             fd = move.open(move.partial, os.O_RDWR | os.O_CREAT)
-            if move.size_bytes == 0:
-                os.ftruncate(fd, 0)
+            try:
+                if move.size_bytes == 0:
+                    os.ftruncate(fd, 0)
+            except OSError:
+                move.close()
+                raise
         except OSError as error:
             self._shelf.give_up(move, local_error(error, move.final, writing=True))
         else:

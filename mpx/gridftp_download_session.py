@@ -42,7 +42,9 @@ class DownloadSession:
         self._work = work
         self._control = Session(location, options)
         self._fans: list[Fan] = []  # the last one is current; earlier ones still have retrieves to finish
-        self._answers: deque[Pull | None] = deque()  # what the next replies are about; None: a fan
+        self._answers: deque[Pull | str] = (
+            deque()
+        )  # what the next replies are about; text: what it may refuse
         self._unsent: list[bytes] = []
         self._past = StreamTotals()
         self._counting = threading.Lock()  # nothing is counted twice, or not at all, while it changes hands
@@ -90,7 +92,7 @@ class DownloadSession:
         fan = Fan(self._work, connections, listener, control.peer_host)
         fan.start()
         self._fans.append(fan)
-        self._answers.extend([None, None])
+        self._answers.extend([f"{connections} connections at once", "our data port"])
         self._unsent += [
             command("OPTS", "RETR", f"Parallelism={connections},{connections},{connections};"),
             port_command(fan.address),
@@ -156,11 +158,11 @@ class DownloadSession:
             raise ConnectionLost(f"a reply without a command: {reply.code} {reply.reason}")
         pull = self._answers.popleft()
         if reply.is_ok:
-            if pull is not None:
+            if isinstance(pull, Pull):
                 pull.replied = True
             return
-        if pull is None:
-            raise reply_error(reply, f"{self._host} refuses our data port", ConnectionLost)
+        if isinstance(pull, str):
+            raise reply_error(reply, f"{self._host} refuses {pull}", ConnectionLost)
         error = cannot_send(reply, self._host, pull.move.source)
         if isinstance(error, ConnectionLost) and not self._work.inbound.is_set():
             raise InboundBlocked(str(error))

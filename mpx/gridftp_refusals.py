@@ -29,7 +29,7 @@ def reply_error(
     text = _words(reply)
     message = f"{what}: {reply.reason}"
     if reply.code in (452, 552) or _NO_SPACE.search(text):
-        return NoSpace(f"{message}; free some space there and run the same command again")
+        return NoSpace(f"{message}; free some space there and copy the same SRC to the same DST again")
     if reply.code in (332, 430, 530, 532):
         return AuthenticationError(message)
     if reply.code in (421, 425, 426) or (reply.code == 450 and _BUSY.search(text)):

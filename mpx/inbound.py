@@ -16,7 +16,7 @@ from mpx import tcp
 from mpx.gridftp_wire import HEADER_BYTES, UNDEFINED, BlockHeader, unpack_header
 
 MOST_STREAMS = 1 << 16  # who tells of more connections means something else
-MOST_STRANGERS = 64  # on trial at once, beside those that come from the server's own address
+MOST_STRANGERS = 64  # on trial at once, beside as many as were asked for from the server's own address
 PAUSE_S = 0.05  # when this process has no descriptor left for a connection
 _NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
@@ -49,6 +49,7 @@ class Inbound(threading.Thread):
         self._closed = threading.Event()
         self._on_trial: dict[int, socket.socket] = {}
         self._strangers: list[int] = []  # of those, in the order in which they came
+        self._from_server: list[int] = []
         self._poll = select.poll()
 
     def run(self) -> None:
@@ -85,10 +86,12 @@ class Inbound(threading.Thread):
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, HEADER_BYTES)
         self._on_trial[number] = connection
         self._poll.register(number, select.POLLIN)
-        if address[0] != self._server_host:
-            self._strangers.append(number)
-            if len(self._strangers) > MOST_STRANGERS:
-                self._release(self._strangers[0]).close()
+        alike, room = self._strangers, MOST_STRANGERS
+        if address[0] == self._server_host:  # others use that host, too
+            alike, room = self._from_server, MOST_STRANGERS + self._most
+        alike.append(number)
+        if len(alike) > room:
+            self._release(alike[0]).close()
         self._connected(str(address[0]))
         return True
 
@@ -114,6 +117,7 @@ class Inbound(threading.Thread):
 
     def _release(self, number: int) -> socket.socket:
         self._poll.unregister(number)
-        if number in self._strangers:
-            self._strangers.remove(number)
+        for alike in (self._strangers, self._from_server):
+            if number in alike:
+                alike.remove(number)
         return self._on_trial.pop(number)

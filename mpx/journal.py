@@ -162,7 +162,7 @@ def _refused(error: OSError, path: Path) -> MpxError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return NoSpace(
             f"no space for the journal {path}: {error.strerror}; free some, or set MPX_STATE_DIR to another "
-            "folder, and run the same command again"
+            "folder, and copy the same SRC to the same DST again"
         )
     return UsageError(
         f"cannot write the journal {path}: {error.strerror}; set MPX_STATE_DIR to a folder you can write"

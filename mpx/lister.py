@@ -316,5 +316,5 @@ class Lister(threading.Thread):
             if free < missing:
                 raise NoSpace(
                     f"what is to go to {folder} needs {missing} bytes and {free} are free; make room and "
-                    "run the same command again"
+                    "copy the same SRC to the same DST again"
                 )

@@ -22,7 +22,9 @@ def local_error(error: OSError, name: str, *, writing: bool) -> MpxError:
     """Translate what the kernel says of a file into our errors."""
     reason = error.strerror or str(error)
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return NoSpace(f"no space for {name}: {reason}; free some and run the same command again")
+        return NoSpace(
+            f"no space for {name}: {reason}; free some and copy the same SRC to the same DST again"
+        )
     if writing:
         return DestinationError(f"cannot write {name}: {reason}")
     return SourceError(f"cannot read {name}: {reason}")

@@ -17,7 +17,7 @@ from mpx.shown import shown
 @click.argument("url", metavar="URL")
 @click.option("-l", "--long", is_flag=True, help="show kind, mode, size and time beside the name")
 def list_command(url: str, long: bool) -> None:
-    """List a folder, or describe a file, of a server or of this host."""
+    """List a folder, or describe a file, of a server or of this host, in the order in which it answers."""
     from mpx.location import parse_location
     from mpx.schemes import open_endpoint
 
@@ -61,7 +61,7 @@ def _line(name: str, info: FileInfo, *, long: bool) -> str:
 @click.option("--discard", is_flag=True, help="remove the partial files and forget them")
 @click.option("--forget", is_flag=True, help="forget them here, and leave the partial files where they are")
 def unfinished_command(discard: bool, forget: bool) -> None:
-    """Show the copies that were interrupted here; the same command again continues each."""
+    """Show the copies that were interrupted here; the same SRC and DST again continue each."""
     from mpx.journal import leftovers
     from mpx.location import parse_location
     from mpx.schemes import open_endpoint
@@ -69,7 +69,9 @@ def unfinished_command(discard: bool, forget: bool) -> None:
     if discard and forget:
         raise UsageError("--discard and --forget exclude each other; give one of them")
     kept: list[MpxError] = []
+    found = False
     for leftover in leftovers():
+        found = True
         click.echo(shown(f"{leftover.source} -> {leftover.destination}"))
         for file in leftover.files:
             click.echo(shown(f"    {file.arrived.size} of {file.size_bytes} bytes in {file.partial}"))
@@ -90,6 +92,8 @@ def unfinished_command(discard: bool, forget: bool) -> None:
             kept.append(error)
         finally:
             endpoint.close()
+    if not found:
+        click.echo("nothing is unfinished here", err=True)
     if kept:
         raise type(kept[0])(
             f"not discarded: {len(kept)}, the first because {kept[0]}; if a server is gone for good, "

@@ -99,7 +99,7 @@ class _Copy:
         self.mode_e = True  # data moves in MODE E, if a network is in between at all
         self.algorithm = options.checksum
         self.first_error: MpxError | None = None  # of files that could not be copied
-        self.endpoints: list[Endpoint] = []
+        self.endpoints: list[Endpoint] = []  # to be closed at the end; whoever opens more closes them
         self.journal: Journal | None = None
 
     def copy(self) -> None:
@@ -123,7 +123,9 @@ class _Copy:
             raise UsageError("all sources of one copy must be at one endpoint; copy them apart")
         check_pair(self.sources[0], self.destination)
         self.source_end = self.open_source()
+        self.endpoints.append(self.source_end)
         self.destination_end = self.open_destination()
+        self.endpoints.append(self.destination_end)
         self.far_end = self.source_end if self.far_is_source else self.destination_end
 
     def open_source(self) -> Endpoint:
@@ -135,9 +137,7 @@ class _Copy:
         return self._open(self.destination, writing=True)
 
     def _open(self, location: Location, *, writing: bool) -> Endpoint:
-        endpoint = open_endpoint(location, self.options, self._stopping, writing=writing)
-        self.endpoints.append(endpoint)
-        return endpoint
+        return open_endpoint(location, self.options, self._stopping, writing=writing)
 
     def _stopping(self) -> bool:
         return self.failure.cancel.is_set() or self.cancel.is_set()
@@ -309,7 +309,7 @@ class _Copy:
         if not error.may_retry or isinstance(error, InboundBlocked) or not self.options.resume:
             return error
         kind = TransferTimeout if isinstance(error, TransferTimeout) else ConnectionLost
-        return kind(f"{error}; what arrived is kept: run the same command again to continue")
+        return kind(f"{error}; what arrived is kept: copy the same SRC to the same DST again to continue")
 
     def journal_the_rest(self) -> None:
         """Tell the journal what arrived last; what it cannot be told is proven by checksum next time."""

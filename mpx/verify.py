@@ -45,7 +45,7 @@ def _near_sum(
     try:
         fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
-        return IntegrityError(f"{name} is gone; run the same command again")
+        return IntegrityError(f"{name} is gone; copy the same SRC to the same DST again")
     except OSError as error:
         return local_error(error, name, writing=far_is_source)
 

@@ -104,6 +104,11 @@ def interrupted(stock: Site, here: Path, eventually: Callable[..., None]) -> tup
     return str(source), target
 
 
+def assert_nothing_is_unfinished() -> None:
+    ended = mpx("unfinished")
+    assert (ended.code, ended.out, ended.err) == (0, "", "nothing is unfinished here\n")
+
+
 def test_unfinished_and_discard(stock: Site, interrupted: tuple[str, str]) -> None:
     source, target = interrupted
     for _ in range(2):
@@ -115,7 +120,7 @@ def test_unfinished_and_discard(stock: Site, interrupted: tuple[str, str]) -> No
     copied(ended)
     assert "discarded" in ended.out
     assert os.listdir(stock.folder) == []
-    assert mpx("unfinished").out == ""
+    assert_nothing_is_unfinished()
 
 
 def test_discard_keeps_what_it_cannot_reach(
@@ -137,14 +142,12 @@ def test_discard_keeps_what_it_cannot_reach(
 
 
 def test_unfinished_where_there_is_nothing(private_home: Path) -> None:
-    ended = mpx("unfinished")
-    copied(ended)
-    assert ended.out == ""
+    assert_nothing_is_unfinished()
     state = Path(os.environ["MPX_STATE_DIR"])
     (state / "x.journal").write_text("no journal of ours\n")
     (state / "y.journal").write_bytes(b"\xff\xfe")
     (state / "z.journal").write_text('{"mpx": 99, "source": 1}\n')
-    copied(mpx("unfinished"))
+    assert_nothing_is_unfinished()
     (private_home / "a file").write_text("")
     refused(
         mpx("unfinished", environment={"MPX_STATE_DIR": str(private_home / "a file")}), 2, "MPX_STATE_DIR"

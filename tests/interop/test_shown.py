@@ -49,7 +49,9 @@ def test_plain_progress(far: Site, here: Path) -> None:
 
 def test_the_last_line(far: Site, here: Path) -> None:
     make(here / "up/a", 1000)
-    assert mpx("copy", "-r", here / "up", far.url).out.startswith("copied 1 of 1 files, 1000 B in ")
+    assert mpx("copy", "-r", here / "up", far.url).out.startswith(
+        f"copied 1 of 1 files to {far.url}, 1000 B in "
+    )
     again = mpx("copy", "-r", here / "up", far.url)
     copied(again)
     assert again.out == "nothing to copy: 1 of 1 files left alone, -v says why\n"

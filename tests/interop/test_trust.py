@@ -188,6 +188,41 @@ def test_those_that_are_let_in_get_all_streams(stock: Site, here: Path, monkeypa
     assert any("no further session" in note for note in report.notes), report.notes
 
 
+def test_a_further_login_that_is_refused_costs_only_that_session(
+    stock: Site, here: Path, content: bytes
+) -> None:
+    stock.write("a", content)
+    logins: list[bytes] = []
+
+    def full(line: bytes) -> bytes:
+        if not line.startswith(b"USER"):
+            return line
+        logins.append(line)
+        return line if len(logins) <= 3 else b"USER somebody-else\r\n"
+
+    with ControlRelay(port_of(stock), to_server=full) as relay:
+        report = api.copy(
+            f"{through(relay, stock)}a", str(here / "b"), api.CopyOptions(initial_streams=8, rate_bps=200e6)
+        )
+    assert (here / "b").read_bytes() == content
+    assert len(logins) > 3
+    assert any("no further session" in note for note in report.notes), report.notes
+
+
+def test_a_refusal_names_what_was_refused(stock: Site, here: Path, content: bytes) -> None:
+    stock.write("a", content)
+
+    def no_parallelism(line: bytes) -> bytes:
+        return b"OPTS NONSENSE x\r\n" if line.startswith(b"OPTS RETR") else line
+
+    with ControlRelay(port_of(stock), to_server=no_parallelism) as relay:
+        refused(
+            mpx("copy", "--streams", "3", "--retries", "0", f"{through(relay, stock)}a", here / "b"),
+            6,
+            "refuses 3 connections at once",
+        )
+
+
 def test_the_rtt_is_measured_while_a_long_listing_goes_on(far: Site, eventually, monkeypatch) -> None:
     from mpx.endpoint import Rtt
     from mpx.rtt_probe import RttProbe

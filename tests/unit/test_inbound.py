@@ -132,6 +132,27 @@ def test_a_crowd_of_strangers_leaves_room_for_the_server(download, eventually) -
     assert way.file.read_bytes() == CONTENT[:PULL_BYTES]
 
 
+def test_nobody_on_the_host_of_the_server_can_fill_us_with_connections(download, eventually) -> None:
+    way = download(2)
+    pull = way.ask()
+    crowd = [way.call(source=SERVER) for _ in range(MOST_STRANGERS + 2 + 3)]
+    assert all(map(is_hung_up, crowd[:3]))
+    crowd[3].sendall(block(0, 0, 100) + end_of(2))
+    crowd[4].sendall(block(0, 100) + end_of())
+    eventually(lambda: pull.is_done)
+    assert way.file.read_bytes() == CONTENT[:PULL_BYTES]
+
+
+def test_a_block_that_comes_twice_counts_once(download, eventually) -> None:
+    way = download(2)
+    pull = way.ask()
+    way.call(block(0, 0, 600) + block(0, 0, 600) + end_of(2))
+    way.call(block(0, 600) + end_of())
+    eventually(lambda: pull.is_done)
+    assert way.move.arrived_bytes == PULL_BYTES
+    assert way.file.read_bytes() == CONTENT[:PULL_BYTES]
+
+
 def test_only_the_server_shows_that_it_can_reach_us(download, eventually) -> None:
     way = download(2)
     way.ask()
