@@ -3,9 +3,12 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from mpx.errors import UsageError
+
 MAX_RATE_BPS = 100_000_000_000
 MAX_DELAY_S = 60.0
 SEEDS = 2**64
+FULL_FRAME_BYTES = 1514  # 1500 of the packet, 14 of the Ethernet header
 
 
 class Direction(StrEnum):
@@ -20,7 +23,7 @@ class Shape:
     """One direction of a link.
 
     A frame counts with its Ethernet header, without checksum and preamble: 1514 bytes for a full one.
-    The queue holds what waits for the serialiser and what is on it; it drops at its tail. Raises ValueError
+    The queue holds what waits for the serialiser and what is on it; it drops at its tail. Raises UsageError
     where a value is impossible.
     """
 
@@ -33,16 +36,19 @@ class Shape:
 
     def __post_init__(self) -> None:
         if self.rate_bps is not None and not 1 <= self.rate_bps <= MAX_RATE_BPS:
-            raise ValueError(f"a rate must be 1 bit/s to {MAX_RATE_BPS} bit/s, not {self.rate_bps}")
+            raise UsageError(f"a rate must be 1 bit/s to {MAX_RATE_BPS} bit/s, not {self.rate_bps}")
         if not 0 <= self.delay_s <= MAX_DELAY_S:
-            raise ValueError(f"a delay must be 0 to {MAX_DELAY_S:g} s, not {self.delay_s}")
+            raise UsageError(f"a delay must be 0 to {MAX_DELAY_S:g} s, not {self.delay_s}")
         if self.queue_bytes is not None and self.queue_packets is not None:
-            raise ValueError("a queue is limited in bytes or in packets, not in both")
-        if self.queue_bytes is not None and self.queue_bytes < 1:
-            raise ValueError(f"a queue must hold at least 1 byte, not {self.queue_bytes}")
+            raise UsageError("a queue is limited in bytes or in packets, not in both")
+        if self.queue_bytes is not None and self.queue_bytes < FULL_FRAME_BYTES:
+            raise UsageError(
+                f"a queue must hold at least one full frame, {FULL_FRAME_BYTES} bytes, not {self.queue_bytes}; "
+                "give a number of packets instead, for example 100p"
+            )
         if self.queue_packets is not None and self.queue_packets < 1:
-            raise ValueError(f"a queue must hold at least 1 packet, not {self.queue_packets}")
+            raise UsageError(f"a queue must hold at least 1 packet, not {self.queue_packets}")
         if not 0 <= self.loss <= 1:
-            raise ValueError(f"a loss must be a share of 0 to 1, not {self.loss}")
+            raise UsageError(f"a loss must be a share of 0 to 1, not {self.loss}")
         if not 0 <= self.seed < SEEDS:
-            raise ValueError(f"a seed must be 0 to 2**64-1, not {self.seed}")
+            raise UsageError(f"a seed must be 0 to 2**64-1, not {self.seed}")
