@@ -95,6 +95,14 @@ def become_user(uid: int, gid: int) -> None:
     os.setresuid(uid, uid, uid)
 
 
+def group_of(uid: int) -> int:
+    """Return the group of an account, or the user's own number where it has none."""
+    try:
+        return pwd.getpwuid(uid).pw_gid
+    except KeyError:
+        return uid
+
+
 def _mount(source: Path | None, target: Path, flags: int) -> None:
     where = os.fsencode(source) if source else b"none"
     _check(_LIBC.mount(where, os.fsencode(target), None, ctypes.c_ulong(flags), None), str(target))

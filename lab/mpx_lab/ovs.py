@@ -1,9 +1,10 @@
-"""A private Open vSwitch: database, daemon and sockets in a lab's folder, in the namespace of its switches."""
+"""A private Open vSwitch in the namespace of a lab's switches; database and sockets are in the lab's folder."""
 
 import socket
 import subprocess
 from pathlib import Path
 
+from mpx_lab.packet_sockets import give_room
 from mpx_lab.programs import find, run
 
 SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
@@ -38,6 +39,7 @@ class OpenVSwitch:
     def configure(self, *arguments: str) -> None:
         """Run one transaction of ovs-vsctl and return when the switches work accordingly."""
         self._run("ovs-vsctl", f"--db=unix:{self._folder}/db.sock", "--timeout=30", *arguments)
+        give_room(int((self._folder / "ovs-vswitchd.pid").read_text()))
 
     def serves(self) -> bool:
         """Whether database and daemon answer."""
