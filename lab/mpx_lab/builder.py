@@ -101,7 +101,7 @@ class Builder:
             listening.listen()
             subprocess.Popen(
                 [sys.executable, "-m", "mpx_lab.relay", controller.host, str(controller.port)],
-                stdin=listening,
+                stdin=listening.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 env=self._environment,

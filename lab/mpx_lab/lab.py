@@ -136,12 +136,24 @@ class Lab:
             found.append("the switches have ended")
         return found
 
+    def lost_elsewhere(self) -> int:
+        """Return how many frames were lost anywhere but in an emulated queue, or by a loss or cut asked for.
+
+        A run in which this grows shows the machine, not the network, and does not count.
+        """
+        links = [link.stats() for link in self.links if link.emulated]
+        lost = sum(link.a_to_b.dropped_elsewhere + link.b_to_a.dropped_elsewhere for link in links)
+        if self.topology.switches:
+            lost += OpenVSwitch(self.folder, "", {}).lost()
+        return lost
+
     def status(self) -> dict[str, Any]:
         """Return what `mpx lab status --json` prints; raises LabError where a part has ended."""
         faults = self.faults()
         if faults:
             raise LabError(
-                f"the lab '{self.id}' is broken: {'; '.join(faults)}; take it down with 'mpx lab down --lab {self.id}'"
+                f"the lab '{self.id}' is broken: {'; '.join(faults)}; "
+                f"take it down with 'mpx lab down --lab {self.id}'"
             )
         capacities = self.folder / "capacities.json"
         return {

@@ -45,9 +45,9 @@ class LabHost:
         """Start a command on this host, with the options of subprocess.Popen; it keeps its process id."""
         return subprocess.Popen(self.command(args), **self._with_mark(options))
 
-    def run(self, args: list[str], **options: Any) -> "subprocess.CompletedProcess[Any]":
+    def run(self, args: list[str], check: bool = False, **options: Any) -> "subprocess.CompletedProcess[Any]":
         """Run a command on this host to its end, with the options of subprocess.run."""
-        return subprocess.run(self.command(args), **self._with_mark(options))
+        return subprocess.run(self.command(args), check=check, **self._with_mark(options))
 
     def set_route(
         self, to: str | None = None, congestion: str = DEFAULT_CONGESTION, window_bytes: int | None = None

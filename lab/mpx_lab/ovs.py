@@ -1,10 +1,10 @@
-"""A private Open vSwitch in the namespace of a lab's switches; database and sockets are in the lab's folder."""
+"""A private Open vSwitch in the namespace of a lab's switches; all its files are in the lab's folder."""
 
 import socket
 import subprocess
 from pathlib import Path
 
-from mpx_lab.packet_sockets import give_room
+from mpx_lab.packet_sockets import give_room, lost
 from mpx_lab.programs import find, run
 
 SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
@@ -39,7 +39,11 @@ class OpenVSwitch:
     def configure(self, *arguments: str) -> None:
         """Run one transaction of ovs-vsctl and return when the switches work accordingly."""
         self._run("ovs-vsctl", f"--db=unix:{self._folder}/db.sock", "--timeout=30", *arguments)
-        give_room(int((self._folder / "ovs-vswitchd.pid").read_text()))
+        give_room(self._pid())
+
+    def lost(self) -> int:
+        """Return the frames that came to a port and were dropped because the daemon did not read in time."""
+        return lost(self._pid())
 
     def serves(self) -> bool:
         """Whether database and daemon answer."""
@@ -50,6 +54,9 @@ class OpenVSwitch:
                 except OSError:
                     return False
         return True
+
+    def _pid(self) -> int:
+        return int((self._folder / "ovs-vswitchd.pid").read_text())
 
     def _daemon(self, program: str, *arguments: str) -> None:
         own = self._folder / program

@@ -255,7 +255,8 @@ def _cable(topology: Topology, lab_id: str, link: Link) -> Iterator[Step]:
     yield Ip(
         a[0],
         (
-            f"link add {a[1]}{address[0]} mtu 1500 type veth peer name {b[1]}{address[1]} mtu 1500 netns {b[0]}",
+            f"link add {a[1]}{address[0]} mtu 1500 type veth "
+            f"peer name {b[1]}{address[1]} mtu 1500 netns {b[0]}",
         ),
     )
     for netns, device, _ in (a, b):

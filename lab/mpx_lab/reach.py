@@ -16,7 +16,7 @@ PORT = 9  # of the discard service; these namespaces are new, so nothing else is
 
 
 def wait_reachable(pairs: Iterable[tuple[Place, Place]], within_s: float = 30.0) -> None:
-    """Return when each first place of `pairs` has reached its second; raises LabError naming one that has not."""
+    """Return when each first place has reached its second; raises LabError naming one that has not."""
     missing = set(pairs)
     places = {place for pair in missing for place in pair}
     with ExitStack() as open_sockets:

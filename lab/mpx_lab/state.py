@@ -139,7 +139,7 @@ def _lock(path: Path, wait: bool, lab_id: str) -> int:
         except BlockingIOError:
             os.close(fd)
             raise LabError(
-                f"the lab '{lab_id}' is being built or taken down by another process; try again when it is done"
+                f"the lab '{lab_id}' is being built or taken down by another process; try again afterwards"
             ) from None
         try:
             if os.stat(path).st_ino == os.fstat(fd).st_ino:
