@@ -46,7 +46,7 @@ def main() -> int:
         return 0
     if os.geteuid() != 0 or not shutil.which("apt-get"):
         print(
-            f"not root: the tests against real peers and in a lab need these Debian packages: {' '.join(missing)}"
+            f"not root: the tests against real peers and in a lab need these packages: {' '.join(missing)}"
         )
         return 0
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
