@@ -5,7 +5,7 @@ As a program, with nothing but the standard library so that it starts quickly:
     python -I -S namespace.py NETNS HOSTS UID GID COMMAND ...
 
 enters the namespace NETNS (a path), puts the file HOSTS over /etc/hosts for this process and its children,
-becomes the user (both numbers -1: nobody else) and is replaced by COMMAND: process id, streams, signals
+which also have the name of the lab's host, becomes the user (both numbers -1: nobody else) and is replaced by COMMAND: process id, streams, signals
 and exit code are the command's own.
 """
 
@@ -13,6 +13,7 @@ import ctypes
 import os
 import pwd
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Callable
@@ -26,6 +27,7 @@ SAME_USER = -1
 NOT_FOUND, NOT_EXECUTABLE = 127, 126  # as shells say it
 
 _CLONE_NEWNS = 0x00020000
+_CLONE_NEWUTS = 0x04000000
 _CLONE_NEWNET = 0x40000000
 _MS_BIND, _MS_REC, _MS_PRIVATE = 0x1000, 0x4000, 0x40000
 _MNT_DETACH = 2
@@ -72,7 +74,8 @@ def unmount(path: Path) -> None:
 def become(netns: Path, hosts: Path, uid: int, gid: int, command: list[str]) -> NoReturn:
     """Replace this process by `command` inside the namespace; OSError where it cannot be run."""
     enter(netns)
-    _check(_LIBC.unshare(_CLONE_NEWNS), "a mount namespace")
+    _check(_LIBC.unshare(_CLONE_NEWNS | _CLONE_NEWUTS), "namespaces for mounts and the host's name")
+    socket.sethostname(netns.name.rpartition(".")[2])  # a program looks its own name up in that file
     _mount(None, Path("/"), _MS_REC | _MS_PRIVATE)  # nothing that is mounted here is seen outside
     _mount(hosts, Path("/etc/hosts"), _MS_BIND)
     if uid != SAME_USER:
