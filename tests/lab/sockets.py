@@ -8,13 +8,12 @@ from mpx_lab.lab import Lab
 from mpx_lab.namespace import inside
 
 PORT = 7000
+Ends = tuple[socket.socket, socket.socket]  # of the source, of the sink
 
 
 @contextmanager
-def connection(
-    lab: Lab, source: str, sink: str, address: str | None = None
-) -> Iterator[tuple[socket.socket, socket.socket]]:
-    """A TCP connection from one host to another: the end of the source, the end of the sink."""
+def connection(lab: Lab, source: str, sink: str, address: str | None = None) -> Iterator[Ends]:
+    """A TCP connection from one host to another, to an address of it or its first."""
     there = address or lab.host(sink).addresses[0]
     family = socket.AF_INET6 if ":" in there else socket.AF_INET
     with (

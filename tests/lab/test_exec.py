@@ -4,7 +4,7 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -79,7 +79,7 @@ def test_what_cannot_be_run_has_the_exit_codes_of_shells(running: str, program: 
         (["exec", "src", "--"], "no command"),
         (["link", "nowhere", "--down"], "no link 'nowhere'"),
         (["link", "wan"], "nothing to change"),
-        (["link", "wan", "--queue", "10"], "at least one full frame"),
+        (["link", "wan", "--queue", "10"], "one full frame"),
         (["route", "src", "--window", "much"], "no size"),
         (["up", "nosuch"], "no topology 'nosuch'"),
         (["up", "path", "--scale", "0"], "scale"),
@@ -87,9 +87,7 @@ def test_what_cannot_be_run_has_the_exit_codes_of_shells(running: str, program: 
         (["up", "nosuch.py"], "cannot read nosuch.py"),
     ],
 )
-def test_wrong_requests_say_what_is_wrong_and_change_nothing(
-    running: str, words: list[str], message: str
-) -> None:
+def test_wrong_requests_say_so_and_change_nothing(running: str, words: list[str], message: str) -> None:
     before = Lab.attach(running).status()
     ended = mpx("lab", words[0], "--lab", running, *words[1:])
     assert ended.code == 2, ended
@@ -128,7 +126,7 @@ def test_list_names_topologies_and_labs(running: str) -> None:
     assert f"there is a lab now: {running}\n" in told
 
 
-def test_a_topology_of_ones_own(lab_id: str, tmp_path: Path, eventually: Callable[..., None]) -> None:
+def test_a_topology_of_ones_own(lab_id: str, tmp_path: Path) -> None:
     mine = tmp_path / "mine.py"
     mine.write_text(
         "from mpx_lab.topology import Topology, wan\n"

