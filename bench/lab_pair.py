@@ -1,4 +1,4 @@
-"""Two network namespaces and the emulated links between them, for measuring and testing the emulator alone."""
+"""Two network namespaces and links between them, for measuring and testing the emulator alone."""
 
 import ctypes
 import os
@@ -76,8 +76,7 @@ class Pair:
 
     def start(self, a_to_b: Shape, b_to_a: Shape, congestion: str = "cubic") -> EmulatedLink:
         """Start one more link; its addresses are `10.0.N.1` and `10.0.N.2` with N from 0."""
-        number = len(self.links)
-        device = f"wan{number}"
+        device = f"wan{(number := len(self.links))}"
         ends = [End(netns, device, _mac(number, host)) for host, netns in enumerate(self.netns, 1)]
         link = EmulatedLink(device, self.folder, ends[0], ends[1], a_to_b, b_to_a)
         link.start()
@@ -85,8 +84,21 @@ class Pair:
         self.address(number, congestion)
         return link
 
+    def start_tbf(self, rate_bps: int, queue_bytes: int, burst_bytes: int) -> None:
+        """Make a veth pair `wan0` instead, with the kernel's token bucket from A to B."""
+        a, b = self.netns
+        with inside(a):
+            peer = f"peer name wan0 address {_mac(0, 2)} netns {Path(b).name}"
+            _ip(f"link add wan0 address {_mac(0, 1)} type veth {peer}")
+            bucket = f"rate {rate_bps}bit burst {burst_bytes} limit {queue_bytes}"
+            subprocess.run(["tc", *f"qdisc add dev wan0 root tbf {bucket}".split()], check=True)
+        for netns in self.netns:
+            with inside(netns):
+                _ip("link set wan0 up")
+        self.address(0, "cubic")
+
     def address(self, number: int, congestion: str) -> None:
-        """Give the devices `wanN` their addresses, and tell each the other's: nothing is asked over the link."""
+        """Give the devices `wanN` their addresses, and tell each the other's: nobody asks over the link."""
         for host, netns in enumerate(self.netns, 1):
             with inside(netns):
                 _ip(f"address add 10.0.{number}.{host}/24 dev wan{number}")
@@ -98,6 +110,13 @@ class Pair:
         """Stop all links."""
         while self.links:
             self.links.pop().stop()
+
+    def received_bytes(self, number: int) -> int:
+        """Return the bytes of frames that came out of a link at B, as the kernel counts them."""
+        with inside(self.netns[1]):
+            lines = Path("/proc/thread-self/net/dev").read_text().splitlines()
+        counts = next(line.split(":")[1] for line in lines if line.strip().startswith(f"wan{number}:"))
+        return int(counts.split()[0])
 
 
 def _mac(number: int, host: int) -> str:

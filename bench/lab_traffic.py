@@ -19,7 +19,6 @@ from lab_pair import inside
 PORT = 5000
 UDP_HEADERS_BYTES = 42  # Ethernet, IPv4, UDP
 FULL_UDP_BYTES = 1472  # the payload of a full frame
-TCP_PAYLOAD_SHARE = 1448 / 1514  # of a full frame with time stamps
 SO_TIMESTAMPNS = 35  # of asm-generic/socket.h
 SO_RCVBUFFORCE = 33
 STAMP = struct.Struct("=QQ")  # number, time
@@ -74,11 +73,11 @@ class Arrivals:
         Of such a link is known: departure = max(sent, departure before) + size / rate, then the delay.
         """
         serial_ns, delay_ns = self.frame_bytes * 8e9 / rate_bps, delay_s * 1e9
-        departure_ns = 0.0
+        zero_ns, departure_ns = self.sent_ns[0], 0.0  # small numbers, which a float holds exactly enough
         errors = []
         for sent_ns, came_ns in zip(self.sent_ns, self.came_ns, strict=True):
-            departure_ns = max(sent_ns, departure_ns) + serial_ns
-            errors.append((came_ns - departure_ns - delay_ns) / 1e9)
+            departure_ns = max(sent_ns - zero_ns, departure_ns) + serial_ns
+            errors.append((came_ns - zero_ns - departure_ns - delay_ns) / 1e9)
         return errors
 
 
@@ -138,21 +137,12 @@ def send_tcp(ready: Callable[[], None], host: str, seconds: float) -> int:
     return sent
 
 
-def receive_tcp(ready: Callable[[], None], host: str, skip_s: float, seconds: float) -> float:
-    """Return the rate of payload from `skip_s` after the first byte on, for so many seconds, in bit/s."""
+def receive_tcp(ready: Callable[[], None], host: str) -> int:
+    """Take one connection to its end; return the bytes."""
     listening = socket.create_server((host, PORT))
     ready()
     connection, _ = listening.accept()
-    room = bytearray(1 << 20)
-    connection.recv_into(room)
-    from_s = time.monotonic() + skip_s
-    counted, began_s, now_s = 0, 0.0, 0.0
-    while (size := connection.recv_into(room)) and now_s < from_s + seconds:
-        now_s = time.monotonic()
-        if began_s:
-            counted += size
-        elif now_s >= from_s:
-            began_s = now_s
-    while connection.recv_into(room):
-        pass
-    return counted * 8 / (now_s - began_s)
+    room, came = bytearray(1 << 20), 0
+    while size := connection.recv_into(room):
+        came += size
+    return came

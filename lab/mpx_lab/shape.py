@@ -43,7 +43,7 @@ class Shape:
             raise UsageError("a queue is limited in bytes or in packets, not in both")
         if self.queue_bytes is not None and self.queue_bytes < FULL_FRAME_BYTES:
             raise UsageError(
-                f"a queue must hold at least one full frame, {FULL_FRAME_BYTES} bytes, not {self.queue_bytes}; "
+                f"a queue must hold one full frame, {FULL_FRAME_BYTES} bytes, not {self.queue_bytes}; "
                 "give a number of packets instead, for example 100p"
             )
         if self.queue_packets is not None and self.queue_packets < 1:

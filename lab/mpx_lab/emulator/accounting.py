@@ -29,7 +29,9 @@ class Tally:
 class Histogram:
     """How often which time was seen, to about 6 % of it."""
 
-    counts: tuple[tuple[int, int], ...] = ()  # (the largest time that counts here in ns, how often), ascending
+    counts: tuple[
+        tuple[int, int], ...
+    ] = ()  # (the largest time that counts here in ns, how often), ascending
     max_ns: int = 0
 
     @property

@@ -51,6 +51,6 @@ def _compile(compiler: str, program: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise UsageError(
-            f"the lab's emulator cannot be compiled with {compiler}; are the C library's and the kernel's headers "
-            f"installed (Debian: libc6-dev, linux-libc-dev)?\n{done.stderr.strip()}"
+            f"the lab's emulator cannot be compiled with {compiler}; are the headers of the C library and "
+            f"the kernel installed (Debian: libc6-dev, linux-libc-dev)?\n{done.stderr.strip()}"
         )

@@ -51,7 +51,7 @@ class RunningLink:
         self._ask_ok(f"set {direction} {shape_arguments(shape).replace(',', ' ')}")
 
     def set_up(self, up: bool) -> None:
-        """Connect or cut the link: both devices show their carrier, and a cut loses all that is on its way."""
+        """Connect or cut the link: both devices show it as their carrier; a cut loses all on its way."""
         self._ask_ok(f"set both up={int(up)}")
 
     def stats(self) -> LinkStats:
@@ -126,7 +126,9 @@ class EmulatedLink(RunningLink):
         and UsageError without a C compiler.
         """
         if len(os.fsencode(self._socket)) > 107:
-            raise UsageError(f"the folder of link {self.name} has too long a name for a socket: {self._socket}")
+            raise UsageError(
+                f"link {self.name} needs a folder with a shorter name: {self._socket} is no socket"
+            )
         process = subprocess.Popen(
             [str(built_link()), *self._arguments()],
             stdin=subprocess.DEVNULL,
@@ -143,7 +145,8 @@ class EmulatedLink(RunningLink):
             if not came or process.stdout.readline() != "ready\n":
                 process.kill()
                 process.wait()
-                raise LinkError(f"link {self.name} does not start: {process.stderr.read().strip() or 'no answer'}")
+                said = process.stderr.read().strip() or "no answer"
+                raise LinkError(f"link {self.name} does not start: {said}")
         self._process = process
 
     def stop(self) -> None:
@@ -161,7 +164,8 @@ class EmulatedLink(RunningLink):
         self.stop()
 
     def _arguments(self) -> list[str]:
-        words = ["--name", self.name, "--log", str(self.log), "--control", str(self._socket), "--mtu", str(self._mtu)]
+        words = ["--name", self.name, "--log", str(self.log), "--control", str(self._socket)]
+        words += ["--mtu", str(self._mtu)]
         for side, end in zip(("a", "b"), self._ends, strict=True):
             words += [f"--{side}", end.netns, end.device]
             if end.mac is not None:

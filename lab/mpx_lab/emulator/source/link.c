@@ -26,7 +26,8 @@
 
 #define HEADER_BYTES 18          /* Ethernet with a VLAN tag */
 #define BATCH_FRAMES 64          /* per direction and round, so that no direction waits long for the other */
-#define PAUSE_NS 25000           /* between two rounds: others need the processor too, and frames come in lots */
+#define SHORT_PAUSE_NS 25000 /* between two rounds at least, or others starve */
+#define PAUSE_NS 50000       /* when nothing is due sooner: fewer, larger rounds cost less */
 #define LOG_EVERY_NS 100000000
 #define PRIORITY 10
 
@@ -152,7 +153,10 @@ static void run(struct link *link, struct control *control, FILE *log, const sig
             log_at_ns = now + LOG_EVERY_NS;
         }
         if (!more && due_ns > now) {
-            struct timespec until = timespec_of(began_ns + PAUSE_NS);
+            int64_t until_ns = began_ns + PAUSE_NS;
+            if (due_ns < until_ns)
+                until_ns = due_ns > began_ns + SHORT_PAUSE_NS ? due_ns : began_ns + SHORT_PAUSE_NS;
+            struct timespec until = timespec_of(until_ns);
             clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
         }
     }
