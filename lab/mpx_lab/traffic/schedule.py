@@ -85,8 +85,8 @@ def arrivals(
 
 def pareto(uniform: float, smallest_bytes: int, largest_bytes: int, shape: float) -> int:
     """Return the bounded Pareto size that a number from 0 (smallest) to 1 (largest) stands for."""
-    cut = 1 - (smallest_bytes / largest_bytes) ** shape
-    size = smallest_bytes / (1 - uniform * cut) ** (1 / shape)
+    cut = 1 - math.pow(smallest_bytes / largest_bytes, shape)
+    size = smallest_bytes / math.pow(1 - uniform * cut, 1 / shape)
     return min(max(round(size), smallest_bytes), largest_bytes)
 
 
@@ -95,4 +95,6 @@ def mean_size(smallest_bytes: int, largest_bytes: int, shape: float) -> float:
     ratio = smallest_bytes / largest_bytes
     if math.isclose(shape, 1):
         return smallest_bytes * -math.log(ratio) / (1 - ratio)
-    return smallest_bytes * shape / (shape - 1) * (1 - ratio ** (shape - 1)) / (1 - ratio**shape)
+    return (
+        smallest_bytes * shape / (shape - 1) * (1 - math.pow(ratio, shape - 1)) / (1 - math.pow(ratio, shape))
+    )

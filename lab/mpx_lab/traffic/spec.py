@@ -5,7 +5,7 @@ begins with its "on" time.
 """
 
 from dataclasses import MISSING, dataclass, fields
-from typing import ClassVar, get_args, get_type_hints
+from typing import Any, ClassVar, get_args, get_type_hints
 
 from mpx.errors import UsageError
 from mpx_lab.traffic.values import KINDS, Congestion, Duration, Rate, Size
@@ -159,10 +159,10 @@ def protocol_of(spec: Spec) -> str:
     return "gridftp" if isinstance(spec, GridFtp) else "tcp"
 
 
-def _arguments(text: str, kind: type[Spec], inside: str) -> dict[str, object]:
+def _arguments(text: str, kind: type[Spec], inside: str) -> dict[str, Any]:
     hints = get_type_hints(kind, include_extras=True)
     known = {field.name: field for field in fields(kind)}
-    given: dict[str, object] = {}
+    given: dict[str, Any] = {}
     for part in filter(None, (part.strip() for part in inside.split(","))):
         key, equals, value = (piece.strip() for piece in part.partition("="))
         if key not in known:
