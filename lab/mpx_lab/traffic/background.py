@@ -4,13 +4,14 @@ with Background("tcp(streams=2)", "bg", lab.host("s1"), lab.host("d1"), "10.0.0.
     ...
 """
 
+import contextlib
 import select
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Protocol, Self
+from typing import Any, Protocol, Self
 
 from mpx.errors import MpxError
 from mpx_lab.traffic.spec import Spec, parse, protocol_of, show
@@ -41,7 +42,7 @@ class TrafficProcess:
         try:
             self.said = self._first_line()
         except BaseException:
-            self.kill()
+            self._end()
             raise
 
     @property
@@ -51,24 +52,20 @@ class TrafficProcess:
 
     def stop(self) -> None:
         """Tell it to end and wait until it has; raises MpxError if it failed or does not end."""
-        stdin, errors = self._pipes()
-        try:
-            stdin.close()
-            said = errors.read()  # ends with the process
-            code = self._process.wait(ENDS_WITHIN_S)
-        finally:
-            self.kill()
-        if code:
-            raise MpxError(f"{self._what} failed with exit code {code}: {said.decode().strip()}")
+        said = self._end()
+        if self._process.returncode:
+            code = self._process.returncode
+            raise MpxError(f"{self._what} failed with exit code {code}: {said}")
 
-    def kill(self) -> None:
-        """End it at once, if it still runs."""
-        if self._process.poll() is None:
+    def _end(self) -> str:
+        """End it, by force if it does not by itself, and return what it said on standard error."""
+        # First the gentle way also where it is not wanted any more: it has children of its own to end.
+        try:
+            _, errors = self._process.communicate(timeout=ENDS_WITHIN_S)  # closes its standard input
+        except subprocess.TimeoutExpired:
             self._process.kill()
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
-            if pipe:
-                pipe.close()
+            _, errors = self._process.communicate()
+        return bytes(errors).decode(errors="replace").strip()
 
     def _first_line(self) -> str:
         stdout = self._process.stdout
@@ -76,17 +73,9 @@ class TrafficProcess:
         ready, _, _ = select.select([stdout], [], [], STARTS_WITHIN_S)
         line = stdout.readline().decode().strip() if ready else ""
         if not line.startswith("ready"):
-            self._process.kill()
-            _, errors = self._pipes()
-            reason = errors.read().decode().strip() or f"it said nothing in {STARTS_WITHIN_S:g} s"
+            reason = self._end() or f"it was not ready within {STARTS_WITHIN_S:g} s"
             raise MpxError(f"{self._what} did not start: {reason}")
         return line
-
-    def _pipes(self) -> tuple[IO[bytes], IO[bytes]]:
-        stdin, errors = self._process.stdin, self._process.stderr
-        assert stdin is not None
-        assert errors is not None
-        return stdin, errors
 
 
 class Background:
@@ -130,12 +119,6 @@ class Background:
         if failed:
             raise failed[0]
 
-    def kill(self) -> None:
-        """End both at once; their last lines may be missing."""
-        for process in self._processes:
-            process.kill()
-        self._processes.clear()
-
     @property
     def running(self) -> bool:
         """Whether both processes run."""
@@ -145,7 +128,7 @@ class Background:
         try:
             self.start()
         except BaseException:
-            self.kill()
+            self._abandon()
             raise
         return self
 
@@ -155,4 +138,8 @@ class Background:
         if kind is None:
             self.stop()
         else:
-            self.kill()
+            self._abandon()
+
+    def _abandon(self) -> None:
+        with contextlib.suppress(MpxError):  # something else has failed already
+            self.stop()

@@ -6,6 +6,7 @@ takes no room, and what has arrived whole is removed at once.
 
 import contextlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -39,11 +40,11 @@ class GridFtpSink:
         self._server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
         assert self._server.stdout is not None
         said = self._server.stdout.readline().decode().strip()
-        try:
-            self.port = int(said.rstrip("/").rpartition(":")[2])
-        except ValueError:
+        served = re.search(r"ftp://\S+:(\d+)/", said)
+        if served is None:
             self.close()
-            raise MpxError(f"mpx serve did not start at {tcp.show(address)}; it said {said!r}") from None
+            raise MpxError(f"mpx serve did not start at {tcp.show(address)}; it said {said!r}")
+        self.port = int(served[1])
         self._watch = Watch(self._is_ours)
         self._inodes: frozenset[int] = frozenset()
 
