@@ -5,10 +5,10 @@ A packet may be lost in the emulator's queue or by its random loss, and nowhere 
 
 import json
 import subprocess
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Mapping
 
 from mpx.errors import MpxError
+from mpx_lab.traffic.process import Host
 
 Counters = dict[str, int]
 
@@ -32,13 +32,6 @@ _SOCKETS = {
     ("TcpExt", "ListenDrops"),
 }
 _READS_WITHIN_S = 30.0
-
-
-class Host(Protocol):
-    """Where a process can be started: a host of the lab."""
-
-    def popen(self, args: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
-        """Start a process there; options as of subprocess.Popen."""
 
 
 def parse_devices(text: str) -> Counters:

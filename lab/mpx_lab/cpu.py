@@ -52,10 +52,14 @@ def use_between(
         # Counters of waiting for disks may run backwards.
         spent = [max(0, late - early) for early, late in zip(before[core], after[core], strict=True)]
         user, nice, system, idle, waiting, hard, soft, steal = spent
-        total = sum(spent) or 1
-        shares = (user + nice, system, hard + soft, steal)
-        idle_share = (idle + waiting) / total if sum(spent) else 1.0
-        uses.append(CpuUse(t_s, core, *(share / total for share in shares), idle_share))
+        total = sum(spent)
+        if total == 0:
+            uses.append(CpuUse(t_s, core, 0.0, 0.0, 0.0, 0.0, 1.0))
+            continue
+        worked, served = (user + nice) / total, (hard + soft) / total
+        uses.append(
+            CpuUse(t_s, core, worked, system / total, served, steal / total, (idle + waiting) / total)
+        )
     return uses
 
 

@@ -6,9 +6,10 @@ every long run has one late frame, so that rule would keep the short runs and th
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from typing import Any
 
 from mpx_lab.cpu import ALL, CpuUse
+from mpx_lab.emulator.accounting import DirectionStats
 
 LATE_P99_S = 0.0003
 VERY_LATE_S = 0.001
@@ -16,38 +17,6 @@ VERY_LATE_SHARE = 0.002
 BUSY = 0.97  # of all cores together, over one look
 BUSY_SHARE = 0.05  # of the looks
 FEWEST_LOOKS = 3
-
-
-class _Frames(Protocol):
-    @property
-    def frames(self) -> int: ...
-
-
-class _Lateness(Protocol):
-    @property
-    def max_ns(self) -> int: ...
-    def quantile_s(self, share: float) -> float: ...
-    def share_above(self, limit_s: float) -> float: ...
-    def since(self, before: Any) -> Self: ...
-
-
-class DirectionAccount(Protocol):
-    """What the emulator tells of one direction of a link (`DirectionStats` of `mpx_lab.emulator`)."""
-
-    @property
-    def delivered(self) -> _Frames: ...
-    @property
-    def dropped_queue(self) -> _Frames: ...
-    @property
-    def dropped_loss(self) -> _Frames: ...
-    @property
-    def dropped_invalid(self) -> _Frames: ...
-    @property
-    def balance(self) -> _Frames: ...
-    @property
-    def dropped_elsewhere(self) -> int: ...
-    @property
-    def late(self) -> _Lateness: ...
 
 
 @dataclass(frozen=True)
@@ -75,7 +44,7 @@ class Validity:
     measures: Mapping[str, Any] = field(default_factory=dict)
 
 
-def link_facts(name: str, before: DirectionAccount, after: DirectionAccount) -> LinkFacts:
+def link_facts(name: str, before: DirectionStats, after: DirectionStats) -> LinkFacts:
     """Return what happened in one direction between two looks at the emulator."""
     late = after.late.since(before.late)
     return LinkFacts(

@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -29,8 +30,8 @@ class HostInNamespace:
         return subprocess.Popen(["ip", "netns", "exec", self.namespace, *args], **options)
 
 
-@pytest.fixture
-def two_hosts() -> Iterator[tuple[HostInNamespace, HostInNamespace]]:
+@pytest.fixture(name="two_hosts")
+def made_two_hosts() -> Iterator[tuple[HostInNamespace, HostInNamespace]]:
     """Source and sink; whatever still runs in them at the end is killed, and they are gone afterwards."""
     missing = [program for program in ("ip", "tc") if shutil.which(program) is None]
     if os.geteuid() != 0 or missing:
@@ -83,3 +84,39 @@ def _remove(namespace: str) -> None:
 
 def _ip(*words: str) -> None:
     subprocess.run(["ip", *words], check=True)
+
+
+def left_running(host: HostInNamespace) -> list[str]:
+    """Return the processes that run on a host."""
+    found = subprocess.run(
+        ["ip", "netns", "pids", host.namespace], capture_output=True, text=True, check=True
+    )
+    return found.stdout.split()
+
+
+PARENT = """
+import sys, time
+sys.path.insert(0, {tests!r})
+from pathlib import Path
+from two_hosts import HostInNamespace
+from mpx_lab.traffic.background import Background
+from mpx_lab.traffic.spec import EXAMPLES
+source, sink = (HostInNamespace(*words.split(",")) for words in sys.argv[1:3])
+folder = Path(sys.argv[4])
+Background(EXAMPLES[sys.argv[3]], "bg", source, sink, sink.address, folder, time.monotonic()).start()
+print("started", flush=True)
+time.sleep(600)
+"""
+
+
+def starts_and_is_killed(name: str, source: HostInNamespace, sink: HostInNamespace, folder: Path) -> None:
+    """Have a process start a generator, and kill that process with SIGKILL."""
+    hosts = [",".join((host.namespace, host.address, host.address_v6)) for host in (source, sink)]
+    code = PARENT.format(tests=str(Path(__file__).parent))
+    command = [sys.executable, "-c", code, *hosts, name, str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as parent:
+        try:
+            assert parent.stdout is not None
+            assert parent.stdout.readline() == b"started\n"
+        finally:
+            parent.kill()

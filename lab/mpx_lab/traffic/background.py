@@ -1,111 +1,31 @@
-"""One generator between two hosts: starts its two processes, and ends them whatever happens.
+"""What runs between two hosts during a run: two processes that start together and end whatever happens.
 
-with Background("tcp(streams=2)", "bg", lab.host("s1"), lab.host("d1"), "10.0.0.5", run.flows, run.epoch_s):
+source, sink, address = lab.host("s1"), lab.host("d1"), "10.0.0.5"
+with Background("tcp(streams=2)", "bg", source, sink, address, run.flows, run.epoch_s):
     ...
 """
 
+import abc
 import contextlib
-import select
-import subprocess
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Self
 
+from mpx import tcp
 from mpx.errors import MpxError
+from mpx_lab.traffic.process import Host, TrafficProcess
 from mpx_lab.traffic.spec import Spec, parse, protocol_of, show
 
-STARTS_WITHIN_S = 30.0
-ENDS_WITHIN_S = 15.0
 
+class _Pair(abc.ABC):
+    """Two processes of one measurement: the one that is spoken to, and the one that speaks."""
 
-class Host(Protocol):
-    """Where a process can be started: a host of the lab."""
-
-    def popen(self, args: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
-        """Start a process there; options as of subprocess.Popen."""
-
-
-class TrafficProcess:
-    """One process of `mpx_lab.traffic` on a host, from when it is ready until it is told to end."""
-
-    def __init__(self, host: Host, module: str, words: Sequence[str]) -> None:
-        self._what = f"the background's {module}"
-        # It ends when its standard input closes, so it cannot outlive this process.
-        self._process = host.popen(
-            [sys.executable, "-m", f"mpx_lab.traffic.{module}", *words],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        try:
-            self.said = self._first_line()
-        except BaseException:
-            self._end()
-            raise
-
-    @property
-    def ended(self) -> bool:
-        """Whether it has ended, which it should not before it is told to."""
-        return self._process.poll() is not None
-
-    def stop(self) -> None:
-        """Tell it to end and wait until it has; raises MpxError if it failed or does not end."""
-        said = self._end()
-        if self._process.returncode:
-            code = self._process.returncode
-            raise MpxError(f"{self._what} failed with exit code {code}: {said}")
-
-    def _end(self) -> str:
-        """End it, by force if it does not by itself, and return what it said on standard error."""
-        # First the gentle way also where it is not wanted any more: it has children of its own to end.
-        try:
-            _, errors = self._process.communicate(timeout=ENDS_WITHIN_S)  # closes its standard input
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            _, errors = self._process.communicate()
-        return bytes(errors).decode(errors="replace").strip()
-
-    def _first_line(self) -> str:
-        stdout = self._process.stdout
-        assert stdout is not None
-        ready, _, _ = select.select([stdout], [], [], STARTS_WITHIN_S)
-        line = stdout.readline().decode().strip() if ready else ""
-        if not line.startswith("ready"):
-            reason = self._end() or f"it was not ready within {STARTS_WITHIN_S:g} s"
-            raise MpxError(f"{self._what} did not start: {reason}")
-        return line
-
-
-class Background:
-    """A generator that runs from `start` to `stop`, and writes its series into one folder."""
-
-    def __init__(
-        self,
-        spec: Spec | str,
-        name: str,
-        source: Host,
-        sink: Host,
-        sink_address: str,
-        folder: Path,
-        epoch_s: float,
-    ) -> None:
-        self.spec = parse(spec) if isinstance(spec, str) else spec
-        self.name = name
-        self._source, self._sink, self._address = source, sink, sink_address
-        self._common = ("--folder", str(folder), "--name", name, "--epoch-s", repr(epoch_s))
+    def __init__(self) -> None:
         self._processes: list[TrafficProcess] = []  # in the order in which they are to be stopped
 
+    @abc.abstractmethod
     def start(self) -> None:
-        """Start the receiver, then the sender; returns once both are ready. Raises MpxError."""
-        words = (protocol_of(self.spec), "--at", self._address, *self._common)
-        receiver = TrafficProcess(self._sink, "receiver", words)
-        self._processes = [receiver]
-        host = f"[{self._address}]" if ":" in self._address else self._address
-        to = f"{host}:{receiver.said.split()[1]}"
-        sender = TrafficProcess(self._source, "sender", (show(self.spec), "--to", to, *self._common))
-        self._processes.insert(0, sender)
+        """Start the one that listens, then the other; returns once both are ready. Raises MpxError."""
 
     def stop(self) -> None:
         """End both; raises MpxError if one of them failed, also if that was long ago."""
@@ -143,3 +63,79 @@ class Background:
     def _abandon(self) -> None:
         with contextlib.suppress(MpxError):  # something else has failed already
             self.stop()
+
+
+class Background(_Pair):
+    """A generator that runs from `start` to `stop`, and writes its series into one folder."""
+
+    def __init__(
+        self,
+        spec: Spec | str,
+        name: str,
+        source: Host,
+        sink: Host,
+        sink_address: str,
+        folder: Path,
+        epoch_s: float,
+    ) -> None:
+        super().__init__()
+        self.spec = parse(spec) if isinstance(spec, str) else spec
+        self._source, self._sink, self._address = source, sink, sink_address
+        self._common = _common(name, folder, epoch_s)
+
+    def start(self) -> None:
+        """Start the receiver, then the sender; returns once both are ready. Raises MpxError."""
+        words = (protocol_of(self.spec), "--at", self._address, *self._common)
+        receiver = TrafficProcess(self._sink, "receiver", words)
+        self._processes = [receiver]
+        to = tcp.show((self._address, receiver.port))
+        sender = TrafficProcess(self._source, "sender", (show(self.spec), "--to", to, *self._common))
+        self._processes.insert(0, sender)
+
+
+class RttProbe(_Pair):
+    """Measures the round-trip time between two hosts, ten times a second; `folder` is that of `rtt`."""
+
+    def __init__(
+        self, name: str, source: Host, sink: Host, sink_address: str, folder: Path, epoch_s: float
+    ) -> None:
+        super().__init__()
+        self._source, self._sink, self._address = source, sink, sink_address
+        self._common = _common(name, folder, epoch_s)
+
+    def start(self) -> None:
+        """Start the echo, then the prober; returns once both are ready. Raises MpxError."""
+        echo = TrafficProcess(self._sink, "echo", ("--at", self._address))
+        self._processes = [echo]
+        to = tcp.show((self._address, echo.port))
+        self._processes.insert(0, TrafficProcess(self._source, "prober", ("--to", to, *self._common)))
+
+
+class Watched(_Pair):
+    """Records all TCP connections from one host to another, of whatever program, as a flow of the run."""
+
+    def __init__(
+        self,
+        name: str,
+        source: Host,
+        source_address: str,
+        sink: Host,
+        sink_address: str,
+        folder: Path,
+        epoch_s: float,
+    ) -> None:
+        super().__init__()
+        self._source, self._source_address = source, source_address
+        self._sink, self._sink_address = sink, sink_address
+        self._common = _common(name, folder, epoch_s)
+
+    def start(self) -> None:
+        """Start watching both ends; returns once both are ready. Raises MpxError."""
+        arriving = ("watch", "--at", self._source_address, *self._common)
+        self._processes = [TrafficProcess(self._sink, "receiver", arriving)]
+        leaving = ("--peer", self._sink_address, *self._common)
+        self._processes.append(TrafficProcess(self._source, "watch", leaving))
+
+
+def _common(name: str, folder: Path, epoch_s: float) -> tuple[str, ...]:
+    return "--folder", str(folder), "--name", name, "--epoch-s", repr(epoch_s)

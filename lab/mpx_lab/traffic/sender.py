@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ending = Ending()
     try:
         spec = parse(options.spec)
-        address = _address(options.to)
+        address = address_of(options.to)
         began_s = now_s() - options.epoch_s
         sys.stdout.write("ready\n")
         sys.stdout.flush()
@@ -89,7 +89,8 @@ def _stretches(spec: Tcp | TcpSquare | Udp | UdpSquare | UdpBursty) -> Iterator[
     return phases(spec.on, spec.on + spec.off)
 
 
-def _address(text: str) -> tcp.Address:
+def address_of(text: str) -> tcp.Address:
+    """Read HOST:PORT, with brackets around an IPv6 address; raises UsageError."""
     host, _, port = text.rpartition(":")
     if not host or not port.isdecimal():
         raise UsageError(f"'{text}' is no address: write HOST:PORT, for example 10.0.0.2:5001")
