@@ -50,10 +50,10 @@ class F5F6(Row):
             "|---|---|---|---|",
         ]
         for (_, tool), runs in results.items():
-            ends = [run.streams_at(run.series.end_s) for run in runs]
+            ends = [run.streams_at(run.goodput.end_s) for run in runs]
             told = ", ".join(str(count) for count in ends) if all(ends) else "-"
             steady = spread([steady_bps(run) / 1e6 for run in runs])
-            early = spread([run.series.goodput_bps(0, 15) / 1e6 for run in runs])
+            early = spread([run.goodput.mean_bps(0, 15) / 1e6 for run in runs])
             lines.append(f"| {tool} | {steady} | {early} | {told} |")
         return lines
 
@@ -76,7 +76,7 @@ class F5F6(Row):
         best_bps = statistics.median(map(steady_bps, by_tool[fixed(best)]))
         paper = by_tool["paper"]
         steady = statistics.median(map(steady_bps, paper))
-        ends = [run.streams_at(run.series.end_s) or 0 for run in paper]
+        ends = [run.streams_at(run.goodput.end_s) or 0 for run in paper]
         begins = [_distinct(run)[: len(BEGINS)] for run in paper]
         said += [
             Verdict("APT steady: 0.9 of the best fixed N", f"{steady / best_bps:.2f} (N = {best})", steady >= 0.9 * best_bps),
@@ -92,7 +92,7 @@ class F5F6(Row):
         """Goodput over time of the first repetition, streams of the tuned ones beside it."""
         other = axes.twinx()
         for (_, tool), runs in results.items():
-            points = runs[0].series.rates_bps()
+            points = runs[0].goodput.rates_bps()
             axes.plot(
                 [t for t, _ in points], [rate / 1e6 for _, rate in points],
                 label=tool, linewidth=0.8 if tool.startswith(FIXED) else 1.8,

@@ -49,17 +49,23 @@ class Link:
 
 @dataclass(frozen=True)
 class Cell:
-    """A tool on a link, for so many seconds after its first byte; one of several repetitions."""
+    """A tool on a link, for so many seconds; one of several repetitions.
+
+    Of several transfers each begins `every_s` after the one before; the last one has `seconds`.
+    """
 
     link: Link
     tool: str
     seconds: float
     repetition: int = 1
+    transfers: int = 1
+    every_s: float = 0.0
 
     @property
     def name(self) -> str:
         """What it is stored under."""
-        return f"{self.link.name}-{self.tool}-{self.seconds:g}s-{self.repetition}"
+        joins = f"-{self.transfers}x{self.every_s:g}s" if self.transfers > 1 else ""
+        return f"{self.link.name}-{self.tool}-{self.seconds:g}s{joins}-{self.repetition}"
 
     def described(self) -> dict[str, Any]:
         """Return it as JSON holds it."""

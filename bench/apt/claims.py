@@ -18,7 +18,7 @@ STEADY_FROM = 2 / 3  # of a run: what comes later is steady
 
 def steady_bps(run: Result) -> float:
     """Return the goodput of the last third of a run."""
-    return run.series.goodput_bps(run.series.end_s * STEADY_FROM, run.series.end_s)
+    return run.goodput.mean_bps(run.goodput.end_s * STEADY_FROM, run.goodput.end_s)
 
 
 def best_fixed(by_tool: Mapping[str, Sequence[Result]]) -> tuple[str, float]:
@@ -41,10 +41,10 @@ def claims_of(link: Link, by_tool: Mapping[str, Sequence[Result]]) -> list[Verdi
     """Say whether our default is near the best fixed setting of this link soon, over a minute, and later."""
     runs = by_tool["auto"]
     tool, best_bps = best_fixed(by_tool)
-    reached = [run.series.reached_s(REACH * best_bps) for run in runs]
+    reached = [run.goodput.reached_s(REACH * best_bps) for run in runs]
     times = [float("inf") if t is None else t for t in reached]
-    end_s = min(FIRST_S, *(run.series.end_s for run in runs))
-    first = statistics.median(run.series.goodput_bps(0, end_s) for run in runs) / best_bps
+    end_s = min(FIRST_S, *(run.goodput.end_s for run in runs))
+    first = statistics.median(run.goodput.mean_bps(0, end_s) for run in runs) / best_bps
     steady = statistics.median(map(steady_bps, runs)) / best_bps
     where = f"{link.name}, best {tool} with {best_bps / 1e6:.1f} Mbit/s"
     return [

@@ -69,7 +69,7 @@ class GridRow(Row):
         ]
         for (link, tool), runs in results.items():
             steady = [steady_bps(run) for run in runs]
-            ends = ", ".join(str(run.streams_at(run.series.end_s)) for run in runs)
+            ends = ", ".join(str(run.streams_at(run.goodput.end_s)) for run in runs)
             told = ends if is_mpx(tool) and not tool.startswith(FIXED) else "-"
             lines.append(
                 f"| {self.value(link):g} | {tool} | {spread([bps / 1e6 for bps in steady])} "
@@ -108,7 +108,7 @@ def on_link(results: Results, link: Link) -> dict[str, Sequence[Result]]:
 
 def streams_at_end(run: Result) -> int:
     """Return how many streams a tuned run ended with."""
-    return run.streams_at(run.series.end_s) or 0
+    return run.streams_at(run.goodput.end_s) or 0
 
 
 def at_least(links: Sequence[Link], results: Results, share: float, tool: str = "paper") -> list[Verdict]:

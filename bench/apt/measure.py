@@ -1,60 +1,55 @@
-"""What is read from a series of goodput: means, when a share of a rate is reached, fairness."""
+"""What is read from the goodput of a transfer: means, when a share of a rate is reached, ranks."""
 
 import statistics
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
-WINDOW_S = 1.0  # over which a rate is a rate, or ten round trips if that is longer
+from mpx_lab import series
+from mpx_lab.series import Sample
+
+WINDOW_S = 1.0  # over which a rate is a rate
+STEP_S = 0.1
+FIRST_BYTES = 40_000  # more than any conversation before the data
 
 
 @dataclass(frozen=True)
-class Series:
-    """Bytes of file that had arrived at each time since the first byte; times rise, both begin with 0."""
+class Goodput:
+    """What arrived of a transfer; times are seconds since its first byte."""
 
-    t_s: Sequence[float]
-    bytes: Sequence[float]
-
-    def at(self, t_s: float) -> float:
-        """Return how many bytes had arrived by then, between samples by interpolation."""
-        i = bisect_left(self.t_s, t_s)
-        if i == 0:
-            return self.bytes[0]
-        if i == len(self.t_s):
-            return self.bytes[-1]
-        before, after = self.t_s[i - 1], self.t_s[i]
-        part = (t_s - before) / (after - before)
-        return self.bytes[i - 1] + part * (self.bytes[i] - self.bytes[i - 1])
+    samples: Sequence[Sample]
 
     @property
     def end_s(self) -> float:
         """When it was last looked at."""
-        return self.t_s[-1]
+        return self.samples[-1].t_s
 
-    def goodput_bps(self, from_s: float, to_s: float) -> float:
+    def mean_bps(self, from_s: float, to_s: float) -> float:
         """Return the mean goodput between two times, bit/s."""
-        return (self.at(to_s) - self.at(from_s)) * 8 / (to_s - from_s)
+        return series.goodput_bps(self.samples, from_s, to_s)
 
-    def rates_bps(self, window_s: float = WINDOW_S) -> list[tuple[float, float]]:
-        """Return (middle of the window, goodput) of windows side by side."""
-        return [
-            ((i + 0.5) * window_s, self.goodput_bps(i * window_s, (i + 1) * window_s))
-            for i in range(int(self.end_s / window_s + 1e-6))
-        ]
+    def rates_bps(self) -> list[tuple[float, float]]:
+        """Return (middle, mean goodput) of windows side by side."""
+        rates = series.resample(self.samples, 0.0, self.end_s, WINDOW_S)
+        return [((i + 0.5) * WINDOW_S, rate) for i, rate in enumerate(rates)]
 
-    def reached_s(self, rate_bps: float, window_s: float = WINDOW_S) -> float | None:
+    def reached_s(self, rate_bps: float) -> float | None:
         """Return from when on goodput over the next window was at least so much; None if never."""
-        step = 0.1
-        for i in range(int((self.end_s - window_s) / step) + 1):
-            if self.goodput_bps(i * step, i * step + window_s) >= rate_bps:
-                return i * step
+        for i in range(int((self.end_s - WINDOW_S) / STEP_S) + 1):
+            if self.mean_bps(i * STEP_S, i * STEP_S + WINDOW_S) >= rate_bps:
+                return i * STEP_S
         return None
 
 
-def jain(values: Sequence[float]) -> float:
-    """Return Jain's index of fairness, (sum x)^2 / (n sum x^2); 1 for nobody at all."""
-    squares = sum(value * value for value in values)
-    return sum(values) ** 2 / (len(values) * squares) if squares else 1.0
+def since_first_byte(samples: Sequence[Sample]) -> tuple[float, Goodput]:
+    """Return when the first byte of a file came, and the goodput from then on; raises ValueError if none."""
+    for i, total in enumerate(accumulate(sample.size_bytes for sample in samples)):
+        if total > FIRST_BYTES:
+            began_s = samples[max(0, i - 1)].t_s
+            later = [Sample(sample.t_s - began_s, sample.size_bytes) for sample in samples[i:]]
+            return began_s, Goodput([Sample(0.0, 0), *later])
+    raise ValueError("nothing of a file has arrived")
 
 
 def rank_correlation(xs: Sequence[float], ys: Sequence[float]) -> float:

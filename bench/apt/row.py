@@ -14,7 +14,7 @@ from typing import Any
 from figures import Verdict, machine
 
 from apt.cell import Cell, Link
-from apt.run_cell import run_cell
+from apt.run_cell import measure
 from apt.schedule import run_all
 from apt.store import Result, Store
 
@@ -53,8 +53,8 @@ def gather(store: Store, cells: Sequence[Cell]) -> Results:
     """Return what is stored of the cells."""
     found: dict[tuple[Link, str], list[Result]] = defaultdict(list)
     for cell in cells:
-        if result := store.load(cell):
-            found[cell.link, cell.tool].append(result)
+        if store.has(cell):
+            found[cell.link, cell.tool].append(store.load(cell))
     return found
 
 
@@ -77,13 +77,13 @@ def main(row: Row) -> None:
     folder = options.data / row.name
     store = Store(folder)
     cells = row.cells(options.effort)
-    missing = [] if options.measure_nothing else [cell for cell in cells if store.load(cell) is None]
+    missing = [] if options.measure_nothing else [cell for cell in cells if not store.has(cell)]
     print(machine(cells[0].link.congestion))
     if missing:
         if os.geteuid() != 0:
             sys.exit("the lab makes network namespaces, which needs root; run this as root")
         began = time.monotonic()
-        run_all(missing, lambda cell: store.save(cell, run_cell(cell)), at_once=options.at_once)
+        run_all(missing, lambda cell: measure(cell, store), at_once=options.at_once)
         print(f"measured {len(missing)} of {len(cells)} cells in {time.monotonic() - began:.0f} s")
     results = gather(store, cells)
     print("\n".join(row.table(results)))
