@@ -43,7 +43,8 @@ class Builder:
 
     def build(self, steps: Iterable[Step]) -> None:
         """Do all `steps`; raises LabError or OSError where one fails, and leaves what was made."""
-        self.folder.mkdir(mode=0o755)
+        self.folder.mkdir()
+        self.folder.chmod(0o755)  # whatever the umask, as commands of any user read the hosts file
         for step in steps:
             self._do(step)
 
@@ -72,6 +73,7 @@ class Builder:
                 self._switches.configure(*arguments)
             case WriteFile(name, text):
                 (self.folder / name).write_text(text)
+                (self.folder / name).chmod(0o644)
             case WaitReachable(pairs):
                 wait_reachable(pairs)
 

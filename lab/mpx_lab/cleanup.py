@@ -55,7 +55,8 @@ def _processes(lab_id: str) -> Iterator[int]:
     for path in _namespaces(lab_id):
         with suppress(FileNotFoundError):
             namespaces.add(_identity(path))
-    namespaces.discard(_identity(Path("/proc/self/ns/net")))  # a file that was never mounted on is not ours
+    # Whatever a name says, the namespace we are in is no lab's to end.
+    namespaces.discard(_identity(Path("/proc/self/ns/net")))
     for entry in Path("/proc").iterdir():
         if not entry.name.isdecimal() or int(entry.name) == os.getpid():
             continue

@@ -8,18 +8,23 @@ from contextlib import ExitStack
 import pytest
 
 from mpx.errors import UsageError
+from mpx_lab.emulator.build import built_link
 from mpx_lab.lab import Lab, require_root
+from mpx_lab.programs import PACKAGES, find
 from mpx_lab.topologies import named
 from mpx_lab.topology import Topology
 
 _numbers = itertools.count()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def lab_root() -> None:
-    """Skip the test where no lab can be made."""
+    """Skip the test where no lab can be made, with a line that says what is missing."""
     try:
         require_root()
+        for program in PACKAGES:
+            find(program)
+        built_link()
     except UsageError as error:
         pytest.skip(str(error))
 

@@ -161,7 +161,7 @@ class Lab:
             "lab": self.id,
             "scale": self.topology.scale,
             "hosts": [{"name": host.name, "addresses": list(host.addresses)} for host in self.hosts],
-            "links": [{**asdict(link.status()), "ends": list(link.status().ends)} for link in self.links],
+            "links": [asdict(link.status()) for link in self.links],
             "controller": self.controller
             and {"rest": self.controller.rest, "xmlrpc": self.controller.xmlrpc},
             "capacities": str(capacities) if capacities.exists() else None,

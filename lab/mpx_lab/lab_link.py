@@ -21,7 +21,7 @@ class LinkStatus:
     """What a link is now, from `a` to `b`."""
 
     name: str
-    ends: tuple[str, str]
+    ends: list[str]
     rate_bps: int | None  # None: unlimited
     delay_s: float  # one way
     queue_bytes: int | None  # a limit in packets counts as full frames; None: unlimited
@@ -61,13 +61,15 @@ class LabLink:
     def status(self) -> LinkStatus:
         """Return what it is now."""
         if not self.emulated:
-            return LinkStatus(self.name, self._link.ends, None, 0.0, None, self._cable_is_up())
+            return LinkStatus(self.name, list(self._link.ends), None, 0.0, None, self._cable_is_up())
         stats = self.stats()
         shape = stats.a_to_b.shape
         queue_bytes = shape.queue_bytes
         if shape.queue_packets is not None:
             queue_bytes = shape.queue_packets * FULL_FRAME_BYTES
-        return LinkStatus(self.name, self._link.ends, shape.rate_bps, shape.delay_s, queue_bytes, stats.up)
+        return LinkStatus(
+            self.name, list(self._link.ends), shape.rate_bps, shape.delay_s, queue_bytes, stats.up
+        )
 
     def _emulator(self) -> RunningLink:
         if not self.emulated:

@@ -92,11 +92,16 @@ def environment(lab_id: str) -> dict[str, str]:
 
 
 def load(lab_id: str) -> State | None:
-    """Return a complete lab whose owner, if it has one, still runs; None where there is none."""
+    """Return a complete lab whose owner, if any, still runs, or None; raises LabError if it is unreadable."""
     try:
         state = State.from_json((folder_of(lab_id) / "state.json").read_text())
     except FileNotFoundError:
         return None
+    except (ValueError, TypeError, KeyError) as error:
+        raise LabError(
+            f"the state of the lab '{lab_id}' cannot be read ({error}); if another mpx made it, "
+            f"take it down with 'mpx lab down --lab {lab_id}'"
+        ) from None
     return None if state.owner and not state.owner.lives() else state
 
 
@@ -129,7 +134,8 @@ def locked(lab_id: str, wait: bool = True) -> Iterator[None]:
 
 def _lock(path: Path, wait: bool, lab_id: str) -> int:
     while True:
-        LABS.mkdir(mode=0o755, exist_ok=True)
+        LABS.mkdir(exist_ok=True)
+        LABS.chmod(0o755)
         try:
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except FileNotFoundError:  # the folder was just removed

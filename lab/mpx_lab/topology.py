@@ -3,9 +3,9 @@
 Sources and sinks are hosts; a link ends at hosts or switches. A link that is given no rate, delay, queue
 or loss between two things of which one is a switch is a plain cable; every other link is emulated.
 
-Hosts that reach each other over switches share a network, 10.0.0.0/24 and fd00::/64; every direct link
-between two hosts is a network of its own. The next one is 10.0.1.0/24 and fd00:0:0:1::/64, and so on. Host
-number N (sources first) has the address N in each of its networks.
+Hosts that reach each other over switches share a network; every direct link between two hosts is a network of
+its own. In the order of the links they are 10.0.0.0/24 and fd00::/64, 10.0.1.0/24 and fd00:0:0:1::/64, ...
+Host number N (sources first) has the address N in each of its networks.
 """
 
 import re
