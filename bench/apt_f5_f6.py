@@ -1,9 +1,9 @@
 """APT-F5 and APT-F6: goodput and streams over time, GridFTP-APT against fixed numbers of streams.
 
 One link with the paper's bandwidth-delay product, windows and queue: 200 Mbit/s, 50 ms, 64 KB, 500 packets,
-drop-tail. What the rows should show: fixed N gives min(N W / R, C) within 15 % up to N = 16; APT is steady at
-0.9 of the best fixed N and 0.85 of the link or more, having begun 4, 8, 16, 32, 64 and settled inside (16, 64)
-after 12 to 16 chunks, within a factor of 2 of the best fixed N.
+drop-tail. What the rows should show: fixed N gives min(N W / R, C) within 15 % up to N = 16; APT is steady
+at 0.9 of the best fixed N and 0.85 of the link or more, having begun 4, 8, 16, 32, 64 and settled inside
+(16, 64) after 12 to 16 chunks, within a factor of 2 of the best fixed N.
 """
 
 import statistics
@@ -79,12 +79,28 @@ class F5F6(Row):
         ends = [run.streams_at(run.goodput.end_s) or 0 for run in paper]
         begins = [_distinct(run)[: len(BEGINS)] for run in paper]
         said += [
-            Verdict("APT steady: 0.9 of the best fixed N", f"{steady / best_bps:.2f} (N = {best})", steady >= 0.9 * best_bps),
-            Verdict("APT steady: 0.85 of the link", f"{steady / link.rate_bps:.2f}", steady >= 0.85 * link.rate_bps),
+            Verdict(
+                "APT steady: 0.9 of the best fixed N",
+                f"{steady / best_bps:.2f} (N = {best})",
+                steady >= 0.9 * best_bps,
+            ),
+            Verdict(
+                "APT steady: 0.85 of the link",
+                f"{steady / link.rate_bps:.2f}",
+                steady >= 0.85 * link.rate_bps,
+            ),
             Verdict("APT begins 4, 8, 16, 32, 64", f"{begins}", all(each == BEGINS for each in begins)),
             Verdict("APT ends inside (16, 64)", f"{ends}", all(16 < n < 64 for n in ends)),
-            Verdict(f"APT ends within a factor of 2 of {best}", f"{ends}", all(best / 2 <= n <= 2 * best for n in ends)),
-            Verdict("APT settles after 12 to 16 chunks", f"{[_chunks(run) for run in paper]}", all(12 <= _chunks(run) <= 16 for run in paper)),
+            Verdict(
+                f"APT ends within a factor of 2 of {best}",
+                f"{ends}",
+                all(best / 2 <= n <= 2 * best for n in ends),
+            ),
+            Verdict(
+                "APT settles after 12 to 16 chunks",
+                f"{[_chunks(run) for run in paper]}",
+                all(12 <= _chunks(run) <= 16 for run in paper),
+            ),
         ]
         return [*said, *claims_of(link, by_tool)]
 
@@ -94,12 +110,16 @@ class F5F6(Row):
         for (_, tool), runs in results.items():
             points = runs[0].goodput.rates_bps()
             axes.plot(
-                [t for t, _ in points], [rate / 1e6 for _, rate in points],
-                label=tool, linewidth=0.8 if tool.startswith(FIXED) else 1.8,
+                [t for t, _ in points],
+                [rate / 1e6 for _, rate in points],
+                label=tool,
+                linewidth=0.8 if tool.startswith(FIXED) else 1.8,
             )
             if tool in TUNED:
                 times = [t for t, _ in runs[0].streams]
-                other.step(times, [n for _, n in runs[0].streams], where="post", linestyle=":", label=f"{tool}: N")
+                other.step(
+                    times, [n for _, n in runs[0].streams], where="post", linestyle=":", label=f"{tool}: N"
+                )
         axes.set(xlabel="seconds since the first byte", ylabel="goodput, Mbit/s", ylim=(0, None))
         other.set(ylabel="streams (dotted)", ylim=(0, None))
         axes.legend(fontsize="small", ncols=2)

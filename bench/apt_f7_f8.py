@@ -41,7 +41,11 @@ class F7F8(GridRow):
         flat = max(four) / min(four) - 1
         return [
             *at_least(links, results, 0.85),
-            Verdict("4 streams flat within 15 % once C > 4 W/R", f"{flat:.1%} over {len(four)} rates", flat <= 0.15),
+            Verdict(
+                "4 streams flat within 15 % once C > 4 W/R",
+                f"{flat:.1%} over {len(four)} rates",
+                flat <= 0.15,
+            ),
             no_number_for_all(links, results),
             grows(self, links, results),
         ]

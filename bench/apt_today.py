@@ -1,7 +1,7 @@
 """Links as users have them today: windows as the kernel tunes them, CUBIC or BBR, random loss of 0 to 0.1 %.
 
-More streams bring little there. Our tuner should notice it and stay low: its steady goodput at 0.97 of the best
-fixed number, with at most twice as many streams as the fewest that come within 10 % of that.
+More streams bring little there. Our tuner should notice it and stay low: its steady goodput at 0.97 of the
+best fixed number, with at most twice as many streams as the fewest that come within 10 % of that.
 """
 
 import statistics

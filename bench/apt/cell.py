@@ -38,7 +38,12 @@ class Link:
     @property
     def name(self) -> str:
         """What tells it from others, fit for a file name."""
-        parts = [f"{self.rate_bps / 1e6:g}M", f"{self.rtt_s * 1e3:g}ms", f"q{self.queue_packets}", self.congestion]
+        parts = [
+            f"{self.rate_bps / 1e6:g}M",
+            f"{self.rtt_s * 1e3:g}ms",
+            f"q{self.queue_packets}",
+            self.congestion,
+        ]
         parts.append("auto" if self.window_bytes is None else f"w{self.window_bytes}")
         if self.loss:
             parts.append(f"loss{self.loss:g}")

@@ -53,6 +53,8 @@ def claims_of(link: Link, by_tool: Mapping[str, Sequence[Result]]) -> list[Verdi
             f"{statistics.median(times):.1f} s ({min(times):.1f} to {max(times):.1f})",
             statistics.median(times) <= deadline_s(link),
         ),
-        Verdict(f"{where}: {FIRST_SHARE:.0%} over the first {end_s:.0f} s", f"{first:.1%}", first >= FIRST_SHARE),
+        Verdict(
+            f"{where}: {FIRST_SHARE:.0%} over the first {end_s:.0f} s", f"{first:.1%}", first >= FIRST_SHARE
+        ),
         Verdict(f"{where}: {STEADY_SHARE:.0%} afterwards", f"{steady:.1%}", steady >= STEADY_SHARE),
     ]

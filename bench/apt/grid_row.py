@@ -55,7 +55,7 @@ class GridRow(Row):
         )
 
     def fixed_for(self, link: Link) -> list[int]:
-        """Return the paper's numbers, and the power of two that fills this link, so that the best is there."""
+        """Return the paper's numbers, and the power of two that fills this link."""
         filling = 1
         while filling < link.streams_to_fill:
             filling *= 2
@@ -64,7 +64,7 @@ class GridRow(Row):
     def table(self, results: Results) -> Sequence[str]:
         """A line for each link and tool."""
         lines = [
-            f"| {self.axis} | tool | steady Mbit/s, median (min to max) | share of the ceiling | streams at the end |",
+            f"| {self.axis} | tool | steady Mbit/s, median (min to max) | of the ceiling | streams at the end |",
             "|---|---|---|---|---|",
         ]
         for (link, tool), runs in results.items():
@@ -117,7 +117,9 @@ def at_least(links: Sequence[Link], results: Results, share: float, tool: str = 
     for link in links:
         left_bps = link.rate_bps * (1 - link.udp_share)
         steady = statistics.median(map(steady_bps, results[link, tool])) / left_bps
-        said.append(Verdict(f"{link.name}: {tool} at {share:g} of the link", f"{steady:.2f}", steady >= share))
+        said.append(
+            Verdict(f"{link.name}: {tool} at {share:g} of the link", f"{steady:.2f}", steady >= share)
+        )
     return said
 
 
@@ -125,7 +127,9 @@ def grows(row: GridRow, links: Sequence[Link], results: Results, tool: str = "pa
     """Say whether the streams that were found grow with what is varied."""
     pairs = [(row.value(link), streams_at_end(run)) for link in links for run in results[link, tool]]
     rank = rank_correlation(*zip(*pairs, strict=True))
-    return Verdict(f"streams of {tool} grow with {row.axis}: rank correlation > 0.8", f"{rank:.2f}", rank > 0.8)
+    return Verdict(
+        f"streams of {tool} grow with {row.axis}: rank correlation > 0.8", f"{rank:.2f}", rank > 0.8
+    )
 
 
 def no_number_for_all(links: Sequence[Link], results: Results) -> Verdict:

@@ -1,4 +1,4 @@
-"""What every row of the reproduction is: its cells at two efforts, a table, a figure, and what it should show."""
+"""What every row of the reproduction is: its cells, a table, a figure, and what it should show."""
 
 import argparse
 import os

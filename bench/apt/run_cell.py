@@ -71,7 +71,15 @@ def _run(cell: Cell, folder: Path) -> None:
             stack.enter_context(RttProbe("wan", source, sink, sink.addresses[0], run.rtt, run.epoch_s))
             if link.udp_share:
                 payload_bps = link.rate_bps * link.udp_share * UDP_BYTES / FRAME_BYTES
-                udp = Background(f"udp(rate={payload_bps:.0f}bit/s)", "udp", source, sink, sink.addresses[0], run.flows, run.epoch_s)
+                udp = Background(
+                    f"udp(rate={payload_bps:.0f}bit/s)",
+                    "udp",
+                    source,
+                    sink,
+                    sink.addresses[0],
+                    run.flows,
+                    run.epoch_s,
+                )
                 stack.enter_context(udp)
             for number in range(1, cell.transfers + 1):
                 began_s = time.monotonic()

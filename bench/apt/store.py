@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mpx.errors import UsageError
 from mpx_lab.record_reader import RecordedRun
 
 from apt.cell import Cell
 from apt.measure import Goodput, since_first_byte
+from mpx.errors import UsageError
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,13 @@ class Transfer:
 class Result:
     """What a valid run of a cell gave: its transfers in the order in which they joined."""
 
+    run: RecordedRun
     transfers: Sequence[Transfer]
-    about: dict[str, Any]  # run.json
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What run.json says."""
+        return self.run.about
 
     @property
     def goodput(self) -> Goodput:
@@ -85,9 +90,11 @@ class Store:
         """Return what is stored of a cell; raises UsageError if there is nothing that can be read."""
         run = RecordedRun.open(self.folder / cell.name)
         try:
-            return Result([_transfer(run, i) for i in range(1, cell.transfers + 1)], run.about)
+            return Result(run, [_transfer(run, i) for i in range(1, cell.transfers + 1)])
         except (ValueError, KeyError) as error:
-            raise UsageError(f"{run.folder} cannot be read ({error}); remove it to measure it again") from None
+            raise UsageError(
+                f"{run.folder} cannot be read ({error}); remove it to measure it again"
+            ) from None
 
 
 def _transfer(run: RecordedRun, number: int) -> Transfer:

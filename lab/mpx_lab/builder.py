@@ -79,17 +79,7 @@ class Builder:
 
     def _add_namespace(self, step: AddNamespace) -> None:
         run([find("ip"), "netns", "add", step.netns], environment=self._environment)
-
-        def set_all() -> None:
-            for name, value in step.settings:
-                try:
-                    Path("/proc/sys", name).write_text(value)
-                except OSError as error:
-                    raise LabError(
-                        f"cannot set {name} to {value} in {step.netns}: {error.strerror}"
-                    ) from None
-
-        inside(step.netns, set_all)
+        apply_settings(step.netns, step.settings)
 
     def _start_link(self, step: StartLink) -> None:
         link = EmulatedLink(step.name, self.folder, _end(*step.a), _end(*step.b), step.a_to_b, step.b_to_a)
@@ -109,6 +99,19 @@ class Builder:
                 env=self._environment,
                 start_new_session=True,
             )
+
+
+def apply_settings(netns: str, settings: Iterable[tuple[str, str]]) -> None:
+    """Write settings below /proc/sys of a namespace; raises LabError where the kernel refuses one."""
+
+    def write_all() -> None:
+        for name, value in settings:
+            try:
+                Path("/proc/sys", name).write_text(value)
+            except OSError as error:
+                raise LabError(f"cannot set {name} to {value} in {netns}: {error.strerror}") from None
+
+    inside(netns, write_all)
 
 
 def ip(netns: str, lines: Iterable[str], environment: dict[str, str]) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 from mpx.errors import UsageError
 from mpx_lab import namespace
-from mpx_lab.builder import ip
-from mpx_lab.plan import DEFAULT_CONGESTION, netns_name, routes
+from mpx_lab.builder import apply_settings, ip
+from mpx_lab.plan import DEFAULT_CONGESTION, netns_name, routes, window_settings
 from mpx_lab.state import environment, folder_of
 from mpx_lab.topology import Topology
 
@@ -54,8 +54,9 @@ class LabHost:
     ) -> None:
         """Set what TCP connections to the host `to` (None: all) have: congestion control, advertised window.
 
-        The window is what this host lets the other send, exact up to 65535; None leaves it to the kernel. Programs that choose
-        a congestion control themselves get theirs. Raises UsageError, LabError where the kernel has it not.
+        The window is what this host lets the other send: 65535 exactly, any other to about a tenth, and then
+        for all that the host receives; None leaves it to the kernel. Programs that choose a congestion
+        control themselves get theirs. Raises UsageError, LabError where the kernel has it not.
         """
         if not CONGESTION_NAME.fullmatch(congestion):
             raise UsageError(f"'{congestion}' is no congestion control; write for example cubic or bbr")
@@ -78,6 +79,8 @@ class LabHost:
                     f"{self.name} and {to} are in no network together, so there is no route to set"
                 )
         ip(self.netns, lines, environment(self._lab_id))
+        if to is None or window_bytes is not None:
+            apply_settings(self.netns, window_settings(window_bytes))
 
     def _with_mark(self, options: dict[str, Any]) -> dict[str, Any]:
         given = options.pop("env", None)

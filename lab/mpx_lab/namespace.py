@@ -5,8 +5,8 @@ As a program, with nothing but the standard library so that it starts quickly:
     python -I -S namespace.py NETNS HOSTS UID GID COMMAND ...
 
 enters the namespace NETNS (a path), puts the file HOSTS over /etc/hosts for this process and its children,
-which also have the name of the lab's host, becomes the user (both numbers -1: nobody else) and is replaced by COMMAND: process id, streams, signals
-and exit code are the command's own.
+which also have the name of the lab's host, becomes the user (both numbers -1: nobody else) and is replaced
+by COMMAND: process id, streams, signals and exit code are the command's own.
 """
 
 import ctypes

@@ -14,8 +14,11 @@ from mpx_lab.topology import Interface, Link, Topology
 SWITCHES = "switches"  # the namespace of all switches of a lab; no host may be called so
 DEFAULT_CONGESTION = "cubic"
 LARGEST_BUFFER_BYTES = 64_000_000  # the kernel's default of 4 MB stops a sender on a long path
+UNSCALED_WINDOW_BYTES = 65535
+BUFFER_SHARE = 0.65  # of a receive buffer that full frames from a TAP device fill with data
+TUNED_BUFFERS = ("net/ipv4/tcp_rmem", f"4096 131072 {LARGEST_BUFFER_BYTES}")
 HOST_SETTINGS = (
-    ("net/ipv4/tcp_rmem", f"4096 131072 {LARGEST_BUFFER_BYTES}"),
+    TUNED_BUFFERS,
     ("net/ipv4/tcp_wmem", f"4096 16384 {LARGEST_BUFFER_BYTES}"),
     ("net/ipv4/tcp_no_metrics_save", "1"),  # or a run inherits what the one before has learned
     ("net/ipv4/ping_group_range", "0 2147483647"),
@@ -231,6 +234,19 @@ def routes(face: Interface, to: Interface | None, congestion: str, window_bytes:
         f"route replace {target} dev {face.device} src {source} congctl {congestion}{window}"
         for target, source in zip(targets, face.addresses, strict=True)
     ]
+
+
+def window_settings(window_bytes: int | None) -> tuple[tuple[str, str], ...]:
+    """Return what keeps a host's windows at that of its routes; None: the kernel tunes them, as at first.
+
+    65535 is exact, since a route with so little forbids window scaling. Any other window the kernel lets grow
+    with the buffer once data flow (Linux 6.9 and later), so there the buffer has to hold it, untuned.
+    """
+    if window_bytes in (None, UNSCALED_WINDOW_BYTES):
+        return (("net/ipv4/tcp_moderate_rcvbuf", "1"), TUNED_BUFFERS)
+    buffer_bytes = round(window_bytes / BUFFER_SHARE)
+    name, _ = TUNED_BUFFERS
+    return (("net/ipv4/tcp_moderate_rcvbuf", "0"), (name, f"4096 {buffer_bytes} {buffer_bytes}"))
 
 
 def _addresses(face: Interface) -> list[str]:
