@@ -54,8 +54,9 @@ class LabHost:
     ) -> None:
         """Set what TCP connections to the host `to` (None: all) have: congestion control, advertised window.
 
-        The window is what this host lets the other send, exact up to 65535; None leaves it to the kernel. Programs that choose
-        a congestion control themselves get theirs. Raises UsageError, LabError where the kernel has it not.
+        The window is what this host lets the other send, exact up to 65535; None leaves it to the kernel.
+        Programs that choose a congestion control themselves get theirs. Raises UsageError, LabError where the
+        kernel has it not.
         """
         if not CONGESTION_NAME.fullmatch(congestion):
             raise UsageError(f"'{congestion}' is no congestion control; write for example cubic or bbr")
