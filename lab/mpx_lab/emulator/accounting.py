@@ -51,7 +51,7 @@ class Histogram:
 
     def share_above(self, limit_s: float) -> float:
         """Return the share that may have been above a limit: whole buckets count by their largest time."""
-        above = sum(count for upper_ns, count in self.counts if min(upper_ns, self.max_ns) > limit_s * NS)
+        above = sum(count for upper_ns, count in self.counts if min(upper_ns, self.max_ns) / NS > limit_s)
         return above / self.total if self.total else 0.0
 
     def since(self, before: "Histogram") -> "Histogram":

@@ -47,7 +47,7 @@ class RunningLink:
         What has left the serialiser keeps its time, what waits for it goes on with the new values.
         Setting one kind of queue limit replaces the other. Raises UsageError for an impossible shape.
         """
-        shape = _changed(self.stats().direction(direction).shape, changes)
+        shape = changed_shape(self.stats().direction(direction).shape, changes)
         self._ask_ok(f"set {direction} {shape_arguments(shape).replace(',', ' ')}")
 
     def set_up(self, up: bool) -> None:
@@ -188,7 +188,7 @@ def shape_arguments(shape: Shape) -> str:
     )
 
 
-def _changed(shape: Shape, changes: Mapping[str, Any]) -> Shape:
+def changed_shape(shape: Shape, changes: Mapping[str, Any]) -> Shape:
     """Return the shape with these changes; one kind of queue limit takes the place of the other."""
     kinds = {"queue_bytes": "queue_packets", "queue_packets": "queue_bytes"}
     given = dict(changes)
