@@ -45,9 +45,7 @@ def main() -> int:
     if not missing:
         return 0
     if os.geteuid() != 0 or not shutil.which("apt-get"):
-        print(
-            f"not root: the tests against real peers and in a lab need these packages: {' '.join(missing)}"
-        )
+        print(f"not root: the tests against real peers and in a lab need these packages: {' '.join(missing)}")
         return 0
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     subprocess.run(["apt-get", "update", "-qq"], env=environment, check=False)

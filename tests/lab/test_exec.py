@@ -53,6 +53,14 @@ def test_it_runs_as_the_user_who_called_unless_told_otherwise(running: str) -> N
     script = "id -u; id -g; id -G; echo $USER $MPX_LAB"
     ended = mpx(*words, "src", "--", "sh", "-c", script, environment=NOBODY)
     assert ended.out == f"65534\n65534\n65534\nnobody {running}\n"
+    with_groups = subprocess.run(
+        command(*words, "src", "--", "id", "-G"),
+        capture_output=True,
+        env={**os.environ, **NOBODY},
+        extra_groups=[4, 5],
+        check=True,
+    )
+    assert with_groups.stdout == b"65534\n"
     assert mpx(*words, "--root", "src", "--", "id", "-u", environment=NOBODY).out == "0\n"
     assert mpx(*words, "src", "--", "id", "-u").out == "0\n"
 
