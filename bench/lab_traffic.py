@@ -3,8 +3,8 @@
     .venv/3.11/bin/python bench/lab_traffic.py [--seconds 60] [--only udp]
 
 Two network namespaces of its own with a veth pair at 100 Mbit/s between them. Times are those of the sender's
-record; what arrived is counted by the receiver. A line each: kept or NOT kept / what / measured. Exits 1 if an on
-or off time is off by more than 2 %, or a UDP rate by more than 2 %.
+record; what arrived is counted by the receiver. A line each: kept or NOT kept / what / measured. Exits 1 if
+an on or off time is off by more than 2 %, or a UDP rate by more than 2 %.
 """
 
 import argparse
