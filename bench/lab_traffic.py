@@ -1,148 +1,171 @@
-"""Senders and receivers for measuring a link of the lab: stamped UDP frames, and TCP.
+"""On and off times and rates of each background generator, against what its text says. Needs root.
 
-Each is a process of its own in a network namespace. UDP frames carry when they were sent, and the kernel says
-when they came out of the link: two clocks that know nothing of the emulator's.
+    .venv/3.11/bin/python bench/lab_traffic.py [--seconds 60] [--only udp]
+
+Two network namespaces of its own with a veth pair at 100 Mbit/s between them. Times are those of the sender's
+record; what arrived is counted by the receiver. A line each: kept or NOT kept / what / measured. Exits 1 if
+an on or off time is off by more than 2 %, or a UDP rate by more than 2 %.
 """
 
-import multiprocessing
-import socket
-import struct
+import argparse
+import contextlib
+import itertools
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
 import time
-from array import array
-from collections.abc import Callable, Sequence
+import uuid
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
-from typing import Any, Generic, TypeVar
+from pathlib import Path
+from typing import Any
 
-from lab_pair import inside
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "bench")]
 
-PORT = 5000
-UDP_HEADERS_BYTES = 42  # Ethernet, IPv4, UDP
-FULL_UDP_BYTES = 1472  # the payload of a full frame
-SO_TIMESTAMPNS = 35  # of asm-generic/socket.h
-SO_RCVBUFFORCE = 33
-STAMP = struct.Struct("=QQ")  # number, time
-TIMESPEC = struct.Struct("=qq")
-_forked = multiprocessing.get_context("fork")
-Result = TypeVar("Result")
+from figures import Verdict, machine
+from mpx_lab.record_reader import RecordedRun
+from mpx_lab.series import goodput_bps
+from mpx_lab.traffic.background import Background
+from mpx_lab.traffic.spec import ShortFlows, Spec, TcpSquare, Udp, UdpBursty, UdpSquare, parse
 
-
-class Running(Generic[Result]):
-    """A function that runs in a process in a namespace."""
-
-    def __init__(self, netns: str, function: Callable[..., Result], *args: Any) -> None:
-        self._receiving, sending = _forked.Pipe(duplex=False)
-        self._process = _forked.Process(
-            target=_run, args=(netns, sending, function, args), name=function.__name__, daemon=True
-        )
-        self._process.start()
-        sending.close()
-        if self._receiving.recv() != "ready":
-            raise RuntimeError(f"{function.__name__} does not start")
-
-    def result(self) -> Result:
-        """Wait for its end and return what it found; raises EOFError when it failed."""
-        found: Result = self._receiving.recv()
-        self._process.join()
-        return found
-
-
-def _run(netns: str, sending: Connection, function: Callable[..., Any], args: Sequence[Any]) -> None:
-    with inside(netns):
-        sending.send(function(lambda: sending.send("ready"), *args))
+RATE = "100mbit"
+WITHIN = 0.02
+GENERATORS = (
+    "tcp(congestion=cubic, streams=4)",
+    "tcp(congestion=bbr)",
+    "tcp-square(congestion=cubic, on=10s, off=10s)",
+    "short-flows(load=0.1, of=100Mbit/s, congestion=cubic)",
+    "udp(rate=50Mbit/s)",
+    "udp-square(rate=50Mbit/s, on=10s, off=10s)",
+    "udp-bursty(rate=80Mbit/s, burst=1s, period=2s)",
+    "udp-bursty(rate=80Mbit/s, burst=1s, period=5s)",
+    "udp-bursty(rate=80Mbit/s, burst=1s, period=10s)",
+    "gridftp(streams=4, congestion=cubic)",
+)
 
 
 @dataclass(frozen=True)
-class Arrivals:
-    """UDP frames that came, in order of arrival; all times are CLOCK_REALTIME in ns."""
+class Host:
+    """A namespace."""
 
-    frame_bytes: int
-    numbers: Sequence[int]
-    sent_ns: Sequence[int]
-    came_ns: Sequence[int]
+    namespace: str
 
-    def rate_bps(self, skip_s: float) -> float:
-        """Return the rate of frame bytes from `skip_s` after the first one to the last."""
-        start_ns = self.came_ns[0] + int(skip_s * 1e9)
-        times = [at for at in self.came_ns if at >= start_ns]
-        return (len(times) - 1) * self.frame_bytes * 8e9 / (times[-1] - times[0])
-
-    def errors_s(self, rate_bps: int, delay_s: float) -> list[float]:
-        """Return how much later each frame came than a perfect link would have brought it.
-
-        Of such a link is known: departure = max(sent, departure before) + size / rate, then the delay.
-        """
-        serial_ns, delay_ns = self.frame_bytes * 8e9 / rate_bps, delay_s * 1e9
-        zero_ns, departure_ns = self.sent_ns[0], 0.0  # small numbers, which a float holds exactly enough
-        errors = []
-        for sent_ns, came_ns in zip(self.sent_ns, self.came_ns, strict=True):
-            departure_ns = max(sent_ns - zero_ns, departure_ns) + serial_ns
-            errors.append((came_ns - zero_ns - departure_ns - delay_ns) / 1e9)
-        return errors
+    def popen(self, args: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+        """Start a process in it."""
+        return subprocess.Popen(["ip", "netns", "exec", self.namespace, *args], **options)
 
 
-def send_udp(
-    ready: Callable[[], None], host: str, rate_bps: float, seconds: float, payload_bytes: int
-) -> int:
-    """Send stamped frames at a rate of frame bytes; return how many."""
-    sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    sender.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
-    sender.connect((host, PORT))
-    payload = bytearray(payload_bytes)
-    every_ns = (payload_bytes + UDP_HEADERS_BYTES) * 8e9 / rate_bps
-    count = int(seconds * 1e9 / every_ns)
-    ready()
-    began_ns = time.monotonic_ns()
-    for number in range(count):
-        ahead_ns = began_ns + number * every_ns - time.monotonic_ns()
-        if ahead_ns > 0:
-            time.sleep(ahead_ns / 1e9)
-        STAMP.pack_into(payload, 0, number, time.time_ns())
-        sender.send(payload)
-    return count
+@contextlib.contextmanager
+def hosts() -> Iterator[tuple[Host, Host]]:
+    """Make two hosts, 10.9.0.1 and 10.9.0.2, and remove them."""
+    tag = uuid.uuid4().hex[:8]
+    source, sink = Host(f"mpxbench-{tag}-source"), Host(f"mpxbench-{tag}-sink")
 
+    def ip(*words: str) -> None:
+        subprocess.run(["ip", *words], check=True)
 
-def receive_udp(ready: Callable[[], None], host: str, payload_bytes: int, idle_s: float) -> Arrivals:
-    """Take what comes until nothing has come for a while."""
-    receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    receiver.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 1 << 28)
-    receiver.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
-    receiver.bind((host, PORT))
-    receiver.settimeout(30)
-    numbers, sent_ns, came_ns = array("q"), array("q"), array("q")
-    ready()
-    room = socket.CMSG_SPACE(TIMESPEC.size)
+    made = []
     try:
-        while True:
-            data, extra, _, _ = receiver.recvmsg(payload_bytes, room)
-            if not numbers:
-                receiver.settimeout(idle_s)
-            seconds, nanoseconds = TIMESPEC.unpack(extra[0][2])
-            number, sent = STAMP.unpack_from(data)
-            numbers.append(number)
-            sent_ns.append(sent)
-            came_ns.append(seconds * 1_000_000_000 + nanoseconds)
-    except TimeoutError:
-        return Arrivals(payload_bytes + UDP_HEADERS_BYTES, numbers, sent_ns, came_ns)
+        for host in (source, sink):
+            ip("netns", "add", host.namespace)
+            made.append(host.namespace)
+        pair = ("netns", source.namespace, "type", "veth", "peer", "eth0", "netns", sink.namespace)
+        ip("link", "add", "eth0", *pair)
+        for number, host in enumerate((source, sink), 1):
+            ip("-n", host.namespace, "address", "add", f"10.9.0.{number}/24", "dev", "eth0")
+            ip("-n", host.namespace, "link", "set", "lo", "up")
+            ip("-n", host.namespace, "link", "set", "eth0", "up")
+        shape = ["tbf", "rate", RATE, "burst", "16k", "latency", "20ms"]
+        tc = ["tc", "-n", source.namespace, "qdisc", "add", "dev", "eth0", "root", *shape]
+        subprocess.run(tc, check=True)
+        yield source, sink
+    finally:
+        for namespace in made:
+            ip("netns", "delete", namespace)
 
 
-def send_tcp(ready: Callable[[], None], host: str, seconds: float) -> int:
-    """Send as fast as it goes; return the bytes."""
-    ready()
-    block, sent = bytes(1 << 18), 0
-    with socket.create_connection((host, PORT)) as sender:
-        until_s = time.monotonic() + seconds
-        while time.monotonic() < until_s:
-            sent += sender.send(block)
-    return sent
+def stretches(recorded: RecordedRun) -> tuple[list[float], list[float]]:
+    """Return the whole on and off times; the last one was cut by the end of the run."""
+    rows = recorded.rows("flows/bg.phases.csv")
+    edges = [(float(row["t_s"]), row["on"] == "1") for row in rows][:-1]
+    on = [after[0] - before[0] for before, after in itertools.pairwise(edges) if before[1]]
+    off = [after[0] - before[0] for before, after in itertools.pairwise(edges) if not before[1]]
+    return on, off
 
 
-def receive_tcp(ready: Callable[[], None], host: str) -> int:
-    """Take one connection to its end; return the bytes."""
-    listening = socket.create_server((host, PORT))
-    ready()
-    connection, _ = listening.accept()
-    room, came = bytearray(1 << 20), 0
-    while size := connection.recv_into(room):
-        came += size
-    return came
+def wanted(spec: Spec) -> tuple[float, float] | None:
+    """Return the on and off times a generator should have; None for one without a pattern."""
+    if isinstance(spec, UdpBursty):
+        return spec.burst, spec.period - spec.burst
+    return (spec.on, spec.off) if isinstance(spec, UdpSquare | TcpSquare) else None
+
+
+def measure(text: str, seconds: float, folder: Path) -> Iterator[Verdict]:
+    """Run one generator and compare."""
+    spec, recorded = parse(text), RecordedRun(folder, {})
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with (
+        hosts() as (source, sink),
+        Background(spec, "bg", source, sink, "10.9.0.2", folder / "flows", time.monotonic()),
+    ):
+        time.sleep(seconds)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    pattern = wanted(spec)
+    if pattern:
+        for what, times, due in zip(("on", "off"), stretches(recorded), pattern, strict=True):
+            worst = max((abs(took / due - 1) for took in times), default=1.0)
+            seen = f"{min(times, default=0):.4f} to {max(times, default=0):.4f} s ({len(times)} times)"
+            yield Verdict(f"{text}: {what} for {due:g} s", seen, worst <= WITHIN)
+    series = recorded.goodput("bg")
+    told = json.loads((folder / "flows" / "bg.json").read_text())
+    if isinstance(spec, Udp | UdpSquare | UdpBursty):
+        on_s = sum(stretches(recorded)[0]) if pattern else told["ended_s"] - told["began_s"]
+        if pattern:  # only whole stretches count: their bytes are those that came before the last began
+            rows = recorded.rows("flows/bg.phases.csv")
+            end_s = max(float(row["t_s"]) for row in rows[:-1] if row["on"] == "0") + 0.15
+            arrived = sum(sample.size_bytes for sample in series if sample.t_s <= end_s)
+        else:
+            arrived = sum(sample.size_bytes for sample in series)
+        rate = arrived * 8 / on_s
+        kept = abs(rate / spec.rate - 1) <= WITHIN
+        given_up = told["datagrams_given_up"]
+        yield Verdict(
+            f"{text}: {spec.rate / 1e6:g} Mbit/s while on",
+            f"{rate / 1e6:.2f} Mbit/s arrived, {given_up} datagrams given up, CPU {used / seconds:.1%}",
+            kept,
+        )
+        return
+    rate = goodput_bps(series, series[0].t_s, series[-1].t_s) / 1e6
+    due = f", offers {spec.load * spec.of / 1e6:g}" if isinstance(spec, ShortFlows) else ""
+    yield Verdict(f"{text}: brings something", f"{rate:.1f} Mbit/s{due}, CPU {used / seconds:.1%}", rate > 0)
+
+
+def main() -> int:
+    """Return 0 when every time and rate was kept."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seconds", type=float, default=60, help="for each generator (default: %(default)s)")
+    parser.add_argument("--only", default="", help="generators whose text holds this")
+    options = parser.parse_args()
+    if os.geteuid() != 0:
+        print("needs root, to make network namespaces; run it again with sudo")
+        return 2
+    print(machine())
+    kept = True
+    for text in GENERATORS:
+        if options.only in text:
+            with tempfile.TemporaryDirectory(prefix="mpx-lab-") as folder:
+                for verdict in measure(text, options.seconds, Path(folder)):
+                    print(verdict, flush=True)
+                    kept = kept and verdict.kept
+    return 0 if kept else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
