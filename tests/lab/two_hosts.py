@@ -63,13 +63,18 @@ def made_two_hosts() -> Iterator[tuple[HostInNamespace, HostInNamespace]]:
             _ip("-n", host.namespace, "address", "add", f"{host.address}/24", "dev", "eth0")
             _ip("-n", host.namespace, "address", "add", f"{host.address_v6}/64", "dev", "eth0", "nodad")
             _ip("-n", host.namespace, "link", "set", "eth0", "up")
-        shape = ["tbf", "rate", f"{RATE_BPS:.0f}bit", "burst", "32k", "latency", "50ms"]
-        tc = ["tc", "-n", source.namespace, "qdisc", "add", "dev", "eth0", "root", *shape]
-        subprocess.run(tc, check=True)
+        shape(source, RATE_BPS)
         yield source, sink
     finally:
         for host in hosts.values():
             _remove(host.namespace)
+
+
+def shape(host: HostInNamespace, rate_bps: float) -> None:
+    """Let a host send no faster than that, with a queue of 50 ms."""
+    queue = ["tbf", "rate", f"{rate_bps:.0f}bit", "burst", "32k", "latency", "50ms"]
+    command = ["tc", "-n", host.namespace, "qdisc", "replace", "dev", "eth0", "root", *queue]
+    subprocess.run(command, check=True)
 
 
 def _remove(namespace: str) -> None:

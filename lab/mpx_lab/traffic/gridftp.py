@@ -7,23 +7,21 @@ takes no room, and what has arrived whole is removed at once.
 import contextlib
 import os
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 from mpx import tcp
 from mpx.errors import ConnectionLost, MpxError
 from mpx_lab.traffic.ending import Ending
 from mpx_lab.traffic.log import Log, now_s
+from mpx_lab.traffic.private_memory import private_memory
 from mpx_lab.traffic.socket_table import Connection
 from mpx_lab.traffic.watch import Watch
 
 FILE_BYTES = 64 << 20
 FILES_PER_COPY = 1000
 _FILE = "zeros-"
-_MEMORY = Path("/dev/shm")
 _ENDS_WITHIN_S = 5.0
 _LOOK_S = 0.1
 
@@ -31,8 +29,9 @@ _LOOK_S = 0.1
 class GridFtpSink:
     """A server in a folder of its own; counts what its connections receive, and keeps nothing."""
 
-    def __init__(self, address: tcp.Address, store: Path | None) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="mpx-lab-", dir=store or _MEMORY))
+    def __init__(self, address: tcp.Address, store: Path) -> None:
+        self._ending = contextlib.ExitStack()
+        self._folder = self._ending.enter_context(private_memory(store))
         anybody = "::/0" if ":" in address[0] else "0.0.0.0/0"  # of the namespace it runs in
         words = ["--host", address[0], "--port", str(address[1]), "--writable", "--insecure"]
         words += ["--allow-from", anybody]
@@ -61,9 +60,9 @@ class GridFtpSink:
         return "" if code is None else f"mpx serve has ended with exit code {code}; see what it said"
 
     def close(self) -> None:
-        """End the server and remove its folder."""
+        """End the server; its folder goes with it."""
         _end(self._server)
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._ending.close()
 
     def _is_ours(self, connection: Connection) -> bool:
         return connection.inode in self._inodes
@@ -83,10 +82,9 @@ class GridFtpSender:
     def run(self, ending: Ending, folder: Path, name: str) -> None:
         """Copy until told to end; raises ConnectionLost when a copy failed."""
         with (
-            tempfile.TemporaryDirectory(prefix="mpx-lab-") as text,
+            private_memory(folder / f"{name}.source") as scratch,
             Log(folder / f"{name}.phases.csv", ["t_s", "stream", "on"], self._epoch_s) as edges,
         ):
-            scratch = Path(text)
             with (scratch / "zeros").open("wb") as source:
                 source.truncate(FILE_BYTES)
             files = (f"{scratch}/zeros\t{_FILE}{number}\n" for number in range(FILES_PER_COPY))

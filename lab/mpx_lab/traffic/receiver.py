@@ -62,7 +62,7 @@ def _sink(options: argparse.Namespace) -> Sink:
     if options.kind == "watch":
         return Watch(lambda connection: connection.peer[0] == options.at)
     if options.kind == "gridftp":
-        return GridFtpSink(address, options.store)
+        return GridFtpSink(address, options.folder / f"{options.name}.sink")
     return UdpSink(address) if options.kind == "udp" else TcpSink(address)
 
 
@@ -76,9 +76,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--folder", type=Path, required=True, help="where to write")
     parser.add_argument("--name", required=True, help="of the flow, and of its files")
     parser.add_argument("--epoch-s", type=float, required=True, help="time zero on the monotonic clock")
-    parser.add_argument(
-        "--store", type=Path, help="gridftp: an empty folder for what arrives, best in memory; removed then"
-    )
     return parser
 
 
