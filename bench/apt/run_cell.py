@@ -160,7 +160,8 @@ def _stock_server(host: LabHost, folder: Path) -> Iterator[str]:
 
 
 def _counters(lab: Lab) -> dict[str, int]:
-    """Return what the hosts lost, host by host."""
-    return {
+    """Return what was lost on the hosts, host by host, and at the switches."""
+    lost = {
         f"{host.name} {where}": count for host in lab.hosts for where, count in read_counters(host).items()
     }
+    return {**lost, "switches": lab.lost_elsewhere()}

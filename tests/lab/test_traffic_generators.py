@@ -190,12 +190,15 @@ def test_ipv6(two_hosts: Hosts, tmp_path: Path, eventually: Eventually) -> None:
             eventually(lambda recorded=recorded: arrived(recorded) > 100_000)
 
 
-def test_a_generator_that_cannot_start_says_why(two_hosts: Hosts, tmp_path: Path) -> None:
+def test_a_generator_that_cannot_start_says_why(
+    two_hosts: Hosts, tmp_path: Path, eventually: Eventually
+) -> None:
     source, sink = two_hosts
     with pytest.raises(MpxError, match=r"receiver did not start: .*cannot listen on 192\.0\.2\.7"):
         Background("tcp", "bg", source, sink, "192.0.2.7", tmp_path, 0.0).start()
     lost = Background("tcp(congestion=nosuch)", "bg", source, sink, sink.address, tmp_path, 0.0)
     lost.start()
+    eventually(lambda: not lost.running)
     with pytest.raises(MpxError, match="'nosuch' is not in this kernel"):
         lost.stop()
 
