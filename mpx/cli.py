@@ -18,6 +18,7 @@ class _Commands(click.Group):
 
     MODULES = {
         "copy": ("mpx.copy_command", "copy_command", "Copy files and folders."),
+        "lab": ("mpx_lab.lab_command", "lab", "Emulate a wide-area network on this machine."),
         "list": ("mpx.other_commands", "list_command", "List a folder of a server or of this host."),
         "serve": ("mpx.serve.command", "serve", "Serve a folder to GridFTP and FTP clients."),
         "unfinished": ("mpx.other_commands", "unfinished_command", "Show what was interrupted here."),

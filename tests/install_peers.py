@@ -1,4 +1,4 @@
-"""Install the Debian packages of the real peers that the tests talk to, where that is permitted.
+"""Install the Debian packages of the real peers and of the lab, which the tests use, where that is permitted.
 
 As root the missing packages are installed; otherwise one line names them and the tests that need
 them are skipped (and fail where CI is set, since CI may skip nothing).
@@ -8,6 +8,9 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 PROGRAMS = {
     "globus-gridftp-server": "globus-gridftp-server-progs",
@@ -15,7 +18,11 @@ PROGRAMS = {
     "lftp": "lftp",
     "curl": "curl",
     "vsftpd": "vsftpd",
+    "ip": "iproute2",
+    "ovs-vswitchd": "openvswitch-switch",
 }
+# Debian asks this program before it starts a daemon that is being installed; the lab has a switch of its own.
+POLICY = Path("/usr/sbin/policy-rc.d")
 
 
 def find_peer(program: str) -> str:
@@ -38,13 +45,28 @@ def main() -> int:
     if not missing:
         return 0
     if os.geteuid() != 0 or not shutil.which("apt-get"):
-        print(f"not root: the tests against real peers need these Debian packages: {' '.join(missing)}")
+        print(f"not root: the tests against real peers and in a lab need these packages: {' '.join(missing)}")
         return 0
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     subprocess.run(["apt-get", "update", "-qq"], env=environment, check=False)
     install = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *missing]
-    done = subprocess.run(install, env=environment, check=False)
+    with no_daemons():
+        done = subprocess.run(install, env=environment, check=False)
     return 1 if done.returncode else 0
+
+
+@contextmanager
+def no_daemons() -> Iterator[None]:
+    """Have Debian start no daemon of a package that is installed meanwhile."""
+    if POLICY.exists():
+        yield
+        return
+    POLICY.write_text("#!/bin/sh\nexit 101\n")
+    POLICY.chmod(0o755)
+    try:
+        yield
+    finally:
+        POLICY.unlink()
 
 
 if __name__ == "__main__":

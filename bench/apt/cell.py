@@ -1,0 +1,77 @@
+"""One cell of an experiment: a link, who else is on it, and a tool that copies across it for some time."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+PAYLOAD_SHARE = 1448 / 1514  # of a full frame: Ethernet, IPv4 and TCP headers with time stamps off it
+FRAME_BYTES = 1514
+
+
+@dataclass(frozen=True)
+class Link:
+    """A bottleneck, as the paper's table 1 has it, and what the hosts at its ends are set to.
+
+    The default is the paper's 1 Gbit/s and 10 ms at a fifth of the clock: the same product of bandwidth
+    and delay, so the same windows, queue and number of streams.
+    """
+
+    rate_bps: int = 200_000_000
+    rtt_s: float = 0.050
+    queue_packets: int = 500
+    window_bytes: int | None = 65535  # None: as the kernel tunes it
+    congestion: str = "cubic"
+    loss: float = 0.0  # share of frames, on the way of the data
+    udp_share: float = 0.0  # of the rate, sent across as constant UDP
+
+    @property
+    def ceiling_bps(self) -> float:
+        """The most goodput that TCP can have beside the UDP."""
+        return self.rate_bps * (1 - self.udp_share) * PAYLOAD_SHARE
+
+    @property
+    def streams_to_fill(self) -> float:
+        """How many streams of that window fill the link; 1 where windows are not limited."""
+        if self.window_bytes is None:
+            return 1.0
+        return max(1.0, self.ceiling_bps * self.rtt_s / 8 / self.window_bytes)
+
+    @property
+    def name(self) -> str:
+        """What tells it from others, fit for a file name."""
+        parts = [
+            f"{self.rate_bps / 1e6:g}M",
+            f"{self.rtt_s * 1e3:g}ms",
+            f"q{self.queue_packets}",
+            self.congestion,
+        ]
+        parts.append("auto" if self.window_bytes is None else f"w{self.window_bytes}")
+        if self.loss:
+            parts.append(f"loss{self.loss:g}")
+        if self.udp_share:
+            parts.append(f"udp{self.udp_share:g}")
+        return "-".join(parts)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A tool on a link, for so many seconds; one of several repetitions.
+
+    Of several transfers each begins `every_s` after the one before; the last one has `seconds`.
+    """
+
+    link: Link
+    tool: str
+    seconds: float
+    repetition: int = 1
+    transfers: int = 1
+    every_s: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """What it is stored under."""
+        joins = f"-{self.transfers}x{self.every_s:g}s" if self.transfers > 1 else ""
+        return f"{self.link.name}-{self.tool}-{self.seconds:g}s{joins}-{self.repetition}"
+
+    def described(self) -> dict[str, Any]:
+        """Return it as JSON holds it."""
+        return asdict(self)

@@ -1,0 +1,65 @@
+"""What is read from the goodput of a transfer: means, when a share of a rate is reached, ranks."""
+
+import statistics
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from mpx_lab import series
+from mpx_lab.series import Sample
+
+WINDOW_S = 1.0  # over which a rate is a rate
+STEP_S = 0.1
+FIRST_BYTES = 40_000  # more than any conversation before the data
+
+
+@dataclass(frozen=True)
+class Goodput:
+    """What arrived of a transfer; times are seconds since its first byte."""
+
+    samples: Sequence[Sample]
+
+    @property
+    def end_s(self) -> float:
+        """When it was last looked at."""
+        return self.samples[-1].t_s
+
+    def mean_bps(self, from_s: float, to_s: float) -> float:
+        """Return the mean goodput between two times, bit/s."""
+        return series.goodput_bps(self.samples, from_s, to_s)
+
+    def rates_bps(self) -> list[tuple[float, float]]:
+        """Return (middle, mean goodput) of windows side by side."""
+        rates = series.resample(self.samples, 0.0, self.end_s, WINDOW_S)
+        return [((i + 0.5) * WINDOW_S, rate) for i, rate in enumerate(rates)]
+
+    def reached_s(self, rate_bps: float) -> float | None:
+        """Return from when on goodput over the next window was at least so much; None if never."""
+        for i in range(int((self.end_s - WINDOW_S) / STEP_S) + 1):
+            if self.mean_bps(i * STEP_S, i * STEP_S + WINDOW_S) >= rate_bps:
+                return i * STEP_S
+        return None
+
+
+def since_first_byte(samples: Sequence[Sample]) -> tuple[float, Goodput]:
+    """Return when the first byte of a file came, and the goodput from then on; raises ValueError if none."""
+    for i, total in enumerate(accumulate(sample.size_bytes for sample in samples)):
+        if total > FIRST_BYTES:
+            began_s = samples[max(0, i - 1)].t_s
+            later = [Sample(sample.t_s - began_s, sample.size_bytes) for sample in samples[i:]]
+            return began_s, Goodput([Sample(0.0, 0), *later])
+    raise ValueError("nothing of a file has arrived")
+
+
+def rank_correlation(xs: Sequence[float], ys: Sequence[float]) -> float:
+    """Return Spearman's coefficient, ties by their mean rank; 0 where one of them never changes."""
+    first, second = _ranks(xs), _ranks(ys)
+    if len(set(first)) == 1 or len(set(second)) == 1:
+        return 0.0
+    return statistics.correlation(first, second)
+
+
+def _ranks(values: Sequence[float]) -> list[float]:
+    ordered = sorted(values)
+    return [(2 * bisect_left(ordered, value) + ordered.count(value) - 1) / 2 for value in values]

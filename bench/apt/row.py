@@ -1,0 +1,105 @@
+"""What every row of the reproduction is: its cells, a table, a figure, and what it should show."""
+
+import argparse
+import os
+import statistics
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from figures import Verdict, machine
+
+from apt.cell import Cell, Link
+from apt.run_cell import measure
+from apt.schedule import run_all
+from apt.store import Result, Store
+
+Results = Mapping[tuple[Link, str], Sequence[Result]]  # the repetitions of a tool on a link
+
+
+class Row(ABC):
+    """One experiment. `doc` is what --help says; `name` is that of its folder and figure."""
+
+    name: str
+    doc: str
+
+    @abstractmethod
+    def cells(self, effort: str) -> Sequence[Cell]:
+        """Return what is to be measured, quick or full."""
+
+    @abstractmethod
+    def table(self, results: Results) -> Sequence[str]:
+        """Return the lines of the table."""
+
+    @abstractmethod
+    def verdicts(self, results: Results) -> Sequence[Verdict]:
+        """Say of each thing that the row should show whether it does."""
+
+    @abstractmethod
+    def draw(self, results: Results, axes: Any) -> None:
+        """Draw the figure on the axes of matplotlib."""
+
+
+def repeated(cells: Callable[[int], Sequence[Cell]], repetitions: int) -> list[Cell]:
+    """Return the cells of each repetition, 1 to so many."""
+    return [cell for repetition in range(1, repetitions + 1) for cell in cells(repetition)]
+
+
+def gather(store: Store, cells: Sequence[Cell]) -> Results:
+    """Return what is stored of the cells."""
+    found: dict[tuple[Link, str], list[Result]] = defaultdict(list)
+    for cell in cells:
+        if store.has(cell):
+            found[cell.link, cell.tool].append(store.load(cell))
+    return found
+
+
+def spread(values: Sequence[float], form: str = ".1f") -> str:
+    """Return the median with the smallest and the largest."""
+    median = statistics.median(values)
+    return f"{median:{form}} ({min(values):{form}} to {max(values):{form}})"
+
+
+def main(row: Row) -> None:
+    """Read the command line, measure what is missing, and say what came out."""
+    parser = argparse.ArgumentParser(
+        description=row.doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--effort", choices=("quick", "full"), default="quick")
+    parser.add_argument("--data", type=Path, default=Path("reports/apt"), help="where cells are kept")
+    parser.add_argument("--at-once", type=int, default=2, help="at most so many links at a time")
+    parser.add_argument("--measure-nothing", action="store_true", help="only what is stored already")
+    options = parser.parse_args()
+    folder = options.data / row.name
+    store = Store(folder)
+    cells = row.cells(options.effort)
+    missing = [] if options.measure_nothing else [cell for cell in cells if not store.has(cell)]
+    print(machine(cells[0].link.congestion))
+    if missing:
+        if os.geteuid() != 0:
+            sys.exit("the lab makes network namespaces, which needs root; run this as root")
+        began = time.monotonic()
+        run_all(missing, lambda cell: measure(cell, store), at_once=options.at_once)
+        print(f"measured {len(missing)} of {len(cells)} cells in {time.monotonic() - began:.0f} s")
+    results = gather(store, cells)
+    print("\n".join(row.table(results)))
+    for verdict in row.verdicts(results):
+        print(verdict)
+    print(_figure(row, results, folder.with_suffix(".png")))
+
+
+def _figure(row: Row, results: Results, file: Path) -> str:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(8, 4.5))
+    row.draw(results, axes)
+    figure.tight_layout()
+    figure.savefig(file, dpi=150)
+    return f"figure: {file}"

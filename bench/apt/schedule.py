@@ -1,0 +1,58 @@
+"""Which cells run at the same time: as many as the machine emulates without being late."""
+
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from apt.cell import Cell
+
+CAPACITY_BPS = 400_000_000  # of all links that run at once; docs/lab.md tells what is valid here
+MOST_AT_ONCE = 4
+
+
+class Room:
+    """What is left of the machine; whoever asks for a part waits until it is free."""
+
+    def __init__(self, capacity_bps: int = CAPACITY_BPS, most: int = MOST_AT_ONCE) -> None:
+        self._free_bps = self._capacity_bps = capacity_bps
+        self._free = most
+        self._changed = threading.Condition()
+
+    def take(self, rate_bps: int) -> int:
+        """Wait for so much and return what was taken: at most all there is."""
+        part = min(rate_bps, self._capacity_bps)
+        with self._changed:
+            self._changed.wait_for(lambda: self._free and self._free_bps >= part)
+            self._free -= 1
+            self._free_bps -= part
+        return part
+
+    def give(self, part_bps: int) -> None:
+        """Give a part back."""
+        with self._changed:
+            self._free += 1
+            self._free_bps += part_bps
+            self._changed.notify_all()
+
+
+def run_all(cells: Sequence[Cell], run: Callable[[Cell], None], *, at_once: int = MOST_AT_ONCE) -> None:
+    """Run every cell, the longest first; raises the first error once all that had begun have ended."""
+    room = Room(most=at_once)
+
+    def one(cell: Cell) -> None:
+        part = room.take(cell.link.rate_bps)
+        try:
+            sys.stderr.write(f"{cell.name}\n")
+            run(cell)
+        finally:
+            room.give(part)
+
+    with ThreadPoolExecutor(at_once) as pool:
+        running = [pool.submit(one, cell) for cell in sorted(cells, key=lambda cell: -cell.seconds)]
+        try:
+            for done in running:
+                done.result()
+        finally:
+            for each in running:
+                each.cancel()

@@ -1,0 +1,107 @@
+"""Cells that were measured, a folder each as docs/lab-format.md has it: none is measured twice."""
+
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mpx_lab.record_reader import RecordedRun
+
+from apt.cell import Cell
+from apt.measure import Goodput, since_first_byte
+from mpx.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """One transfer of a run."""
+
+    began_s: float  # when its first byte arrived, in the run's time
+    goodput: Goodput
+    streams: Sequence[tuple[float, int]]  # (time since the first byte, streams from then on); mpx only
+
+    def streams_at(self, t_s: float) -> int | None:
+        """Return how many streams were open at a time; None where the tool does not tell."""
+        before = [count for since_s, count in self.streams if since_s <= t_s]
+        return before[-1] if before else None
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a valid run of a cell gave: its transfers in the order in which they joined."""
+
+    run: RecordedRun
+    transfers: Sequence[Transfer]
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What run.json says."""
+        return self.run.about
+
+    @property
+    def goodput(self) -> Goodput:
+        """That of the first transfer."""
+        return self.transfers[0].goodput
+
+    @property
+    def streams(self) -> Sequence[tuple[float, int]]:
+        """Those of the first transfer."""
+        return self.transfers[0].streams
+
+    def streams_at(self, t_s: float) -> int | None:
+        """Those of the first transfer at a time."""
+        return self.transfers[0].streams_at(t_s)
+
+
+class Store:
+    """A folder of runs, each named for its cell; one that did not count lies beside it as NAME.N.invalid."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def begin(self, cell: Cell) -> Path:
+        """Return where the next run of a cell is to be written: an empty folder."""
+        unfinished = self.folder / f"{cell.name}.running"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.mkdir()
+        return unfinished
+
+    def keep(self, cell: Cell) -> None:
+        """Keep the run that was begun, if it is valid; otherwise lay it aside."""
+        unfinished = self.folder / f"{cell.name}.running"
+        if RecordedRun.open(unfinished).valid:
+            unfinished.rename(self.folder / cell.name)
+        else:
+            turn = len(list(self.folder.glob(f"{cell.name}.*.invalid"))) + 1
+            unfinished.rename(self.folder / f"{cell.name}.{turn}.invalid")
+
+    def thrown_out(self, cell: Cell) -> int:
+        """Return how many runs of the cell did not count."""
+        return len(list(self.folder.glob(f"{cell.name}.*.invalid")))
+
+    def has(self, cell: Cell) -> bool:
+        """Tell whether the cell has been measured."""
+        return (self.folder / cell.name).is_dir()
+
+    def load(self, cell: Cell) -> Result:
+        """Return what is stored of a cell; raises UsageError if there is nothing that can be read."""
+        run = RecordedRun.open(self.folder / cell.name)
+        try:
+            return Result(run, [_transfer(run, i) for i in range(1, cell.transfers + 1)])
+        except (ValueError, KeyError) as error:
+            raise UsageError(
+                f"{run.folder} cannot be read ({error}); remove it to measure it again"
+            ) from None
+
+
+def _transfer(run: RecordedRun, number: int) -> Transfer:
+    began_s, goodput = since_first_byte(run.goodput(f"transfer-{number}"))
+    try:
+        timeline = json.loads((run.folder / f"report-{number}.json").read_text())["timeline"]
+    except FileNotFoundError:  # a tool that writes none
+        return Transfer(began_s, goodput, [])
+    since_s = timeline[0]["t_s"] if timeline else 0.0
+    return Transfer(began_s, goodput, [(event["t_s"] - since_s, event["streams"]) for event in timeline])

@@ -1,0 +1,55 @@
+"""APT-F7 and APT-F8: goodput and streams found over the rate of the bottleneck.
+
+The paper's 100 to 1000 Mbit/s at 10 ms, at a fifth of the clock: 20 to 200 Mbit/s at 50 ms; 64 KB windows,
+500 packets. What the rows should show: APT at 0.85 of every rate; a fixed 4 flat once C > 4 W/R; no fixed
+number best everywhere; streams grow with the rate (rank correlation above 0.8).
+"""
+
+import statistics
+from collections.abc import Sequence
+
+from apt.cell import Link
+from apt.claims import steady_bps
+from apt.grid_row import GridRow, at_least, grows, no_number_for_all
+from apt.row import Results, main
+from apt.tools import fixed
+from figures import Verdict
+
+RATES_MBPS = {"quick": (20, 80, 200), "full": tuple(range(20, 201, 20))}
+
+
+class F7F8(GridRow):
+    """See the head of this file."""
+
+    name = "f7-f8"
+    doc = __doc__ or ""
+    axis = "rate, Mbit/s"
+
+    def links(self, effort: str) -> Sequence[Link]:
+        """The paper's ten rates, or three of them."""
+        return [Link(rate_bps=rate * 1_000_000) for rate in RATES_MBPS[effort]]
+
+    def value(self, link: Link) -> float:
+        """The rate."""
+        return link.rate_bps / 1e6
+
+    def shown(self, links: Sequence[Link], results: Results) -> Sequence[Verdict]:
+        """What F7 and F8 should show."""
+        window_bps = 4 * 65535 * 8 / links[0].rtt_s
+        limited = [link for link in links if link.ceiling_bps > window_bps]
+        four = [statistics.median(map(steady_bps, results[link, fixed(4)])) for link in limited]
+        flat = max(four) / min(four) - 1
+        return [
+            *at_least(links, results, 0.85),
+            Verdict(
+                "4 streams flat within 15 % once C > 4 W/R",
+                f"{flat:.1%} over {len(four)} rates",
+                flat <= 0.15,
+            ),
+            no_number_for_all(links, results),
+            grows(self, links, results),
+        ]
+
+
+if __name__ == "__main__":
+    main(F7F8())

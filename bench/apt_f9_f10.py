@@ -1,0 +1,68 @@
+"""APT-F9 and APT-F10: goodput and streams found over the delay.
+
+Delays as printed, 10 to 100 ms, so that the chunk time in round trips is the paper's; the rate and the queue
+a fifth of it: 200 Mbit/s, 100 packets. The windows stay at 64 KB, since the kernel keeps no smaller one
+exactly, so that a fifth of the paper's streams fill the link: 4 at 10 ms to 37 at 100 ms.
+
+What the rows should show: APT at 0.85 of the link up to 80 ms, less beyond with chunks of 3 s, of which
+chunks of 10 s win back at least half; streams grow with the delay.
+"""
+
+import statistics
+from collections.abc import Sequence
+
+from apt.cell import Cell, Link
+from apt.claims import steady_bps
+from apt.grid_row import GridRow, at_least, grows
+from apt.row import Results, main, repeated
+from apt.tools import PAPER_LONG
+from figures import Verdict
+
+DELAYS_MS = {"quick": (10, 80, 100), "full": tuple(range(10, 101, 10))}
+QUEUE_PACKETS = 100
+LONG_S = 240.0  # chunks of 10 s search for as long
+
+
+class F9F10(GridRow):
+    """See the head of this file."""
+
+    name = "f9-f10"
+    doc = __doc__ or ""
+    axis = "delay, ms"
+    numbers = (4, 8, 16, 32)
+
+    def links(self, effort: str) -> Sequence[Link]:
+        """The paper's ten delays, or three of them."""
+        return [Link(rtt_s=ms / 1e3, queue_packets=QUEUE_PACKETS) for ms in DELAYS_MS[effort]]
+
+    def cells(self, effort: str) -> Sequence[Cell]:
+        """At full effort also chunks of 10 s where the paper has a loss."""
+        cells = list(super().cells(effort))
+        if effort == "full":
+            late = [link for link in self.links(effort) if link.rtt_s > 0.08]
+            cells += repeated(lambda turn: [Cell(link, PAPER_LONG, LONG_S, turn) for link in late], 3)
+        return cells
+
+    def value(self, link: Link) -> float:
+        """The delay, which is read as the round trip."""
+        return link.rtt_s * 1e3
+
+    def shown(self, links: Sequence[Link], results: Results) -> Sequence[Verdict]:
+        """What F9 and F10 should show."""
+        said = at_least([link for link in links if link.rtt_s <= 0.08], results, 0.85)
+        for link in links:
+            if link.rtt_s <= 0.08:
+                continue
+            short = statistics.median(map(steady_bps, results[link, "paper"])) / link.rate_bps
+            said.append(
+                Verdict(f"{link.name}: less than 0.85 with chunks of 3 s", f"{short:.2f}", short < 0.85)
+            )
+            if (link, PAPER_LONG) in results:
+                longer = statistics.median(map(steady_bps, results[link, PAPER_LONG])) / link.rate_bps
+                enough = longer >= (short + 0.85) / 2
+                said.append(Verdict(f"{link.name}: 10 s win back half of the loss", f"{longer:.2f}", enough))
+        return [*said, grows(self, links, results)]
+
+
+if __name__ == "__main__":
+    main(F9F10())

@@ -1,0 +1,285 @@
+"""Measures the lab's link emulator: rate, delay and its error, a full queue, several links, the highest rate.
+
+    python bench/lab_fidelity.py [--only PART] [--runs N] [--seconds S] [--figure FILE]     (root)
+
+The link has 300 Mbit/s, 64 ms each way and a queue of one BDP unless said otherwise. Rates are those of
+frame bytes, as the receiver counted them (UDP) or the kernel behind the link (TCP). `late` is the emulator's
+own: delivered after due. `error` is independent of it: stamped UDP frames, the sender's clock before the send
+and the kernel's when the frame came out, less what a perfect link would have taken. A run is valid when every
+frame is accounted for, none was lost but at the tail of the queue, and the P99 of `late` is at most 0.3 ms.
+"""
+
+import argparse
+import math
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from figures import Verdict, machine
+from lab_pair import Pair
+from lab_traffic import (
+    FULL_UDP_BYTES,
+    Arrivals,
+    Running,
+    receive_tcp,
+    receive_udp,
+    send_tcp,
+    send_udp,
+)
+from mpx_lab.emulator.accounting import DirectionStats, Tally
+from mpx_lab.shape import Shape
+
+MBIT = 1_000_000
+RATE_BPS = 300 * MBIT
+DELAY_S = 0.064
+VALID_LATE_P99_S = 0.0003
+VALID_SHARE = 0.99
+WARM_S = 7.0  # of TCP
+IDLE_S = 0.5  # longer than anything the link holds
+LIMITS = ((0.5, 0.0001), (0.99, 0.0003))  # this share of the frames has at most this error, in s
+DRAWN = 0.8  # the load of the figure
+RATES_MBIT = (300, 400, 500, 600, 800, 1000, 1200, 1400, 1600)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one link showed in one run."""
+
+    share: float  # of the rate
+    offered: float  # of the rate; TCP takes what there is
+    late: tuple[float, float, float]  # P50, P99, largest, in s
+    errors_s: Sequence[float] = field(default_factory=list)  # sorted; UDP only
+    delays_s: Sequence[float] = field(default_factory=list)  # in order of arrival; UDP only
+    whole: bool = True  # every frame is accounted for, and none was lost but at the queue's tail
+
+    @property
+    def valid(self) -> bool:
+        """Whether a measurement over such a link may be believed."""
+        return (
+            self.whole
+            and self.share >= VALID_SHARE * min(self.offered, 1)
+            and self.late[1] <= VALID_LATE_P99_S
+        )
+
+
+def shape(rate_bps: int, delay_s: float = DELAY_S) -> Shape:
+    """Return one direction with a queue of one BDP."""
+    return Shape(rate_bps, delay_s, queue_bytes=int(rate_bps * 2 * delay_s / 8))
+
+
+def udp_runs(links: int, rate_bps: int, offered: float, seconds: float) -> list[Run]:
+    """Load new links with UDP at a share of their rate, all at once."""
+    with Pair("fidelity") as pair:
+        started = [pair.start(shape(rate_bps), shape(rate_bps)) for _ in range(links)]
+        hosts = [f"10.0.{number}.2" for number in range(links)]
+        a, b = pair.netns
+        receiving = [Running(b, receive_udp, host, FULL_UDP_BYTES, IDLE_S) for host in hosts]
+        sending = [Running(a, send_udp, host, rate_bps * offered, seconds, FULL_UDP_BYTES) for host in hosts]
+        sent = [sender.result() for sender in sending]
+        came = [receiver.result() for receiver in receiving]
+        stats = [link.stats().a_to_b for link in started]
+    return [
+        _udp_run(rate_bps, offered, count, arrivals, stat, seconds)
+        for count, arrivals, stat in zip(sent, came, stats, strict=True)
+    ]
+
+
+def _udp_run(
+    rate_bps: int, offered: float, sent: int, came: Arrivals, stats: DirectionStats, seconds: float
+) -> Run:
+    delays = [(at - sent_at) / 1e9 for sent_at, at in zip(came.sent_ns, came.came_ns, strict=True)]
+    lost_at_tail = sent - stats.dropped_queue.frames == len(came.numbers) == stats.delivered.frames
+    return Run(
+        share=came.rate_bps(seconds / 4) / rate_bps,
+        offered=offered,
+        late=_late(stats),
+        errors_s=sorted(came.errors_s(rate_bps, DELAY_S)),
+        delays_s=delays,
+        whole=lost_at_tail and _whole(stats),
+    )
+
+
+def tcp_run(rate_bps: int, seconds: float) -> Run:
+    """Load a new link with one CUBIC stream; its first seconds, in which it finds the rate, do not count."""
+    with Pair("fidelity") as pair:
+        link = pair.start(shape(rate_bps), shape(rate_bps))
+        receiver = Running(pair.netns[1], receive_tcp, "10.0.0.2")
+        sender = Running(pair.netns[0], send_tcp, "10.0.0.2", WARM_S + seconds + 0.5)
+        time.sleep(WARM_S)
+        counts = [(time.monotonic(), pair.received_bytes(0))]
+        time.sleep(seconds)
+        counts.append((time.monotonic(), pair.received_bytes(0)))
+        whole = sender.result() == receiver.result()
+        stats = link.stats()
+    there, back = stats.a_to_b, stats.b_to_a
+    (from_s, from_bytes), (to_s, to_bytes) = counts
+    return Run(
+        share=(to_bytes - from_bytes) * 8 / (to_s - from_s) / rate_bps,
+        offered=1.0,
+        late=max(_late(there), _late(back), key=lambda seen: seen[1]),
+        whole=whole and _whole(there) and _whole(back),
+    )
+
+
+def _late(stats: DirectionStats) -> tuple[float, float, float]:
+    return stats.late.quantile_s(0.5), stats.late.quantile_s(0.99), stats.late.max_ns / 1e9
+
+
+def _whole(stats: DirectionStats) -> bool:
+    return stats.balance == Tally() and not stats.dropped_elsewhere
+
+
+def at(values: Sequence[float], share: float) -> float:
+    """Return a quantile of sorted values."""
+    return values[max(math.ceil(share * len(values)), 1) - 1]
+
+
+def spread(values: Sequence[float], factor: float, digits: int) -> str:
+    """Say median (min to max) of several runs."""
+    ordered = sorted(values)
+    shown = (at(ordered, 0.5), ordered[0], ordered[-1])
+    return "{} ({} to {})".format(*(f"{value * factor:.{digits}f}" for value in shown))
+
+
+def row(title: str, runs: Sequence[Run]) -> None:
+    """Print what several runs of the same showed."""
+    error = [[at(run.errors_s, share) for run in runs] for share in (0.5, 0.99) if runs[0].errors_s]
+    print(
+        f"{title:<26} {spread([run.share for run in runs], 100, 3):<30} "
+        + " ".join(f"{spread([run.late[i] for run in runs], 1000, 3):<23}" for i in range(3))
+        + " ".join(f"{spread(values, 1000, 3):<23}" for values in error)
+        + f" {sum(run.valid for run in runs)} of {len(runs)}",
+        flush=True,
+    )
+
+
+def header() -> None:
+    """Print the head of the table."""
+    print(
+        f"{'median (min to max)':<26} {'% of the rate':<30} {'late P50, ms':<23} {'late P99, ms':<23} "
+        f"{'late max, ms':<23} {'error P50, ms':<23} {'error P99, ms':<22} valid"
+    )
+
+
+def rates(options: argparse.Namespace) -> None:
+    """UDP and TCP at 300 Mbit/s, 128 ms."""
+    udp = [udp_runs(1, RATE_BPS, 1.1, options.seconds)[0] for _ in range(options.runs)]
+    row("UDP, 110 % offered", udp)
+    tcp = [tcp_run(RATE_BPS, options.seconds) for _ in range(options.runs)]
+    row("TCP (CUBIC, one stream)", tcp)
+    for name, runs in (("UDP", udp), ("TCP", tcp)):
+        lowest = min(run.share for run in runs)
+        print(Verdict(f"{name} carries at least 99 % of the rate", f"{lowest:.3%}", kept=lowest >= 0.99))
+    full_queue(udp)
+
+
+def full_queue(runs: Sequence[Run]) -> None:
+    """The delay behind a queue that overflows, against its length divided by the rate."""
+    theory_s = (shape(RATE_BPS).queue_bytes or 0) * 8 / RATE_BPS
+    queues_s = [at(sorted(run.delays_s[len(run.delays_s) // 2 :]), 0.5) - DELAY_S for run in runs]
+    worst = max(abs(queue_s / theory_s - 1) for queue_s in queues_s)
+    print(f"full queue: {spread(queues_s, 1000, 3)} ms, by theory {theory_s * 1000:.3f} ms")
+    print(Verdict("a full queue's delay within 2 % of theory", f"{worst:.3%}", kept=worst <= 0.02))
+
+
+def delay(options: argparse.Namespace) -> None:
+    """The error of the delay of frames, from a link with room to one that is full."""
+    for offered in (0.8, 0.95, 1.1):
+        runs = [udp_runs(1, RATE_BPS, offered, options.seconds)[0] for _ in range(options.runs)]
+        row(f"UDP, {offered:.0%} offered", runs)
+        for place, (share, limit_s) in enumerate(LIMITS):
+            own = sorted(run.late[place] for run in runs)
+            seen = sorted(at(sorted(abs(error) for error in run.errors_s), share) for run in runs)
+            middle = max(at(own, 0.5), at(seen, 0.5))
+            measured = f"own {spread(own, 1000, 3)} ms, independent {spread(seen, 1000, 3)} ms"
+            limit = f"delay error P{share * 100:.0f} below {limit_s * 1000:g} ms, median of the runs"
+            print(Verdict(limit, measured, kept=middle < limit_s))
+        if options.figure and offered == DRAWN:
+            draw(runs, options.figure)
+
+
+def six(options: argparse.Namespace) -> None:
+    """Six links at once."""
+    rounds = [udp_runs(6, 50 * MBIT, 1.05, options.seconds) for _ in range(options.runs)]
+    runs = [run for each in rounds for run in each]
+    row("six links of 50 Mbit/s", runs)
+    valid = sum(all(run.valid for run in each) for each in rounds)
+    lowest = min(run.share for run in runs)
+    limit = "six links of 50 Mbit/s carry 99 % each, P99 at most 0.3 ms late"
+    measured = f"lowest {lowest:.3%}; {valid} of {len(rounds)} rounds valid on all six"
+    print(Verdict(limit, measured, kept=valid == len(rounds)))
+
+
+def highest_udp(options: argparse.Namespace) -> None:
+    """The highest rate at which UDP runs are valid."""
+    highest("UDP", lambda rate_bps: udp_runs(1, rate_bps, 1.05, options.seconds)[0])
+
+
+def highest_tcp(options: argparse.Namespace) -> None:
+    """The highest rate at which TCP runs are valid."""
+    highest("TCP", lambda rate_bps: tcp_run(rate_bps, options.seconds))
+
+
+def highest(name: str, one: Callable[[int], Run]) -> None:
+    """Raise the rate until more than one of three runs is not valid."""
+    best = 0
+    for rate in RATES_MBIT:
+        runs = [one(rate * MBIT) for _ in range(3)]
+        row(f"{name}, {rate} Mbit/s", runs)
+        if sum(run.valid for run in runs) < 2:
+            break
+        best = rate
+    print(
+        f"highest valid rate, {name}: {best} Mbit/s" + (" (none higher was tried)" * (best == RATES_MBIT[-1]))
+    )
+
+
+PARTS = {"rates": rates, "delay": delay, "six": six, "highest-udp": highest_udp, "highest-tcp": highest_tcp}
+
+
+def draw(runs: Sequence[Run], file: Path) -> None:
+    """Draw which share of the frames had at most which error, a line for each run."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+    for run in runs:
+        count = len(run.errors_s)
+        axes.plot([error * 1000 for error in run.errors_s], [(i + 1) / count for i in range(count)])
+    for share, limit_s in LIMITS:
+        axes.plot(limit_s * 1000, share, "k<", clip_on=False)
+    axes.set(
+        xlim=(0, 0.5),
+        ylim=(0, 1),
+        xlabel="error of the one-way delay in ms, measured from outside",
+        ylabel="share of frames",
+        title=f"300 Mbit/s, 64 ms one way, UDP at {DRAWN:.0%}; marks: what is asked for",
+    )
+    figure.savefig(file, dpi=150)
+
+
+def main() -> None:
+    """Read the command line and measure."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", choices=PARTS)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=4.0, help="of load in each run")
+    parser.add_argument("--figure", type=Path, metavar="FILE", help="draw the errors of the part `delay`")
+    options = parser.parse_args()
+    if os.geteuid() != 0:
+        parser.error("making network namespaces needs root")
+    print(machine("cubic (by route)"))
+    header()
+    for name, part in PARTS.items():
+        if options.only in (None, name):
+            part(options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""Two network namespaces and links between them, for measuring and testing the emulator alone."""
+
+import ctypes
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from mpx_lab.emulator.link import EmulatedLink, End
+from mpx_lab.shape import Shape
+
+CLONE_NEWNET = 0x40000000
+SIDES = ("a", "b")
+SYSCTLS = {
+    "ipv6/conf/all/disable_ipv6": "1",  # no frame but what the measurement sends
+    "ipv6/conf/default/disable_ipv6": "1",
+    "ipv4/tcp_rmem": "4096 131072 67108864",
+    "ipv4/tcp_wmem": "4096 131072 67108864",
+    "ipv4/tcp_no_metrics_save": "1",
+}
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+@contextmanager
+def inside(netns: str) -> Iterator[None]:
+    """Let the calling thread, and no other, be in a network namespace; sockets stay where they were made."""
+    home, there = os.open("/proc/thread-self/ns/net", os.O_RDONLY), os.open(netns, os.O_RDONLY)
+    try:
+        _enter(there)
+        try:
+            yield
+        finally:
+            _enter(home)
+    finally:
+        os.close(there)
+        os.close(home)
+
+
+def _enter(fd: int) -> None:
+    if _libc.setns(fd, CLONE_NEWNET):
+        raise OSError(ctypes.get_errno(), "setns")
+
+
+class Pair:
+    """Namespaces A and B with one link after the other, or several at once: `10.0.N.1` and `10.0.N.2`."""
+
+    def __init__(self, name: str) -> None:
+        self._names = [f"mpxlab.{name}.{side}" for side in SIDES]
+        self.netns = [f"/run/netns/{made}" for made in self._names]
+        self._made: list[str] = []
+        self.links: list[EmulatedLink] = []
+        self._folder = tempfile.TemporaryDirectory(prefix="mpx-pair-", dir="/dev/shm")
+        self.folder = Path(self._folder.name)
+
+    def __enter__(self) -> "Pair":
+        try:
+            for name, netns in zip(self._names, self.netns, strict=True):
+                subprocess.run(["ip", "netns", "add", name], check=True)
+                self._made.append(name)
+                with inside(netns):
+                    _ip("link set lo up")
+                    for key, value in SYSCTLS.items():
+                        Path("/proc/sys/net", key).write_text(value)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        for name in self._made:
+            subprocess.run(["ip", "netns", "del", name], check=True)
+        self._folder.cleanup()
+
+    def start(self, a_to_b: Shape, b_to_a: Shape, congestion: str = "cubic") -> EmulatedLink:
+        """Start one more link; its addresses are `10.0.N.1` and `10.0.N.2` with N from 0."""
+        device = f"wan{(number := len(self.links))}"
+        ends = [End(netns, device, _mac(number, host)) for host, netns in enumerate(self.netns, 1)]
+        link = EmulatedLink(device, self.folder, ends[0], ends[1], a_to_b, b_to_a)
+        link.start()
+        self.links.append(link)
+        self.address(number, congestion)
+        return link
+
+    def start_tbf(self, rate_bps: int, queue_bytes: int, burst_bytes: int) -> None:
+        """Make a veth pair `wan0` instead, with the kernel's token bucket from A to B."""
+        a, b = self.netns
+        with inside(a):
+            peer = f"peer name wan0 address {_mac(0, 2)} netns {Path(b).name}"
+            _ip(f"link add wan0 address {_mac(0, 1)} type veth {peer}")
+            bucket = f"rate {rate_bps}bit burst {burst_bytes} limit {queue_bytes}"
+            subprocess.run(["tc", *f"qdisc add dev wan0 root tbf {bucket}".split()], check=True)
+        for netns in self.netns:
+            with inside(netns):
+                _ip("link set wan0 up")
+        self.address(0, "cubic")
+
+    def address(self, number: int, congestion: str) -> None:
+        """Give the devices `wanN` their addresses, and tell each the other's: nobody asks over the link."""
+        for host, netns in enumerate(self.netns, 1):
+            with inside(netns):
+                _ip(f"address add 10.0.{number}.{host}/24 dev wan{number}")
+                _ip(f"route replace 10.0.{number}.0/24 dev wan{number} congctl {congestion}")
+                other = f"10.0.{number}.{3 - host} lladdr {_mac(number, 3 - host)}"
+                _ip(f"neighbour replace {other} dev wan{number} nud permanent")
+
+    def stop(self) -> None:
+        """Stop all links."""
+        while self.links:
+            self.links.pop().stop()
+
+    def received_bytes(self, number: int) -> int:
+        """Return the bytes of frames that came out of a link at B, as the kernel counts them."""
+        with inside(self.netns[1]):
+            lines = Path("/proc/thread-self/net/dev").read_text().splitlines()
+        counts = next(line.split(":")[1] for line in lines if line.strip().startswith(f"wan{number}:"))
+        return int(counts.split()[0])
+
+
+def _mac(number: int, host: int) -> str:
+    return f"02:00:00:00:{number:02x}:{host:02x}"
+
+
+def _ip(command: str) -> None:
+    subprocess.run(["ip", *command.split()], check=True)

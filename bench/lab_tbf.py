@@ -1,0 +1,102 @@
+"""Measures the kernel's token bucket (TBF on a veth pair) beside the lab's emulator: the same rate, no delay.
+
+    python bench/lab_tbf.py [--runs N] [--seconds S]     (root)
+
+300 Mbit/s of frame bytes and a queue of 1.2 MB, 32 ms. Delays are one way, from the sender's clock before
+the send to the kernel's when the frame came out; `error` is what a perfect link would not have taken.
+"""
+
+import argparse
+import os
+import time
+from collections.abc import Callable
+
+from figures import machine
+from lab_fidelity import at, spread
+from lab_pair import Pair
+from lab_traffic import FULL_UDP_BYTES, Running, receive_tcp, receive_udp, send_tcp, send_udp
+from mpx_lab.shape import Shape
+
+RATE_BPS = 300_000_000
+QUEUE_BYTES = 1_200_000
+BURST_BYTES = 15_140  # ten full frames: 0.4 ms; the smallest that gives TBF its rate here
+HOST = "10.0.0.2"
+WARM_S = 1.0
+Starter = Callable[[Pair], object]
+
+
+def emulated(pair: Pair) -> object:
+    """Start our link."""
+    return pair.start(Shape(RATE_BPS, queue_bytes=QUEUE_BYTES), Shape())
+
+
+def bucket(pair: Pair) -> object:
+    """Start the kernel's."""
+    return pair.start_tbf(RATE_BPS, QUEUE_BYTES, BURST_BYTES)
+
+
+def udp(start: Starter, offered: float, seconds: float) -> dict[str, float]:
+    """Offer UDP at a share of the rate."""
+    with Pair("tbf") as pair:
+        start(pair)
+        receiving = Running(pair.netns[1], receive_udp, HOST, FULL_UDP_BYTES, 0.5)
+        Running(pair.netns[0], send_udp, HOST, RATE_BPS * offered, seconds, FULL_UDP_BYTES).result()
+        came = receiving.result()
+    delays = sorted((at_ns - sent) / 1e9 for sent, at_ns in zip(came.sent_ns, came.came_ns, strict=True))
+    errors = sorted(came.errors_s(RATE_BPS, 0.0))
+    return {
+        "share": came.rate_bps(WARM_S) / RATE_BPS,
+        "delay P50": at(delays, 0.5),
+        "delay P99": at(delays, 0.99),
+        "error P50": at(errors, 0.5),
+        "error P99": at(errors, 0.99),
+    }
+
+
+def tcp(start: Starter, seconds: float) -> dict[str, float]:
+    """Fill it with one CUBIC stream; the kernel behind it counts frame bytes."""
+    with Pair("tbf") as pair:
+        start(pair)
+        receiver = Running(pair.netns[1], receive_tcp, HOST)
+        sender = Running(pair.netns[0], send_tcp, HOST, WARM_S + seconds + 0.5)
+        time.sleep(WARM_S)
+        before, began_s = pair.received_bytes(0), time.monotonic()
+        time.sleep(seconds)
+        carried, took_s = pair.received_bytes(0) - before, time.monotonic() - began_s
+        sender.result(), receiver.result()
+    return {"share": carried * 8 / took_s / RATE_BPS}
+
+
+def main() -> None:
+    """Read the command line, measure in turns, print the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=4.0, help="of load in each run")
+    options = parser.parse_args()
+    if os.geteuid() != 0:
+        parser.error("making network namespaces needs root")
+    print(machine("cubic (by route)"))
+    print("median (min to max); rate in % of 300 Mbit/s, times in ms")
+    loads: list[tuple[str, Callable[[Starter], dict[str, float]]]] = [
+        ("UDP 95 %", lambda start: udp(start, 0.95, options.seconds)),
+        ("UDP 110 %", lambda start: udp(start, 1.1, options.seconds)),
+        ("TCP", lambda start: tcp(start, options.seconds)),
+    ]
+    kinds: list[tuple[str, Starter]] = [("emulator", emulated), ("TBF", bucket)]
+    for load, measure in loads:
+        seen: dict[str, list[dict[str, float]]] = {name: [] for name, _ in kinds}
+        for _ in range(options.runs):
+            for name, start in kinds:
+                seen[name].append(measure(start))
+        for name, runs in seen.items():
+            cells = [f"rate {spread([run['share'] for run in runs], 100, 3)}"]
+            cells += [
+                f"{key} {spread([run[key] for run in runs], 1000, 3)}" for key in runs[0] if key != "share"
+            ]
+            print(f"{load:<10} {name:<9} " + "  ".join(f"{cell:<32}" for cell in cells), flush=True)
+
+
+if __name__ == "__main__":
+    main()

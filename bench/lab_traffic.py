@@ -1,0 +1,171 @@
+"""On and off times and rates of each background generator, against what its text says. Needs root.
+
+    .venv/3.11/bin/python bench/lab_traffic.py [--seconds 60] [--only udp]
+
+Two network namespaces of its own with a veth pair at 100 Mbit/s between them. Times are those of the sender's
+record; what arrived is counted by the receiver. A line each: kept or NOT kept / what / measured. Exits 1 if
+an on or off time is off by more than 2 %, or a UDP rate by more than 2 %.
+"""
+
+import argparse
+import contextlib
+import itertools
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "bench")]
+
+from figures import Verdict, machine
+from mpx_lab.record_reader import RecordedRun
+from mpx_lab.series import goodput_bps
+from mpx_lab.traffic.background import Background
+from mpx_lab.traffic.spec import ShortFlows, Spec, TcpSquare, Udp, UdpBursty, UdpSquare, parse
+
+RATE = "100mbit"
+WITHIN = 0.02
+GENERATORS = (
+    "tcp(congestion=cubic, streams=4)",
+    "tcp(congestion=bbr)",
+    "tcp-square(congestion=cubic, on=10s, off=10s)",
+    "short-flows(load=0.1, of=100Mbit/s, congestion=cubic)",
+    "udp(rate=50Mbit/s)",
+    "udp-square(rate=50Mbit/s, on=10s, off=10s)",
+    "udp-bursty(rate=80Mbit/s, burst=1s, period=2s)",
+    "udp-bursty(rate=80Mbit/s, burst=1s, period=5s)",
+    "udp-bursty(rate=80Mbit/s, burst=1s, period=10s)",
+    "gridftp(streams=4, congestion=cubic)",
+)
+
+
+@dataclass(frozen=True)
+class Host:
+    """A namespace."""
+
+    namespace: str
+
+    def popen(self, args: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+        """Start a process in it."""
+        return subprocess.Popen(["ip", "netns", "exec", self.namespace, *args], **options)
+
+
+@contextlib.contextmanager
+def hosts() -> Iterator[tuple[Host, Host]]:
+    """Make two hosts, 10.9.0.1 and 10.9.0.2, and remove them."""
+    tag = uuid.uuid4().hex[:8]
+    source, sink = Host(f"mpxbench-{tag}-source"), Host(f"mpxbench-{tag}-sink")
+
+    def ip(*words: str) -> None:
+        subprocess.run(["ip", *words], check=True)
+
+    made = []
+    try:
+        for host in (source, sink):
+            ip("netns", "add", host.namespace)
+            made.append(host.namespace)
+        pair = ("netns", source.namespace, "type", "veth", "peer", "eth0", "netns", sink.namespace)
+        ip("link", "add", "eth0", *pair)
+        for number, host in enumerate((source, sink), 1):
+            ip("-n", host.namespace, "address", "add", f"10.9.0.{number}/24", "dev", "eth0")
+            ip("-n", host.namespace, "link", "set", "lo", "up")
+            ip("-n", host.namespace, "link", "set", "eth0", "up")
+        shape = ["tbf", "rate", RATE, "burst", "16k", "latency", "20ms"]
+        tc = ["tc", "-n", source.namespace, "qdisc", "add", "dev", "eth0", "root", *shape]
+        subprocess.run(tc, check=True)
+        yield source, sink
+    finally:
+        for namespace in made:
+            ip("netns", "delete", namespace)
+
+
+def stretches(recorded: RecordedRun) -> tuple[list[float], list[float]]:
+    """Return the whole on and off times; the last one was cut by the end of the run."""
+    rows = recorded.rows("flows/bg.phases.csv")
+    edges = [(float(row["t_s"]), row["on"] == "1") for row in rows][:-1]
+    on = [after[0] - before[0] for before, after in itertools.pairwise(edges) if before[1]]
+    off = [after[0] - before[0] for before, after in itertools.pairwise(edges) if not before[1]]
+    return on, off
+
+
+def wanted(spec: Spec) -> tuple[float, float] | None:
+    """Return the on and off times a generator should have; None for one without a pattern."""
+    if isinstance(spec, UdpBursty):
+        return spec.burst, spec.period - spec.burst
+    return (spec.on, spec.off) if isinstance(spec, UdpSquare | TcpSquare) else None
+
+
+def measure(text: str, seconds: float, folder: Path) -> Iterator[Verdict]:
+    """Run one generator and compare."""
+    spec, recorded = parse(text), RecordedRun(folder, {})
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with (
+        hosts() as (source, sink),
+        Background(spec, "bg", source, sink, "10.9.0.2", folder / "flows", time.monotonic()),
+    ):
+        time.sleep(seconds)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    pattern = wanted(spec)
+    if pattern:
+        for what, times, due in zip(("on", "off"), stretches(recorded), pattern, strict=True):
+            worst = max((abs(took / due - 1) for took in times), default=1.0)
+            seen = f"{min(times, default=0):.4f} to {max(times, default=0):.4f} s ({len(times)} times)"
+            yield Verdict(f"{text}: {what} for {due:g} s", seen, worst <= WITHIN)
+    series = recorded.goodput("bg")
+    told = json.loads((folder / "flows" / "bg.json").read_text())
+    if isinstance(spec, Udp | UdpSquare | UdpBursty):
+        on_s = sum(stretches(recorded)[0]) if pattern else told["ended_s"] - told["began_s"]
+        if pattern:  # only whole stretches count: their bytes are those that came before the last began
+            rows = recorded.rows("flows/bg.phases.csv")
+            end_s = max(float(row["t_s"]) for row in rows[:-1] if row["on"] == "0") + 0.15
+            arrived = sum(sample.size_bytes for sample in series if sample.t_s <= end_s)
+        else:
+            arrived = sum(sample.size_bytes for sample in series)
+        rate = arrived * 8 / on_s
+        kept = abs(rate / spec.rate - 1) <= WITHIN
+        given_up = told["datagrams_given_up"]
+        yield Verdict(
+            f"{text}: {spec.rate / 1e6:g} Mbit/s while on",
+            f"{rate / 1e6:.2f} Mbit/s arrived, {given_up} datagrams given up, CPU {used / seconds:.1%}",
+            kept,
+        )
+        return
+    rate = goodput_bps(series, series[0].t_s, series[-1].t_s) / 1e6
+    due = f", offers {spec.load * spec.of / 1e6:g}" if isinstance(spec, ShortFlows) else ""
+    yield Verdict(f"{text}: brings something", f"{rate:.1f} Mbit/s{due}, CPU {used / seconds:.1%}", rate > 0)
+
+
+def main() -> int:
+    """Return 0 when every time and rate was kept."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seconds", type=float, default=60, help="for each generator (default: %(default)s)")
+    parser.add_argument("--only", default="", help="generators whose text holds this")
+    options = parser.parse_args()
+    if os.geteuid() != 0:
+        print("needs root, to make network namespaces; run it again with sudo")
+        return 2
+    print(machine())
+    kept = True
+    for text in GENERATORS:
+        if options.only in text:
+            with tempfile.TemporaryDirectory(prefix="mpx-lab-") as folder:
+                for verdict in measure(text, options.seconds, Path(folder)):
+                    print(verdict, flush=True)
+                    kept = kept and verdict.kept
+    return 0 if kept else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,123 @@
+"""Carry out the steps of a plan; every function here makes one thing of a lab."""
+
+import socket
+import subprocess
+import sys
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+
+from mpx_lab.devices import without_offloads
+from mpx_lab.emulator.link import EmulatedLink, End
+from mpx_lab.namespace import RUN_NETNS, inside
+from mpx_lab.ovs import OpenVSwitch
+from mpx_lab.plan import (
+    SWITCHES,
+    AddNamespace,
+    Configure,
+    Controller,
+    Ip,
+    PlainFrames,
+    StartDatabase,
+    StartLink,
+    StartRelay,
+    StartSwitches,
+    Step,
+    WaitReachable,
+    WriteFile,
+    netns_name,
+)
+from mpx_lab.programs import find, run
+from mpx_lab.reach import wait_reachable
+from mpx_lab.state import LabError, environment, folder_of
+
+
+class Builder:
+    """Builds the lab of an ID, whose lock is held."""
+
+    def __init__(self, lab_id: str) -> None:
+        self.folder = folder_of(lab_id)
+        self.links: dict[str, EmulatedLink] = {}
+        self._environment = environment(lab_id)
+        self._switches = OpenVSwitch(self.folder, netns_name(lab_id, SWITCHES), self._environment)
+
+    def build(self, steps: Iterable[Step]) -> None:
+        """Do all `steps`; raises LabError or OSError where one fails, and leaves what was made."""
+        self.folder.mkdir()
+        self.folder.chmod(0o755)  # whatever the umask, as commands of any user read the hosts file
+        for step in steps:
+            self._do(step)
+
+    def stop_links(self) -> None:
+        """End the links it has started."""
+        for link in self.links.values():
+            link.stop()
+
+    def _do(self, step: Step) -> None:
+        match step:
+            case AddNamespace():
+                self._add_namespace(step)
+            case StartDatabase():
+                self._switches.start_database()
+            case StartSwitches():
+                self._switches.start_daemon()
+            case StartRelay(controller):
+                self._start_relay(controller)
+            case Ip(netns, lines):
+                ip(netns, lines, self._environment)
+            case PlainFrames(netns, device):
+                inside(netns, partial(without_offloads, device))
+            case StartLink():
+                self._start_link(step)
+            case Configure(arguments):
+                self._switches.configure(*arguments)
+            case WriteFile(name, text):
+                (self.folder / name).write_text(text)
+                (self.folder / name).chmod(0o644)
+            case WaitReachable(pairs):
+                wait_reachable(pairs)
+
+    def _add_namespace(self, step: AddNamespace) -> None:
+        run([find("ip"), "netns", "add", step.netns], environment=self._environment)
+        apply_settings(step.netns, step.settings)
+
+    def _start_link(self, step: StartLink) -> None:
+        link = EmulatedLink(step.name, self.folder, _end(*step.a), _end(*step.b), step.a_to_b, step.b_to_a)
+        link.start(self._environment)
+        self.links[step.name] = link
+
+    def _start_relay(self, controller: Controller) -> None:
+        """Start the relay with a socket that listens already, so the switches find it at once."""
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(str(self._switches.controller_socket))
+            listening.listen()
+            subprocess.Popen(
+                [sys.executable, "-m", "mpx_lab.relay", controller.host, str(controller.port)],
+                stdin=listening.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env=self._environment,
+                start_new_session=True,
+            )
+
+
+def apply_settings(netns: str, settings: Iterable[tuple[str, str]]) -> None:
+    """Write settings below /proc/sys of a namespace; raises LabError where the kernel refuses one."""
+
+    def write_all() -> None:
+        for name, value in settings:
+            try:
+                Path("/proc/sys", name).write_text(value)
+            except OSError as error:
+                raise LabError(f"cannot set {name} to {value} in {netns}: {error.strerror}") from None
+
+    inside(netns, write_all)
+
+
+def ip(netns: str, lines: Iterable[str], environment: dict[str, str]) -> None:
+    """Run lines of `ip -batch` in a namespace; raises LabError with what `ip` said."""
+    run([find("ip"), "-n", netns, "-batch", "-"], environment, "\n".join(lines) + "\n")
+
+
+def _end(netns: str, device: str, mac: str | None) -> End:
+    return End(str(RUN_NETNS / netns), device, mac)

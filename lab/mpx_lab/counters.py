@@ -1,0 +1,102 @@
+"""What a host's kernel lost by itself: counters of its devices, queues and sockets, and their increase.
+
+A packet may be lost in the emulator's queue or by its random loss, and nowhere else; here is where else.
+"""
+
+import json
+import subprocess
+from collections.abc import Mapping
+
+from mpx.errors import MpxError
+from mpx_lab.traffic.process import Host
+
+Counters = dict[str, int]
+
+# Of /proc/net/dev, after the colon. Packets that were received and dropped are left out: the kernel counts
+# there what nobody listens for, as the switches' own spanning tree.
+_DEVICE = {
+    2: "receive errors",
+    4: "receive overruns",
+    10: "send errors",
+    11: "send drops",
+    12: "send overruns",
+}
+_SOCKETS = {
+    ("Udp", "RcvbufErrors"),
+    ("Udp", "SndbufErrors"),
+    ("Udp6", "RcvbufErrors"),
+    ("Udp6", "SndbufErrors"),
+    ("TcpExt", "TCPBacklogDrop"),
+    ("TcpExt", "TCPRcvQDrop"),
+    ("TcpExt", "RcvPruned"),
+    ("TcpExt", "ListenDrops"),
+}
+_READS_WITHIN_S = 30.0
+
+
+def parse_devices(text: str) -> Counters:
+    """Return the losses of each device from /proc/net/dev."""
+    found = {}
+    for line in text.splitlines()[2:]:
+        device, _, rest = line.partition(":")
+        numbers = rest.split()
+        for column, what in _DEVICE.items():
+            found[f"{device.strip()} {what}"] = int(numbers[column])
+    return found
+
+
+def parse_sockets(text: str) -> Counters:
+    """Return the losses at sockets from /proc/net/snmp and /proc/net/netstat (pairs of lines), snmp6 too."""
+    found = {}
+    lines = text.splitlines()
+    for number, line in enumerate(lines):
+        name, colon, rest = line.partition(":")
+        if colon and number + 1 < len(lines) and lines[number + 1].startswith(f"{name}:"):
+            values = lines[number + 1].partition(":")[2].split()
+            for key, value in zip(rest.split(), values, strict=False):
+                if (name, key) in _SOCKETS:
+                    found[f"{name} {key}"] = int(value)
+        elif line.startswith("Udp6"):
+            key, value = line.split()
+            if ("Udp6", key.removeprefix("Udp6")) in _SOCKETS:
+                found[f"Udp6 {key.removeprefix('Udp6')}"] = int(value)
+    return found
+
+
+def parse_queues(text: str) -> Counters:
+    """Return the drops of the queues in front of the devices from `tc -statistics -json qdisc show`."""
+    found: Counters = {}
+    for queue in json.loads(text or "[]"):
+        name = f"{queue['dev']} queue {queue['kind']} drops"
+        found[name] = found.get(name, 0) + int(queue.get("drops", 0))
+    return found
+
+
+def read_counters(host: Host) -> Counters:
+    """Ask a host for all of them; raises MpxError."""
+    files = ["/proc/net/snmp", "/proc/net/netstat", "/proc/net/snmp6"]
+    return {
+        **parse_devices(_output(host, ["cat", "/proc/net/dev"])),
+        **parse_sockets(_output(host, ["cat", *files])),
+        **parse_queues(_output(host, ["tc", "-statistics", "-json", "qdisc", "show"])),
+    }
+
+
+def increase(before: Mapping[str, int], after: Mapping[str, int]) -> Counters:
+    """Return the counters that grew, and by how much."""
+    grown = {name: count - before.get(name, 0) for name, count in after.items()}
+    return {name: count for name, count in grown.items() if count > 0}
+
+
+def _output(host: Host, command: list[str]) -> str:
+    process = host.popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        out, errors = process.communicate(timeout=_READS_WITHIN_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        raise MpxError(f"'{' '.join(command)}' did not end on a host of the lab") from None
+    if process.returncode:
+        said = bytes(errors).decode(errors="replace").strip()
+        raise MpxError(f"'{' '.join(command)}' failed on a host of the lab: {said}")
+    return bytes(out).decode(errors="replace")

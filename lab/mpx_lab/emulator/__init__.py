@@ -1,0 +1,1 @@
+"""One link of the lab: a small C program between two TAP devices, and what is known of it."""

@@ -1,0 +1,197 @@
+/* Emulates one link: Ethernet frames between two TAP devices in two network namespaces.
+ *
+ *     link --name L --log FILE --control SOCKET --mtu 1500 --a NETNS DEV [--a-mac MAC] --b NETNS DEV [--b-mac MAC]
+ *          --a-to-b rate=200000000,delay_ns=30000000,queue_bytes=1500000,loss=0.0005,seed=7 --b-to-a ...
+ *
+ * Prints `ready` once it serves, and ends on SIGTERM or when told to; the devices go with it.
+ */
+#define _GNU_SOURCE
+#include "link.h"
+
+#include "clock.h"
+#include "control.h"
+#include "report.h"
+
+#include <err.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#define HEADER_BYTES 18          /* Ethernet with a VLAN tag */
+#define BATCH_FRAMES 64          /* per direction and round, so that no direction waits long for the other */
+#define SHORT_PAUSE_NS 25000 /* between two rounds at least, or others starve */
+#define PAUSE_NS 50000       /* when nothing is due sooner: fewer, larger rounds cost less */
+#define LOG_EVERY_NS 100000000
+#define PRIORITY 10
+
+struct options {
+    const char *name, *log, *control;
+    const char *netns[2], *device[2], *mac[2];
+    int mtu;
+    struct shape shapes[DIRECTIONS];
+};
+
+static volatile sig_atomic_t terminated;
+
+static void on_signal(int number) {
+    (void)number;
+    terminated = 1;
+}
+
+static void parse_shape(struct shape *shape, char *text) {
+    for (char *pair = strtok(text, ","); pair; pair = strtok(NULL, ","))
+        if (!shape_set(shape, pair))
+            errx(2, "not understood: %s", pair);
+}
+
+static struct options parse(int count, char **words) {
+    struct options options = {.mtu = 1500};
+    int i = 1;
+#define NEXT (i < count ? words[i++] : (errx(2, "a value is missing at the end"), ""))
+    while (i < count) {
+        const char *option = NEXT;
+        int end = !strncmp(option, "--b", 3); /* of what belongs to an end or a direction */
+        if (!strcmp(option, "--name")) {
+            options.name = NEXT;
+        } else if (!strcmp(option, "--log")) {
+            options.log = NEXT;
+        } else if (!strcmp(option, "--control")) {
+            options.control = NEXT;
+        } else if (!strcmp(option, "--mtu")) {
+            options.mtu = atoi(NEXT);
+        } else if (!strcmp(option, "--a") || !strcmp(option, "--b")) {
+            options.netns[end] = NEXT;
+            options.device[end] = NEXT;
+        } else if (!strcmp(option, "--a-mac") || !strcmp(option, "--b-mac")) {
+            options.mac[end] = NEXT;
+        } else if (!strcmp(option, "--a-to-b") || !strcmp(option, "--b-to-a")) {
+            parse_shape(&options.shapes[end ? B_TO_A : A_TO_B], NEXT);
+        } else {
+            errx(2, "no such option: %s", option);
+        }
+    }
+#undef NEXT
+    if (!options.name || !options.log || !options.control || !options.device[0] || !options.device[1])
+        errx(2, "--name, --log, --control, --a and --b are needed");
+    if (options.mtu < 68 || options.mtu > 9000)
+        errx(2, "an MTU must be 68 to 9000");
+    return options;
+}
+
+/* Takes what helps to be punctual; returns whether the real-time class was permitted. */
+static bool be_punctual(void) {
+    prctl(PR_SET_TIMERSLACK, 1);
+    mlockall(MCL_CURRENT | MCL_FUTURE);
+    struct sched_param priority = {.sched_priority = PRIORITY};
+    return sched_setscheduler(0, SCHED_FIFO, &priority) == 0;
+}
+
+static void open_link(struct link *link, const struct options *options) {
+    static const char *const NAMES[DIRECTIONS] = {"a-to-b", "b-to-a"};
+    link->name = options->name;
+    for (int i = 0; i < 2; i++)
+        tap_open(&link->ends[i], options->netns[i], options->device[i], options->mac[i], options->mtu);
+    for (int i = 0; i < DIRECTIONS; i++) {
+        struct direction *direction = &link->directions[i];
+        if (!direction_init(direction, NAMES[i], &options->shapes[i], (size_t)options->mtu + HEADER_BYTES))
+            errx(1, "no memory for link %s", options->name);
+        direction->in_fd = link->ends[i].fd;
+        direction->out_fd = link->ends[!i].fd;
+    }
+}
+
+/* Waits until something can be read or the time has come; `fds` tell what. */
+static void wait_until(struct pollfd *fds, int count, int64_t until_ns, const sigset_t *signals) {
+    int64_t left_ns = until_ns - now_ns();
+    struct timespec timeout = timespec_of(left_ns > 0 ? left_ns : 0);
+    if (ppoll(fds, (nfds_t)count, &timeout, signals) < 0) /* a signal */
+        for (int i = 0; i < count; i++)
+            fds[i].revents = 0;
+}
+
+static void run(struct link *link, struct control *control, FILE *log, const sigset_t *signals) {
+    int64_t log_at_ns = now_ns() + LOG_EVERY_NS;
+    int64_t due_ns = 0;
+    bool more = false;
+    while (!terminated && !link->stopped) {
+        struct pollfd fds[DIRECTIONS + CONTROL_FDS];
+        for (int i = 0; i < DIRECTIONS; i++)
+            fds[i] = (struct pollfd){.fd = link->directions[i].in_fd, .events = POLLIN};
+        memcpy(fds + DIRECTIONS, control->fds, sizeof control->fds);
+        int64_t asked_ns = now_ns();
+        wait_until(fds, DIRECTIONS + CONTROL_FDS, more ? 0 : due_ns < log_at_ns ? due_ns : log_at_ns, signals);
+        int64_t began_ns = now_ns();
+
+        more = false;
+        for (int i = 0; i < DIRECTIONS; i++) {
+            struct direction *direction = &link->directions[i];
+            if (began_ns - asked_ns > PAUSE_NS) /* it slept, so there was nothing before it woke */
+                direction->seen_empty_ns = began_ns;
+            if (fds[i].revents & (POLLERR | POLLNVAL))
+                errx(1, "device %s was removed", link->ends[i].device);
+            if (fds[i].revents & POLLIN)
+                more |= direction_read(direction, BATCH_FRAMES);
+            else
+                direction->seen_empty_ns = began_ns;
+        }
+        due_ns = NEVER_NS;
+        for (int i = 0; i < DIRECTIONS; i++) {
+            int64_t next_ns = direction_deliver(&link->directions[i], BATCH_FRAMES);
+            due_ns = next_ns < due_ns ? next_ns : due_ns;
+        }
+        control_serve(control, fds + DIRECTIONS, link);
+        int64_t now = now_ns();
+        if (now >= log_at_ns) {
+            report_log_lines(log, link);
+            log_at_ns = now + LOG_EVERY_NS;
+        }
+        if (!more && due_ns > now) {
+            int64_t until_ns = began_ns + PAUSE_NS;
+            if (due_ns < until_ns)
+                until_ns = due_ns > began_ns + SHORT_PAUSE_NS ? due_ns : began_ns + SHORT_PAUSE_NS;
+            struct timespec until = timespec_of(until_ns);
+            clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+        }
+    }
+}
+
+int main(int count, char **words) {
+    struct options options = parse(count, words);
+    struct link link = {0};
+    struct control control;
+    FILE *log = fopen(options.log, "we");
+    if (!log)
+        err(1, "cannot write %s", options.log);
+    sigset_t blocked, before;
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGTERM);
+    sigaddset(&blocked, SIGINT);
+    sigprocmask(SIG_BLOCK, &blocked, &before);
+    sigdelset(&before, SIGTERM);
+    sigdelset(&before, SIGINT);
+    struct sigaction action = {.sa_handler = on_signal};
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
+
+    link.realtime = be_punctual();
+    open_link(&link, &options);
+    report_log_header(log);
+    fflush(log);
+    control_open(&control, options.control);
+    puts("ready");
+    fflush(stdout);
+    run(&link, &control, log, &before);
+    report_log_lines(log, &link);
+    for (int i = 0; i < 2; i++)
+        close(link.ends[i].fd); /* whoever told it to stop sees the end of its connection after the devices' */
+    unlink(options.control);
+    return 0;
+}

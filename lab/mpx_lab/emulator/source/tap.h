@@ -1,0 +1,24 @@
+/* One end of the link: a TAP device in a network namespace, which goes when this process goes. */
+#ifndef TAP_H
+#define TAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct tap {
+    int fd;
+    char device[16];
+    int counts_fd; /* /proc/net/dev of its namespace */
+};
+
+/* Opens a new device and brings it up; on failure says why on stderr and ends the process.
+ * `mac` may be NULL. The process is back in its own namespace afterwards. */
+void tap_open(struct tap *tap, const char *netns, const char *device, const char *mac, int mtu);
+
+/* Tells the kernel whether there is a carrier; false when it refuses. */
+bool tap_carrier(const struct tap *tap, bool up);
+
+/* Returns how many frames the kernel dropped at this device, before we could read them or after we wrote them. */
+uint64_t tap_dropped(const struct tap *tap);
+
+#endif

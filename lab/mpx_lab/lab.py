@@ -1,0 +1,183 @@
+"""A lab: built from a topology, asked and changed while it runs, and taken down without a trace."""
+
+import os
+from dataclasses import asdict
+from types import TracebackType
+from typing import Any, Self
+
+from mpx.errors import MpxError, UsageError
+from mpx_lab import cleanup, state
+from mpx_lab.builder import Builder
+from mpx_lab.emulator.build import built_link
+from mpx_lab.emulator.link import EmulatedLink
+from mpx_lab.lab_host import LabHost
+from mpx_lab.lab_link import LabLink
+from mpx_lab.namespace import RUN_NETNS
+from mpx_lab.ovs import OpenVSwitch
+from mpx_lab.plan import SWITCHES, Controller, netns_name, plan
+from mpx_lab.programs import PACKAGES, find
+from mpx_lab.state import DEFAULT_ID, LabError, Owner, State
+from mpx_lab.topology import Topology
+
+
+class Lab:
+    """A running lab. Made by `up` or `attach`; as a context manager it is taken down at the end."""
+
+    def __init__(self, complete: State, started: dict[str, EmulatedLink] | None = None) -> None:
+        self.id = complete.lab_id
+        self.topology = complete.topology
+        self.controller = complete.controller
+        self.folder = state.folder_of(complete.lab_id)
+        self._started = started or {}
+
+    @classmethod
+    def up(
+        cls,
+        topology: Topology,
+        lab_id: str = DEFAULT_ID,
+        *,
+        scale: float = 1.0,
+        controller: Controller | None = None,
+        keep: bool = False,
+    ) -> Self:
+        """Build a lab, and return when every host reaches every other.
+
+        With a controller that is for it to bring about. `scale` multiplies rates and byte queues. What an
+        interrupted lab of this ID has left is removed first; so is this lab when the calling program ends
+        without having taken it down, unless `keep`. Raises UsageError without root or a program it needs,
+        LabError where such a lab runs or a step fails (then nothing is left).
+        """
+        require_root()
+        state.check_id(lab_id)
+        topology = topology.scaled(scale)
+        for program in PACKAGES if topology.switches else ("ip",):
+            find(program)
+        built_link()
+        with state.locked(lab_id):
+            there = state.load(lab_id)
+            if there and not cls(there).faults():
+                raise LabError(
+                    f"the lab '{lab_id}' is up already ({there.topology.name}); take it down with "
+                    f"'mpx lab down --lab {lab_id}', or give this one another ID"
+                )
+            cleanup.remove(lab_id)
+            builder = Builder(lab_id)
+            try:
+                builder.build(plan(topology, lab_id, controller))
+                complete = State(lab_id, topology, controller, None if keep else Owner.this_process())
+                state.save(complete)
+            except BaseException:
+                builder.stop_links()
+                cleanup.remove(lab_id)
+                raise
+        return cls(complete, builder.links)
+
+    @classmethod
+    def attach(cls, lab_id: str = DEFAULT_ID) -> Self:
+        """Return the lab that runs; raises LabError, having removed what an interrupted one had left."""
+        require_root()
+        complete = state.load(state.check_id(lab_id))
+        if complete is None:
+            with state.locked(lab_id, wait=False):
+                complete = state.load(lab_id)
+                if complete is None and cleanup.remains(lab_id):
+                    cleanup.remove(lab_id)
+                    raise LabError(f"the lab '{lab_id}' was interrupted; what it had left is removed now")
+        if complete is None:
+            raise LabError(f"there is no lab '{lab_id}'; begin one with 'mpx lab up NAME --lab {lab_id}'")
+        return cls(complete)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.down()
+
+    def down(self) -> None:
+        """Take it down; nothing happens when it is down already."""
+        for link in self._started.values():
+            link.stop()
+        take_down(self.id)
+
+    @property
+    def hosts(self) -> list[LabHost]:
+        """All hosts, sources first."""
+        return [self.host(name) for name in self.topology.hosts]
+
+    @property
+    def links(self) -> list[LabLink]:
+        """All links, in the order of the topology."""
+        return [self.link(link.name) for link in self.topology.links]
+
+    def host(self, name: str) -> LabHost:
+        """Return a host; raises UsageError, naming those there are."""
+        return LabHost(self.id, self.topology, name)
+
+    def link(self, name: str) -> LabLink:
+        """Return a link; raises UsageError, naming those there are."""
+        return LabLink(self.id, self.topology, name)
+
+    def faults(self) -> list[str]:
+        """Return what of it does not work any more, in words."""
+        names = [*self.topology.hosts, *([SWITCHES] if self.topology.switches else [])]
+        found = [
+            f"the namespace of {name} is gone"
+            for name in names
+            if not (RUN_NETNS / netns_name(self.id, name)).exists()
+        ]
+        for link in self.links:
+            try:
+                link.status()
+            except (MpxError, OSError):
+                found.append(f"the link {link.name} has ended")
+        if self.topology.switches and not OpenVSwitch(self.folder, "", {}).serves():
+            found.append("the switches have ended")
+        return found
+
+    def lost_elsewhere(self) -> int:
+        """Return how many frames were lost anywhere but in an emulated queue, or by a loss or cut asked for.
+
+        A run in which this grows shows the machine, not the network, and does not count.
+        """
+        links = [link.stats() for link in self.links if link.emulated]
+        lost = sum(link.a_to_b.dropped_elsewhere + link.b_to_a.dropped_elsewhere for link in links)
+        if self.topology.switches:
+            lost += OpenVSwitch(self.folder, "", {}).lost()
+        return lost
+
+    def status(self) -> dict[str, Any]:
+        """Return what `mpx lab status --json` prints; raises LabError where a part has ended."""
+        faults = self.faults()
+        if faults:
+            raise LabError(
+                f"the lab '{self.id}' is broken: {'; '.join(faults)}; "
+                f"take it down with 'mpx lab down --lab {self.id}'"
+            )
+        capacities = self.folder / "capacities.json"
+        return {
+            "name": self.topology.name,
+            "lab": self.id,
+            "scale": self.topology.scale,
+            "hosts": [{"name": host.name, "addresses": list(host.addresses)} for host in self.hosts],
+            "links": [asdict(link.status()) for link in self.links],
+            "controller": self.controller
+            and {"rest": self.controller.rest, "xmlrpc": self.controller.xmlrpc},
+            "capacities": str(capacities) if capacities.exists() else None,
+        }
+
+
+def take_down(lab_id: str) -> bool:
+    """Remove all that there is of a lab and return whether there was anything; waits for who builds it."""
+    require_root()
+    with state.locked(state.check_id(lab_id)):
+        there = cleanup.remains(lab_id)
+        cleanup.remove(lab_id)
+    return there
+
+
+def require_root() -> None:
+    """Raise UsageError unless this is root."""
+    if os.geteuid() != 0:
+        raise UsageError("the lab makes network namespaces and needs root: run it again with sudo")

@@ -1,0 +1,239 @@
+"""The command `mpx lab`: build a lab, run commands in it, change its links, take it down."""
+
+import json
+import os
+import runpy
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+import click
+
+from mpx.errors import MpxError, UsageError
+from mpx.units import format_duration, format_rate, format_size, parse_duration, parse_rate, parse_size
+from mpx_lab import namespace, state
+from mpx_lab.lab import Lab, require_root, take_down
+from mpx_lab.plan import DEFAULT_CONGESTION, parse_controller
+from mpx_lab.topologies import TOPOLOGIES, named
+from mpx_lab.topology import Topology
+
+F = TypeVar("F", bound=Callable[..., Any])
+UNLIMITED = "unlimited"
+
+
+class CannotRun(MpxError):
+    """The command of `mpx lab exec` is not there, or is no program; as shells say it."""
+
+    def __init__(self, text: str, exit_code: int) -> None:
+        super().__init__(text)
+        self.exit_code = exit_code
+
+
+def lab_option(command: F) -> F:
+    """Every subcommand takes the ID of the lab it means."""
+    return click.option(
+        "--lab",
+        "lab_id",
+        metavar="ID",
+        default=state.DEFAULT_ID,
+        show_default=True,
+        help="Which lab, where there are several.",
+    )(command)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def lab() -> None:
+    """Emulate a wide-area network on this machine. Needs root."""
+
+
+@lab.command("list")
+@lab_option
+def list_command(lab_id: str) -> None:
+    """List the topologies that have a name, and the labs that are up."""
+    state.check_id(lab_id)
+    for topology in TOPOLOGIES:
+        click.echo(f"{topology.name:10} {topology.text}")
+    for name in state.lab_ids():
+        click.echo(f"there is a lab now: {name}")
+
+
+@lab.command("up")
+@click.argument("name", metavar="NAME|FILE.py")
+@lab_option
+@click.option("--scale", type=float, default=1.0, help="Multiply rates and byte queues; delays stay.")
+@click.option("--controller", metavar="tcp:HOST:PORT", help="Who tells the switches what to do (OpenFlow).")
+@click.option("--rest", metavar="URL", help="Where that controller answers REST; shown by status.")
+@click.option("--xmlrpc", metavar="URL", help="Where that controller answers XML-RPC; shown by status.")
+def up_command(
+    name: str, lab_id: str, scale: float, controller: str | None, rest: str | None, xmlrpc: str | None
+) -> None:
+    """Build a topology by name, or the one called `topology` in a Python file."""
+    require_root()
+    if (rest or xmlrpc) and not controller:
+        raise UsageError("--rest and --xmlrpc belong to a controller: give --controller tcp:HOST:PORT too")
+    told = parse_controller(controller, rest, xmlrpc) if controller else None
+    topology = _from_file(Path(name)) if name.endswith(".py") else named(name)
+    _print_status(Lab.up(topology, lab_id, scale=scale, controller=told, keep=True))
+
+
+@lab.command("status")
+@lab_option
+@click.option("--json", "as_json", is_flag=True, help="For programs.")
+def status_command(lab_id: str, as_json: bool) -> None:
+    """Show hosts, addresses and what each link is now."""
+    running = Lab.attach(lab_id)
+    if as_json:
+        click.echo(json.dumps(running.status(), indent=1))
+    else:
+        _print_status(running)
+
+
+@lab.command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@lab_option
+@click.option("--root", "as_root", is_flag=True, help="Stay root instead of the user who called sudo.")
+@click.argument("host")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def exec_command(lab_id: str, as_root: bool, host: str, command: tuple[str, ...]) -> NoReturn:
+    """Become COMMAND on a host: its exit code, streams and signals are the command's own.
+
+    Write `--` before a COMMAND. It runs as the user who called sudo.
+    """
+    there = Lab.attach(lab_id).host(host)
+    words = list(command[1:] if command[0] == "--" else command)
+    if not words:
+        raise UsageError("there is no command to run; write for example: mpx lab exec src -- ping dst")
+    uid, gid = (namespace.SAME_USER, namespace.SAME_USER) if as_root else invoking_user(os.environ)
+    os.environ["MPX_LAB"] = lab_id
+    sys.stdout.flush()
+    try:
+        namespace.become(
+            namespace.RUN_NETNS / there.netns, state.folder_of(lab_id) / "hosts", uid, gid, words
+        )
+    except OSError as error:
+        missing = isinstance(error, FileNotFoundError)
+        code = namespace.NOT_FOUND if missing else namespace.NOT_EXECUTABLE
+        raise CannotRun(f"cannot run '{words[0]}' on {host}: {error.strerror}", code) from None
+
+
+@lab.command("link")
+@lab_option
+@click.argument("name", metavar="LINK")
+@click.option("--rate", metavar="RATE|unlimited", help="For example 130Mbit/s.")
+@click.option("--delay", metavar="DURATION", help="One way, for example 22.5ms.")
+@click.option("--queue", metavar="SIZE|unlimited", help="Bytes (512000, 1MiB) or packets (100p).")
+@click.option("--loss", metavar="SHARE", help="Of frames, at random, for example 0.01%.")
+@click.option("--down/--up", "down", default=None, help="Drop the carrier at both ends; restore it.")
+def link_command(
+    lab_id: str,
+    name: str,
+    rate: str | None,
+    delay: str | None,
+    queue: str | None,
+    loss: str | None,
+    down: bool | None,
+) -> None:
+    """Change a link while it runs, in both directions."""
+    changes = parse_changes(rate, delay, queue, loss)
+    link = Lab.attach(lab_id).link(name)
+    if not changes and down is None:
+        raise UsageError("nothing to change: give --rate, --delay, --queue, --loss, --down or --up")
+    if changes:
+        link.change(**changes)
+    if down is not None:
+        link.set_up(not down)
+
+
+@lab.command("route")
+@lab_option
+@click.argument("host")
+@click.option("--to", metavar="HOST", help="Only for connections to this host.")
+@click.option(
+    "--congestion", metavar="NAME", default=DEFAULT_CONGESTION, show_default=True, help="cubic, bbr, reno."
+)
+@click.option(
+    "--window", metavar="SIZE|off", default="off", help="The window it advertises, for example 65535."
+)
+def route_command(lab_id: str, host: str, to: str | None, congestion: str, window: str) -> None:
+    """Set congestion control and window of a host's connections; what is not given is the default again."""
+    window_bytes = None if window == "off" else parse_size(window)
+    Lab.attach(lab_id).host(host).set_route(to, congestion, window_bytes)
+
+
+@lab.command("down")
+@lab_option
+def down_command(lab_id: str) -> None:
+    """Take a lab down with everything that runs in it."""
+    if not take_down(lab_id):
+        click.echo(f"there is no lab '{lab_id}'")
+
+
+def invoking_user(environment: "os._Environ[str] | dict[str, str]") -> tuple[int, int]:
+    """Return user and group of whoever called sudo or pkexec, (-1, -1) for root itself."""
+    for user, group in (("SUDO_UID", "SUDO_GID"), ("PKEXEC_UID", None)):
+        if environment.get(user, "").isdecimal():
+            uid = int(environment[user])
+            gid = environment.get(group, "") if group else ""
+            return uid, int(gid) if gid.isdecimal() else namespace.group_of(uid)
+    return namespace.SAME_USER, namespace.SAME_USER
+
+
+def parse_changes(
+    rate: str | None = None, delay: str | None = None, queue: str | None = None, loss: str | None = None
+) -> dict[str, Any]:
+    """Return fields of Shape from what was written; raises UsageError."""
+    changes: dict[str, Any] = {}
+    if rate is not None:
+        changes["rate_bps"] = None if rate == UNLIMITED else round(parse_rate(rate))
+    if delay is not None:
+        changes["delay_s"] = parse_duration(delay)
+    if queue is not None:
+        packets = queue.removesuffix("p")
+        if queue == UNLIMITED:
+            changes |= {"queue_bytes": None, "queue_packets": None}
+        elif packets != queue and packets.isdecimal():
+            changes["queue_packets"] = int(packets)
+        else:
+            changes["queue_bytes"] = parse_size(queue)
+    if loss is not None:
+        changes["loss"] = parse_share(loss)
+    return changes
+
+
+def parse_share(text: str) -> float:
+    """Return the share in e.g. `0.01%` or `0.0001`; raises UsageError unless it is 0 to 1."""
+    number = text.removesuffix("%").strip()
+    try:
+        share = float(number) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise UsageError(f"'{text}' is no share: write for example 0.01% or 0.0001")
+    return share
+
+
+def _from_file(path: Path) -> Topology:
+    try:
+        found = runpy.run_path(str(path)).get("topology")
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+    if not isinstance(found, Topology):
+        raise UsageError(f"{path} has no value called 'topology' that is a Topology; see docs/lab.md")
+    return found
+
+
+def _print_status(running: Lab) -> None:
+    told = running.status()
+    scale = "" if told["scale"] == 1 else f", rates times {told['scale']:g}"
+    click.echo(f"lab {told['lab']}: {told['name']}{scale}")
+    for host in told["hosts"]:
+        click.echo(f"  host {host['name']:15} {' '.join(host['addresses'])}")
+    for link in told["links"]:
+        rate = format_rate(link["rate_bps"]) if link["rate_bps"] else UNLIMITED
+        queue = format_size(link["queue_bytes"]) if link["queue_bytes"] else UNLIMITED
+        what = f"{rate}, {format_duration(link['delay_s'])} one way, queue {queue}"
+        click.echo(
+            f"  link {link['name']:15} {' - '.join(link['ends'])}: {what}{'' if link['up'] else ', DOWN'}"
+        )
+    if told["capacities"]:
+        click.echo(f"  capacities for a controller: {told['capacities']}")

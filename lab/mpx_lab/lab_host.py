@@ -1,0 +1,88 @@
+"""A host of a lab: runs commands and sets routes."""
+
+import re
+import subprocess
+import sys
+from typing import Any
+
+from mpx.errors import UsageError
+from mpx_lab import namespace
+from mpx_lab.builder import apply_settings, ip
+from mpx_lab.plan import DEFAULT_CONGESTION, netns_name, routes, window_settings
+from mpx_lab.state import environment, folder_of
+from mpx_lab.topology import Topology
+
+CONGESTION_NAME = re.compile(r"[a-z0-9_]{1,15}")
+LARGEST_WINDOW_BYTES = 1 << 30  # of TCP
+
+
+class LabHost:
+    """One host of the lab `lab_id`."""
+
+    def __init__(self, lab_id: str, topology: Topology, name: str) -> None:
+        if name not in topology.hosts:
+            raise UsageError(
+                f"there is no host '{name}' in {topology.name}; there are {', '.join(topology.hosts)}"
+            )
+        self.name = name
+        self.netns = netns_name(lab_id, name)
+        self._lab_id = lab_id
+        self._topology = topology
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """IPv4 and IPv6 of each interface."""
+        return tuple(address for face in self._topology.interfaces(self.name) for address in face.addresses)
+
+    def command(
+        self, args: list[str], uid: int = namespace.SAME_USER, gid: int = namespace.SAME_USER
+    ) -> list[str]:
+        """Return `args` as a command that runs them on this host."""
+        enter = [sys.executable, "-I", "-S", namespace.__file__, str(namespace.RUN_NETNS / self.netns)]
+        return [*enter, str(folder_of(self._lab_id) / "hosts"), str(uid), str(gid), *args]
+
+    def popen(self, args: list[str], **options: Any) -> "subprocess.Popen[Any]":
+        """Start a command on this host, with the options of subprocess.Popen; it keeps its process id."""
+        return subprocess.Popen(self.command(args), **self._with_mark(options))
+
+    def run(self, args: list[str], check: bool = False, **options: Any) -> "subprocess.CompletedProcess[Any]":
+        """Run a command on this host to its end, with the options of subprocess.run."""
+        return subprocess.run(self.command(args), check=check, **self._with_mark(options))
+
+    def set_route(
+        self, to: str | None = None, congestion: str = DEFAULT_CONGESTION, window_bytes: int | None = None
+    ) -> None:
+        """Set what TCP connections to the host `to` (None: all) have: congestion control, advertised window.
+
+        The window is what this host lets the other send: 65535 exactly, any other to about a tenth, and then
+        for all that the host receives; None leaves it to the kernel. Programs that choose a congestion
+        control themselves get theirs. Raises UsageError, LabError where the kernel has it not.
+        """
+        if not CONGESTION_NAME.fullmatch(congestion):
+            raise UsageError(f"'{congestion}' is no congestion control; write for example cubic or bbr")
+        if window_bytes is not None and not 1 <= window_bytes <= LARGEST_WINDOW_BYTES:
+            raise UsageError(f"a window must be 1 byte to 1 GiB, not {window_bytes}")
+        mine = self._topology.interfaces(self.name)
+        if to is None:
+            lines = [line for face in mine for line in routes(face, None, congestion, window_bytes)]
+        else:
+            other = LabHost(self._lab_id, self._topology, to)
+            lines = [
+                line
+                for face in mine
+                for target in self._topology.interfaces(other.name)
+                if face.network == target.network and other.name != self.name
+                for line in routes(face, target, congestion, window_bytes)
+            ]
+            if not lines:
+                raise UsageError(
+                    f"{self.name} and {to} are in no network together, so there is no route to set"
+                )
+        ip(self.netns, lines, environment(self._lab_id))
+        if to is None or window_bytes is not None:
+            apply_settings(self.netns, window_settings(window_bytes))
+
+    def _with_mark(self, options: dict[str, Any]) -> dict[str, Any]:
+        given = options.pop("env", None)
+        whole = environment(self._lab_id)
+        return {**options, "env": whole if given is None else {**given, "MPX_LAB": self._lab_id}}

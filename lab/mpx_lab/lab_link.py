@@ -1,0 +1,89 @@
+"""A link of a running lab, emulated or a plain cable."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from mpx.errors import UsageError
+from mpx_lab.builder import ip
+from mpx_lab.devices import is_up
+from mpx_lab.emulator.accounting import LinkStats
+from mpx_lab.emulator.link import RunningLink
+from mpx_lab.namespace import inside
+from mpx_lab.plan import SWITCHES, netns_name, port_name
+from mpx_lab.shape import FULL_FRAME_BYTES, Direction
+from mpx_lab.state import environment, folder_of
+from mpx_lab.topology import Link, Topology
+
+
+@dataclass(frozen=True)
+class LinkStatus:
+    """What a link is now, from `a` to `b`."""
+
+    name: str
+    ends: list[str]
+    rate_bps: int | None  # None: unlimited
+    delay_s: float  # one way
+    queue_bytes: int | None  # a limit in packets counts as full frames; None: unlimited
+    up: bool
+
+
+class LabLink:
+    """One link of the lab `lab_id`."""
+
+    def __init__(self, lab_id: str, topology: Topology, name: str) -> None:
+        self._link: Link = topology.link(name)
+        self._topology = topology
+        self._lab_id = lab_id
+        self.name = name
+        self.emulated = topology.emulated(self._link)
+
+    def change(self, direction: Direction | None = None, **changes: Any) -> None:
+        """Change fields of Shape while the link runs, in one direction or (None) in both.
+
+        Raises UsageError for a plain cable, or where a value is impossible.
+        """
+        for one in Direction if direction is None else (direction,):
+            self._emulator().change(one, **changes)
+
+    def set_up(self, up: bool) -> None:
+        """Let the link work, or drop the carrier at both of its ends."""
+        if self.emulated:
+            self._emulator().set_up(up)
+        else:
+            netns, device = self._port()
+            ip(netns, [f"link set {device} {'up' if up else 'down'}"], environment(self._lab_id))
+
+    def stats(self) -> LinkStats:
+        """Return the emulator's counters; raises UsageError for a plain cable."""
+        return self._emulator().stats()
+
+    def status(self) -> LinkStatus:
+        """Return what it is now."""
+        if not self.emulated:
+            return LinkStatus(self.name, list(self._link.ends), None, 0.0, None, self._cable_is_up())
+        stats = self.stats()
+        shape = stats.a_to_b.shape
+        queue_bytes = shape.queue_bytes
+        if shape.queue_packets is not None:
+            queue_bytes = shape.queue_packets * FULL_FRAME_BYTES
+        return LinkStatus(
+            self.name, list(self._link.ends), shape.rate_bps, shape.delay_s, queue_bytes, stats.up
+        )
+
+    def _emulator(self) -> RunningLink:
+        if not self.emulated:
+            raise UsageError(
+                f"the link {self.name} is a plain cable, which can only be taken --down and --up; "
+                "give it a rate or a delay in the topology to have it emulated"
+            )
+        return RunningLink(folder_of(self._lab_id), self.name)
+
+    def _port(self) -> tuple[str, str]:
+        """Return the end of a cable at a switch: a host would forget its routes if its end went down."""
+        switch = next(name for name in self._link.ends if name in self._topology.switches)
+        return netns_name(self._lab_id, SWITCHES), port_name(self._link, switch)
+
+    def _cable_is_up(self) -> bool:
+        netns, device = self._port()
+        return inside(netns, partial(is_up, device))

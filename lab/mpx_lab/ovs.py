@@ -1,0 +1,75 @@
+"""A private Open vSwitch in the namespace of a lab's switches; all its files are in the lab's folder."""
+
+import socket
+import subprocess
+from pathlib import Path
+
+from mpx_lab.packet_sockets import give_room, lost
+from mpx_lab.programs import find, run
+
+SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
+
+
+class OpenVSwitch:
+    """The one of a lab; `environment` is what its processes get."""
+
+    def __init__(self, folder: Path, netns: str, environment: dict[str, str]) -> None:
+        self._folder = folder / "ovs"
+        self._netns = netns
+        self._environment = {
+            **environment,
+            **{f"OVS_{name}": str(self._folder) for name in ("RUNDIR", "LOGDIR", "DBDIR", "SYSCONFDIR")},
+        }
+
+    @property
+    def controller_socket(self) -> Path:
+        """Where the switches look for their controller."""
+        return self._folder / "controller.sock"
+
+    def start_database(self) -> None:
+        """Return when it serves."""
+        self._folder.mkdir()
+        self._run("ovsdb-tool", "create", str(self._folder / "conf.db"), str(SCHEMA))
+        self._daemon("ovsdb-server", str(self._folder / "conf.db"), f"--remote=punix:{self._folder}/db.sock")
+
+    def start_daemon(self) -> None:
+        """Return when it serves."""
+        self._daemon("ovs-vswitchd", f"unix:{self._folder}/db.sock")
+
+    def configure(self, *arguments: str) -> None:
+        """Run one transaction of ovs-vsctl and return when the switches work accordingly."""
+        self._run("ovs-vsctl", f"--db=unix:{self._folder}/db.sock", "--timeout=30", *arguments)
+        give_room(self._pid())
+
+    def lost(self) -> int:
+        """Return the frames that came to a port and were dropped because the daemon did not read in time."""
+        return lost(self._pid())
+
+    def serves(self) -> bool:
+        """Whether database and daemon answer."""
+        for name in ("ovsdb-server", "ovs-vswitchd"):
+            with socket.socket(socket.AF_UNIX) as asking:
+                try:
+                    asking.connect(str(self._folder / f"{name}.ctl"))
+                except OSError:
+                    return False
+        return True
+
+    def _pid(self) -> int:
+        return int((self._folder / "ovs-vswitchd.pid").read_text())
+
+    def _daemon(self, program: str, *arguments: str) -> None:
+        own = self._folder / program
+        files = (f"--pidfile={own}.pid", f"--unixctl={own}.ctl", f"--log-file={own}.log")
+        self._run(program, *arguments, *files, "-vconsole:emer", "--detach", "--no-chdir")
+
+    def _run(self, program: str, *arguments: str) -> None:
+        """Run a program of Open vSwitch inside; with --detach it returns when the daemon is ready."""
+        command = [find("ip"), "netns", "exec", self._netns, find(program), *arguments]
+        run(command, environment=self._environment)
+
+
+def version() -> str:
+    """Return e.g. `ovs-vswitchd (Open vSwitch) 3.1.0`, for the record."""
+    told = subprocess.run([find("ovs-vswitchd"), "--version"], capture_output=True, text=True, check=True)
+    return told.stdout.splitlines()[0]

@@ -1,0 +1,306 @@
+"""How a lab is built, as a list of steps: pure values, which `builder.py` carries out in their order.
+
+Each step makes one thing. A lab that is interrupted after any of them can be taken down.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mpx.errors import UsageError
+from mpx_lab.shape import Shape
+from mpx_lab.topology import Interface, Link, Topology
+
+SWITCHES = "switches"  # the namespace of all switches of a lab; no host may be called so
+DEFAULT_CONGESTION = "cubic"
+LARGEST_BUFFER_BYTES = 64_000_000  # the kernel's default of 4 MB stops a sender on a long path
+UNSCALED_WINDOW_BYTES = 65535
+BUFFER_SHARE = 0.65  # of a receive buffer that full frames from a TAP device fill with data
+TUNED_BUFFERS = ("net/ipv4/tcp_rmem", f"4096 131072 {LARGEST_BUFFER_BYTES}")
+HOST_SETTINGS = (
+    TUNED_BUFFERS,
+    ("net/ipv4/tcp_wmem", f"4096 16384 {LARGEST_BUFFER_BYTES}"),
+    ("net/ipv4/tcp_no_metrics_save", "1"),  # or a run inherits what the one before has learned
+    ("net/ipv4/ping_group_range", "0 2147483647"),
+    ("net/ipv6/conf/default/accept_dad", "0"),  # addresses serve at once
+    ("net/ipv6/conf/default/accept_ra", "0"),
+    ("net/ipv6/conf/default/router_solicitations", "0"),
+)
+# Switches are no hosts: nothing of their own goes out of their ports.
+SWITCH_SETTINGS = (("net/ipv6/conf/all/disable_ipv6", "1"), ("net/ipv6/conf/default/disable_ipv6", "1"))
+ROOT_PRIORITY = 4096  # of the switch that becomes the root of the spanning tree; others have 32768
+
+
+@dataclass(frozen=True)
+class Controller:
+    """Where the switches take their orders from, and how programs ask it."""
+
+    host: str
+    port: int
+    rest: str | None = None
+    xmlrpc: str | None = None
+
+
+@dataclass(frozen=True)
+class AddNamespace:
+    """A network namespace, with settings below /proc/sys."""
+
+    netns: str
+    settings: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class StartDatabase:
+    """The private database of the switches."""
+
+    netns: str
+
+
+@dataclass(frozen=True)
+class StartSwitches:
+    """The private switch daemon."""
+
+    netns: str
+
+
+@dataclass(frozen=True)
+class StartRelay:
+    """The way from the switches' namespace to the controller."""
+
+    controller: Controller
+
+
+@dataclass(frozen=True)
+class Ip:
+    """Lines for `ip -batch` in a namespace."""
+
+    netns: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PlainFrames:
+    """A device that hands over frames as they would be on a wire: no offloads."""
+
+    netns: str
+    device: str
+
+
+@dataclass(frozen=True)
+class StartLink:
+    """An emulated link; `a` and `b` are namespace, device and hardware address."""
+
+    name: str
+    a: tuple[str, str, str | None]
+    b: tuple[str, str, str | None]
+    a_to_b: Shape
+    b_to_a: Shape
+
+
+@dataclass(frozen=True)
+class Configure:
+    """One transaction of `ovs-vsctl`."""
+
+    arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class WriteFile:
+    """A file of the lab's folder."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class WaitReachable:
+    """Until datagrams have gone from every `from` to every `to`: (namespace, address) each."""
+
+    pairs: tuple[tuple[tuple[str, str], tuple[str, str]], ...]
+
+
+Step = (
+    AddNamespace
+    | StartDatabase
+    | StartSwitches
+    | StartRelay
+    | Ip
+    | PlainFrames
+    | StartLink
+    | Configure
+    | WriteFile
+    | WaitReachable
+)
+
+
+def netns_name(lab_id: str, host: str) -> str:
+    """Return the namespace of a host; a dot cannot be in an ID, so no lab's prefix begins another's."""
+    return f"mpxlab.{lab_id}.{host}"
+
+
+def port_name(link: Link, switch: str) -> str:
+    """Return the device that `link` is inside the switches' namespace."""
+    return f"{link.name}.{'a' if link.a == switch else 'b'}"
+
+
+def parse_controller(text: str, rest: str | None = None, xmlrpc: str | None = None) -> Controller:
+    """Return the controller that `tcp:HOST:PORT` names; raises UsageError."""
+    kind, _, where = text.partition(":")
+    host, _, port = where.rpartition(":")
+    if kind != "tcp" or not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise UsageError(f"'{text}' is no controller: write tcp:HOST:PORT, for example tcp:127.0.0.1:6653")
+    return Controller(host.strip("[]"), int(port), rest, xmlrpc)
+
+
+def plan(topology: Topology, lab_id: str, controller: Controller | None = None) -> tuple[Step, ...]:
+    """Return the steps that build `topology` as the lab `lab_id`."""
+    return tuple(_steps(topology, lab_id, controller))
+
+
+def _steps(topology: Topology, lab_id: str, controller: Controller | None) -> Iterator[Step]:
+    switches = netns_name(lab_id, SWITCHES)
+    yield WriteFile("hosts", hosts_file(topology))
+    for host in topology.hosts:
+        yield AddNamespace(netns_name(lab_id, host), HOST_SETTINGS)
+    if topology.switches:
+        yield WriteFile("capacities.json", json.dumps(capacities(topology), indent=1) + "\n")
+        yield AddNamespace(switches, SWITCH_SETTINGS)
+        yield StartDatabase(switches)
+        yield StartSwitches(switches)
+    if topology.switches and controller:
+        yield StartRelay(controller)
+    for number, link in enumerate(topology.links):
+        if topology.emulated(link):
+            yield StartLink(
+                link.name,
+                _end(topology, lab_id, link, link.a),
+                _end(topology, lab_id, link, link.b),
+                link.shape(seed=2 * number + 1),
+                link.shape(seed=2 * number + 2),
+            )
+        else:
+            yield from _cable(topology, lab_id, link)
+    if topology.switches:
+        yield Configure(tuple(_bridges(topology, controller)))
+    for host in topology.hosts:
+        lines = ["link set lo up"]
+        for face in topology.interfaces(host):
+            lines += _addresses(face)
+        yield Ip(netns_name(lab_id, host), tuple(lines))
+    if not (topology.switches and controller):  # with a controller it is for that to join them
+        yield WaitReachable(
+            tuple(
+                ((netns_name(lab_id, one.host), source), (netns_name(lab_id, other.host), target))
+                for one, other in topology.neighbours()
+                for source, target in zip(one.addresses, other.addresses, strict=True)
+            )
+        )
+
+
+def hosts_file(topology: Topology) -> str:
+    """Return /etc/hosts of the lab."""
+    lines = ["127.0.0.1 localhost", "::1 localhost"]
+    for host in topology.hosts:
+        lines += [f"{address} {host}" for face in topology.interfaces(host) for address in face.addresses]
+    return "\n".join(lines) + "\n"
+
+
+def capacities(topology: Topology) -> list[dict[str, object]]:
+    """Return what a controller cannot see: the rate of each link, with datapath ids and port numbers."""
+
+    def end(link: Link, name: str) -> dict[str, object]:
+        if name not in topology.switches:
+            return {"host": name}
+        port = topology.ports(name).index(link) + 1
+        return {"switch": name, "datapath_id": topology.datapath_id(name), "port": port}
+
+    return [
+        {
+            "link": link.name,
+            "a": end(link, link.a),
+            "b": end(link, link.b),
+            "rate_bps": link.rate_bps,
+            "delay_s": link.delay_s,
+        }
+        for link in topology.links
+    ]
+
+
+def routes(face: Interface, to: Interface | None, congestion: str, window_bytes: int | None) -> list[str]:
+    """Return lines for `ip -batch`: how `face` reaches its networks, or only the one interface `to`."""
+    targets = face.networks if to is None else (f"{to.ipv4}/32", f"{to.ipv6}/128")
+    window = f" window {window_bytes}" if window_bytes else ""
+    return [
+        f"route replace {target} dev {face.device} src {source} congctl {congestion}{window}"
+        for target, source in zip(targets, face.addresses, strict=True)
+    ]
+
+
+def window_settings(window_bytes: int | None) -> tuple[tuple[str, str], ...]:
+    """Return what keeps a host's windows at that of its routes; None: the kernel tunes them, as at first.
+
+    65535 is exact, since a route with so little forbids window scaling. Any other window the kernel lets grow
+    with the buffer once data flow (Linux 6.9 and later), so there the buffer has to hold it, untuned.
+    """
+    if window_bytes in (None, UNSCALED_WINDOW_BYTES):
+        return (("net/ipv4/tcp_moderate_rcvbuf", "1"), TUNED_BUFFERS)
+    buffer_bytes = round(window_bytes / BUFFER_SHARE)
+    name, _ = TUNED_BUFFERS
+    return (("net/ipv4/tcp_moderate_rcvbuf", "0"), (name, f"4096 {buffer_bytes} {buffer_bytes}"))
+
+
+def _addresses(face: Interface) -> list[str]:
+    return [
+        f"address add {face.ipv4}/24 dev {face.device} noprefixroute",
+        f"address add {face.ipv6}/64 dev {face.device} noprefixroute nodad",
+        *routes(face, None, DEFAULT_CONGESTION, None),
+    ]
+
+
+def _end(topology: Topology, lab_id: str, link: Link, name: str) -> tuple[str, str, str | None]:
+    """Return namespace, device and hardware address (None: any) of one end of a link."""
+    if name in topology.switches:
+        return netns_name(lab_id, SWITCHES), port_name(link, name), None
+    face = next(face for face in topology.interfaces(name) if face.link == link.name)
+    return netns_name(lab_id, name), face.device, face.mac
+
+
+def _cable(topology: Topology, lab_id: str, link: Link) -> Iterator[Step]:
+    a, b = (_end(topology, lab_id, link, name) for name in link.ends)
+    address = [f" address {mac}" if mac else "" for _, _, mac in (a, b)]
+    yield Ip(
+        a[0],
+        (
+            f"link add {a[1]}{address[0]} mtu 1500 type veth "
+            f"peer name {b[1]}{address[1]} mtu 1500 netns {b[0]}",
+        ),
+    )
+    for netns, device, _ in (a, b):
+        yield PlainFrames(netns, device)
+        yield Ip(netns, (f"link set {device} txqueuelen 10000 up",))
+
+
+def _bridges(topology: Topology, controller: Controller | None) -> Iterator[str]:
+    """Yield one transaction for all switches, so that the daemon sets them up at once."""
+    # A tree of switches needs no protocol, whose own frames could get lost in a full queue.
+    spanning_tree = controller is None and topology.has_loop
+    for switch in topology.switches:
+        number = topology.datapath_id(switch)
+        yield from ("--", "add-br", switch, "--", "set", "bridge", switch, "datapath_type=netdev")
+        yield f"other-config:datapath-id={number:016x}"
+        yield f"other-config:hwaddr=02:00:00:01:00:{number:02x}"
+        yield f"fail_mode={'secure' if controller else 'standalone'}"
+        if spanning_tree:
+            yield "rstp_enable=true"
+        if spanning_tree and number == 1:
+            yield f"other-config:rstp-priority={ROOT_PRIORITY}"
+        for port, link in enumerate(topology.ports(switch), 1):
+            name = port_name(link, switch)
+            yield from ("--", "add-port", switch, name)
+            yield from ("--", "set", "interface", name, f"ofport_request={port}")
+            if spanning_tree:
+                to_host = link.a in topology.hosts or link.b in topology.hosts
+                yield from ("--", "set", "port", name, "other-config:rstp-path-cost=20000")
+                yield f"other-config:rstp-port-admin-edge={'true' if to_host else 'false'}"
+        if controller:
+            yield from ("--", "set-controller", switch, "unix:controller.sock")

@@ -1,0 +1,89 @@
+"""Reads the folder of a run for analysis (docs/lab-format.md)."""
+
+import csv
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from mpx.errors import UsageError
+from mpx_lab.cpu import CpuUse
+from mpx_lab.record import FORMAT
+from mpx_lab.series import Sample
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """One probe of the round-trip time; None where no answer came."""
+
+    t_s: float  # when it was sent
+    rtt_s: float | None
+    noise_s: float | None  # of which both programs slept though the packet was there
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """A run as it was written; everything but `about` is read when it is asked for."""
+
+    folder: Path
+    about: dict[str, Any]  # run.json
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """Read run.json; raises UsageError where there is none, or of another format."""
+        try:
+            about = json.loads((folder / "run.json").read_text())
+        except (OSError, ValueError) as error:
+            raise UsageError(f"{folder} is no folder of a run: {error}") from None
+        if about.get("format") != FORMAT:
+            raise UsageError(f"{folder} has the format {about.get('format')!r}, this reads {FORMAT!r}")
+        return cls(folder, about)
+
+    @property
+    def valid(self) -> bool:
+        """Whether it counts: it came to its end and was judged to be valid."""
+        validity = self.about["validity"]
+        return self.about["status"] == "done" and bool(validity and validity["valid"])
+
+    def flows(self) -> list[str]:
+        """Return the names of the flows."""
+        return sorted(file.stem for file in (self.folder / "flows").glob("*.csv") if "." not in file.stem)
+
+    def goodput(self, flow: str) -> list[Sample]:
+        """Return the bytes of a flow that arrived, all its streams together."""
+        rows = self.rows(f"flows/{flow}.csv")
+        return [Sample(float(row["t_s"]), int(row["bytes"])) for row in rows]
+
+    def streams(self, flow: str) -> dict[int, list[Sample]]:
+        """Return the same for each stream; each begins with the look before its first bytes."""
+        looks = [sample.t_s for sample in self.goodput(flow)]
+        found: dict[int, list[Sample]] = {}
+        for row in self.rows(f"flows/{flow}.streams.csv"):
+            t_s, stream = float(row["t_s"]), int(row["stream"])
+            if stream not in found:
+                found[stream] = [Sample(max((look for look in looks if look < t_s), default=0.0), 0)]
+            found[stream].append(Sample(t_s, int(row["bytes"])))
+        return found
+
+    def probes(self, name: str) -> list[Probe]:
+        """Return the probes of one prober in the order in which they were sent."""
+        rows = self.rows(f"rtt/{name}.csv")
+        probes = [Probe(float(row["t_s"]), _number(row["rtt_s"]), _number(row["noise_s"])) for row in rows]
+        return sorted(probes, key=lambda probe: probe.t_s)
+
+    def cpu(self) -> list[CpuUse]:
+        """Return what each core did."""
+        shares = ("user", "system", "interrupts", "steal", "idle")
+        return [
+            CpuUse(float(row["t_s"]), row["core"], *(float(row[share]) for share in shares))
+            for row in self.rows("cpu.csv")
+        ]
+
+    def rows(self, file: str) -> list[dict[str, str]]:
+        """Return the lines of any CSV file of the run, by column; one that a kill cut short is left out."""
+        with (self.folder / file).open(newline="") as lines:
+            return list(csv.DictReader(line for line in lines if line.endswith("\n")))
+
+
+def _number(text: str) -> float | None:
+    return float(text) if text else None

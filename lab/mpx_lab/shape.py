@@ -1,0 +1,54 @@
+"""What one direction of an emulated link does to frames: rate, delay, queue, loss."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from mpx.errors import UsageError
+
+MAX_RATE_BPS = 100_000_000_000
+MAX_DELAY_S = 60.0
+SEEDS = 2**64
+FULL_FRAME_BYTES = 1514  # 1500 of the packet, 14 of the Ethernet header
+
+
+class Direction(StrEnum):
+    """One of the two directions of a link between an end A and an end B."""
+
+    A_TO_B = "a-to-b"
+    B_TO_A = "b-to-a"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One direction of a link.
+
+    A frame counts with its Ethernet header, without checksum and preamble: 1514 bytes for a full one.
+    The queue holds what waits for the serialiser and what is on it; it drops at its tail. Raises UsageError
+    where a value is impossible.
+    """
+
+    rate_bps: int | None = None  # bits of frames per second; None: unlimited
+    delay_s: float = 0.0  # one way
+    queue_bytes: int | None = None  # bytes of frames; at most one of the two limits, None: unlimited
+    queue_packets: int | None = None
+    loss: float = 0.0  # share of frames that are lost at random, 0 to 1
+    seed: int = 1  # of the random losses; the same seed loses the same frames of a sequence
+
+    def __post_init__(self) -> None:
+        if self.rate_bps is not None and not 1 <= self.rate_bps <= MAX_RATE_BPS:
+            raise UsageError(f"a rate must be 1 bit/s to {MAX_RATE_BPS} bit/s, not {self.rate_bps}")
+        if not 0 <= self.delay_s <= MAX_DELAY_S:
+            raise UsageError(f"a delay must be 0 to {MAX_DELAY_S:g} s, not {self.delay_s}")
+        if self.queue_bytes is not None and self.queue_packets is not None:
+            raise UsageError("a queue is limited in bytes or in packets, not in both")
+        if self.queue_bytes is not None and self.queue_bytes < FULL_FRAME_BYTES:
+            raise UsageError(
+                f"a queue must hold one full frame, {FULL_FRAME_BYTES} bytes, not {self.queue_bytes}; "
+                "give a number of packets instead, for example 100p"
+            )
+        if self.queue_packets is not None and self.queue_packets < 1:
+            raise UsageError(f"a queue must hold at least 1 packet, not {self.queue_packets}")
+        if not 0 <= self.loss <= 1:
+            raise UsageError(f"a loss must be a share of 0 to 1, not {self.loss}")
+        if not 0 <= self.seed < SEEDS:
+            raise UsageError(f"a seed must be 0 to 2**64-1, not {self.seed}")

@@ -1,0 +1,1 @@
+"""Background traffic between two hosts of the lab, by name, and what it got."""

@@ -1,0 +1,141 @@
+"""What runs between two hosts during a run: two processes that start together and end whatever happens.
+
+source, sink, address = lab.host("s1"), lab.host("d1"), "10.0.0.5"
+with Background("tcp(streams=2)", "bg", source, sink, address, run.flows, run.epoch_s):
+    ...
+"""
+
+import abc
+import contextlib
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from mpx import tcp
+from mpx.errors import MpxError
+from mpx_lab.traffic.process import Host, TrafficProcess
+from mpx_lab.traffic.spec import Spec, parse, protocol_of, show
+
+
+class _Pair(abc.ABC):
+    """Two processes of one measurement: the one that is spoken to, and the one that speaks."""
+
+    def __init__(self) -> None:
+        self._processes: list[TrafficProcess] = []  # in the order in which they are to be stopped
+
+    @abc.abstractmethod
+    def start(self) -> None:
+        """Start the one that listens, then the other; returns once both are ready. Raises MpxError."""
+
+    def stop(self) -> None:
+        """End both; raises MpxError if one of them failed, also if that was long ago."""
+        failed: list[MpxError] = []
+        for process in self._processes:
+            try:
+                process.stop()
+            except MpxError as error:
+                failed.append(error)
+        self._processes.clear()
+        if failed:
+            raise failed[0]
+
+    @property
+    def running(self) -> bool:
+        """Whether both processes run."""
+        return bool(self._processes) and not any(process.ended for process in self._processes)
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self._abandon()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.stop()
+        else:
+            self._abandon()
+
+    def _abandon(self) -> None:
+        with contextlib.suppress(MpxError):  # something else has failed already
+            self.stop()
+
+
+class Background(_Pair):
+    """A generator that runs from `start` to `stop`, and writes its series into one folder."""
+
+    def __init__(
+        self,
+        spec: Spec | str,
+        name: str,
+        source: Host,
+        sink: Host,
+        sink_address: str,
+        folder: Path,
+        epoch_s: float,
+    ) -> None:
+        super().__init__()
+        self.spec = parse(spec) if isinstance(spec, str) else spec
+        self._source, self._sink, self._address = source, sink, sink_address
+        self._common = _common(name, folder, epoch_s)
+
+    def start(self) -> None:
+        """Start the receiver, then the sender; returns once both are ready. Raises MpxError."""
+        words = (protocol_of(self.spec), "--at", self._address, *self._common)
+        receiver = TrafficProcess(self._sink, "receiver", words)
+        self._processes = [receiver]
+        to = tcp.show((self._address, receiver.port))
+        sender = TrafficProcess(self._source, "sender", (show(self.spec), "--to", to, *self._common))
+        self._processes.insert(0, sender)
+
+
+class RttProbe(_Pair):
+    """Measures the round-trip time between two hosts, ten times a second; `folder` is that of `rtt`."""
+
+    def __init__(
+        self, name: str, source: Host, sink: Host, sink_address: str, folder: Path, epoch_s: float
+    ) -> None:
+        super().__init__()
+        self._source, self._sink, self._address = source, sink, sink_address
+        self._common = _common(name, folder, epoch_s)
+
+    def start(self) -> None:
+        """Start the echo, then the prober; returns once both are ready. Raises MpxError."""
+        echo = TrafficProcess(self._sink, "echo", ("--at", self._address))
+        self._processes = [echo]
+        to = tcp.show((self._address, echo.port))
+        self._processes.insert(0, TrafficProcess(self._source, "prober", ("--to", to, *self._common)))
+
+
+class Watched(_Pair):
+    """Records all TCP connections from one host to another, of whatever program, as a flow of the run."""
+
+    def __init__(
+        self,
+        name: str,
+        source: Host,
+        source_address: str,
+        sink: Host,
+        sink_address: str,
+        folder: Path,
+        epoch_s: float,
+    ) -> None:
+        super().__init__()
+        self._source, self._source_address = source, source_address
+        self._sink, self._sink_address = sink, sink_address
+        self._common = _common(name, folder, epoch_s)
+
+    def start(self) -> None:
+        """Start watching both ends; returns once both are ready. Raises MpxError."""
+        arriving = ("watch", "--at", self._source_address, *self._common)
+        self._processes = [TrafficProcess(self._sink, "receiver", arriving)]
+        leaving = ("--peer", self._sink_address, *self._common)
+        self._processes.append(TrafficProcess(self._source, "watch", leaving))
+
+
+def _common(name: str, folder: Path, epoch_s: float) -> tuple[str, ...]:
+    return "--folder", str(folder), "--name", name, "--epoch-s", repr(epoch_s)

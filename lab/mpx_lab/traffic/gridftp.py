@@ -1,0 +1,136 @@
+"""A real copy as background: `mpx serve` on one side, `mpx copy --streams N` on the other, without an end.
+
+One copy brings very many files of 64 MiB, so that its streams stay open; the source is a file of zeros that
+takes no room, and what has arrived whole is removed at once.
+"""
+
+import contextlib
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from mpx import tcp
+from mpx.errors import ConnectionLost, MpxError
+from mpx_lab.traffic.ending import Ending
+from mpx_lab.traffic.log import Log, now_s
+from mpx_lab.traffic.private_memory import private_memory
+from mpx_lab.traffic.socket_table import Connection
+from mpx_lab.traffic.watch import Watch
+
+FILE_BYTES = 64 << 20
+FILES_PER_COPY = 1000
+_FILE = "zeros-"
+_ENDS_WITHIN_S = 5.0
+_LOOK_S = 0.1
+
+
+class GridFtpSink:
+    """A server in a folder of its own; counts what its connections receive, and keeps nothing."""
+
+    def __init__(self, address: tcp.Address, store: Path) -> None:
+        self._ending = contextlib.ExitStack()
+        self._folder = self._ending.enter_context(private_memory(store))
+        anybody = "::/0" if ":" in address[0] else "0.0.0.0/0"  # of the namespace it runs in
+        words = ["--host", address[0], "--port", str(address[1]), "--writable", "--insecure"]
+        words += ["--allow-from", anybody]
+        command = [sys.executable, "-m", "mpx", "serve", *words, str(self._folder)]
+        self._server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        assert self._server.stdout is not None
+        said = self._server.stdout.readline().decode().strip()
+        served = re.search(r"ftp://\S+:(\d+)/", said)
+        if served is None:
+            self.close()
+            raise MpxError(f"mpx serve did not start at {tcp.show(address)}; it said {said!r}")
+        self.port = int(served[1])
+        self._watch = Watch(self._is_ours)
+        self._inodes: frozenset[int] = frozenset()
+
+    def totals(self) -> dict[int, int]:
+        """Return the bytes that arrived so far, by connection; the control connections are among them."""
+        self._inodes = _sockets_of(self._server.pid)
+        for file in self._folder.glob(f"{_FILE}*"):
+            file.unlink(missing_ok=True)
+        return self._watch.totals()
+
+    def failure(self) -> str:
+        """Return why it cannot go on, empty while it can."""
+        code = self._server.poll()
+        return "" if code is None else f"mpx serve has ended with exit code {code}; see what it said"
+
+    def close(self) -> None:
+        """End the server; its folder goes with it."""
+        _end(self._server)
+        self._ending.close()
+
+    def _is_ours(self, connection: Connection) -> bool:
+        return connection.inode in self._inodes
+
+
+class GridFtpSender:
+    """One copy after the other; the counter is complete once `run` has returned."""
+
+    def __init__(self, address: tcp.Address, streams: int, congestion: str, epoch_s: float) -> None:
+        self.copies = 0  # begun
+        self._address = address
+        self._words = ["--streams", str(streams), "--checksum", "none", "--overwrite", "always", "--quiet"]
+        if congestion:
+            self._words += ["--congestion", congestion]
+        self._epoch_s = epoch_s
+
+    def run(self, ending: Ending, folder: Path, name: str) -> None:
+        """Copy until told to end; raises ConnectionLost when a copy failed."""
+        with (
+            private_memory(folder / f"{name}.source") as scratch,
+            Log(folder / f"{name}.phases.csv", ["t_s", "stream", "on"], self._epoch_s) as edges,
+        ):
+            with (scratch / "zeros").open("wb") as source:
+                source.truncate(FILE_BYTES)
+            files = (f"{scratch}/zeros\t{_FILE}{number}\n" for number in range(FILES_PER_COPY))
+            (scratch / "files").write_text("".join(files))
+            while not ending():
+                edges.line(now_s(), 0, 1)
+                self._copy(ending, scratch)
+                edges.line(now_s(), 0, 0)
+
+    def _copy(self, ending: Ending, scratch: Path) -> None:
+        self.copies += 1
+        to = f"ftp://{tcp.show(self._address)}/"
+        words = ["copy", *self._words, "--from-file", str(scratch / "files"), to]
+        environment = {**os.environ, "MPX_STATE_DIR": str(scratch / "state")}
+        with (scratch / "said").open("w+b") as said:
+            copy = subprocess.Popen(
+                [sys.executable, "-m", "mpx", *words], stdin=subprocess.DEVNULL, stderr=said, env=environment
+            )
+            try:
+                while copy.poll() is None and not ending.wait(now_s() + _LOOK_S):
+                    pass
+            finally:
+                _end(copy)
+            if copy.returncode and not ending():
+                said.seek(0)
+                raise ConnectionLost(f"the copy in the background failed: {said.read().decode().strip()}")
+
+
+def _sockets_of(pid: int) -> frozenset[int]:
+    """Return the inodes of the sockets that a process has open."""
+    found = set()
+    with contextlib.suppress(OSError):  # it has ended
+        for file in Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(OSError):  # closed meanwhile
+                kind, _, number = str(file.readlink()).partition(":[")
+                if kind == "socket":
+                    found.add(int(number.rstrip("]")))
+    return frozenset(found)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(_ENDS_WITHIN_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    if process.stdout:
+        process.stdout.close()

@@ -1,0 +1,83 @@
+"""The receiving process of a generator: `python -m mpx_lab.traffic.receiver tcp --at 10.0.0.2 ...`.
+
+Prints `ready PORT` when it listens. Writes NAME.csv (t_s, bytes since the line before, every 100 ms) and for
+TCP NAME.streams.csv (the same for each stream). Ends with exit code 0 when its standard input closes.
+With `watch` it receives nothing itself, but counts what arrives over TCP from one address, for any program.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from mpx.errors import MpxError
+from mpx_lab.traffic.ending import Ending
+from mpx_lab.traffic.gridftp import GridFtpSink
+from mpx_lab.traffic.log import Log, next_tick, now_s
+from mpx_lab.traffic.sinks import Sink, TcpSink, UdpSink
+from mpx_lab.traffic.watch import Watch
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Receive until told to end; returns the exit code."""
+    options = _parser().parse_args(arguments)
+    ending = Ending()
+    try:
+        sink = _sink(options)
+    except (MpxError, OSError) as error:
+        sys.stderr.write(f"receiver: cannot listen on {options.at}: {error}\n")
+        return 1
+    try:
+        return _record(sink, ending, options)
+    finally:
+        sink.close()
+
+
+def _record(sink: Sink, ending: Ending, options: argparse.Namespace) -> int:
+    file = options.folder / f"{options.name}.csv"
+    with (
+        Log(file, ["t_s", "bytes"], options.epoch_s) as goodput,
+        Log(file.with_suffix(".streams.csv"), ["t_s", "stream", "bytes"], options.epoch_s) as streams,
+    ):
+        goodput.line(now_s(), 0)
+        sys.stdout.write(f"ready {sink.port}\n")
+        sys.stdout.flush()
+        before: dict[int, int] = {}
+        ended = False
+        while not ended:
+            ended = ending.wait(next_tick(now_s(), options.epoch_s))
+            at_s, totals = now_s(), sink.totals()
+            goodput.line(at_s, sum(totals.values()) - sum(before.values()))
+            for stream in sorted(totals):
+                streams.line(at_s, stream, totals[stream] - before.get(stream, 0))
+            before = totals
+            if failure := sink.failure():
+                sys.stderr.write(f"receiver: {failure}\n")
+                return 1
+    return 0
+
+
+def _sink(options: argparse.Namespace) -> Sink:
+    address = options.at, options.port
+    if options.kind == "watch":
+        return Watch(lambda connection: connection.peer[0] == options.at)
+    if options.kind == "gridftp":
+        return GridFtpSink(address, options.folder / f"{options.name}.sink")
+    return UdpSink(address) if options.kind == "udp" else TcpSink(address)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m mpx_lab.traffic.receiver", description=__doc__)
+    parser.add_argument("kind", choices=("tcp", "udp", "gridftp", "watch"))
+    parser.add_argument(
+        "--at", required=True, metavar="ADDRESS", help="where to listen; watch: the other end of what arrives"
+    )
+    parser.add_argument("--port", type=int, default=0, help="default: any free port")
+    parser.add_argument("--folder", type=Path, required=True, help="where to write")
+    parser.add_argument("--name", required=True, help="of the flow, and of its files")
+    parser.add_argument("--epoch-s", type=float, required=True, help="time zero on the monotonic clock")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,117 @@
+"""Whether a run may be believed: not late, not saturated, and no packet lost but where the emulator says so.
+
+Judged by the 99th percentile of lateness and by the share of very late frames, not by the largest: nearly
+every long run has one late frame, so that rule would keep the short runs and throw away the long ones.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mpx_lab.cpu import ALL, CpuUse
+from mpx_lab.emulator.accounting import DirectionStats
+
+LATE_P99_S = 0.0003
+VERY_LATE_S = 0.001
+VERY_LATE_SHARE = 0.002
+BUSY = 0.97  # of all cores together, over one look
+BUSY_SHARE = 0.05  # of the looks
+FEWEST_LOOKS = 3
+
+
+@dataclass(frozen=True)
+class LinkFacts:
+    """What a run needs to know of one direction of a link; counts are frames."""
+
+    name: str
+    late_p99_s: float
+    late_max_s: float
+    very_late_share: float
+    delivered: int
+    dropped_queue: int
+    dropped_loss: int
+    dropped_elsewhere: int
+    oversized: int  # super-packets, which no real link carries
+    unaccounted: int  # received, but neither delivered nor dropped nor held
+
+
+@dataclass(frozen=True)
+class Validity:
+    """The verdict, its reasons, and the figures it rests on."""
+
+    valid: bool
+    reasons: tuple[str, ...]
+    measures: Mapping[str, Any] = field(default_factory=dict)
+
+
+def link_facts(name: str, before: DirectionStats, after: DirectionStats) -> LinkFacts:
+    """Return what happened in one direction between two looks at the emulator."""
+    late = after.late.since(before.late)
+    return LinkFacts(
+        name=name,
+        late_p99_s=late.quantile_s(0.99),
+        late_max_s=late.max_ns / 1e9,
+        very_late_share=late.share_above(VERY_LATE_S),
+        delivered=after.delivered.frames - before.delivered.frames,
+        dropped_queue=after.dropped_queue.frames - before.dropped_queue.frames,
+        dropped_loss=after.dropped_loss.frames - before.dropped_loss.frames,
+        dropped_elsewhere=after.dropped_elsewhere - before.dropped_elsewhere,
+        oversized=after.dropped_invalid.frames - before.dropped_invalid.frames,
+        unaccounted=after.balance.frames,
+    )
+
+
+def judge(links: Sequence[LinkFacts], cpu: Sequence[CpuUse], lost: Mapping[str, int]) -> Validity:
+    """Return whether a run counts.
+
+    `cpu` is what was seen during the run; `lost` are packets lost on the hosts, by where, as the increase of
+    their counters says.
+    """
+    reasons = [reason for link in links for reason in _wrong_with(link)]
+    together = [use for use in cpu if use.core == ALL]
+    saturated = sum(use.busy >= BUSY for use in together) / len(together) if together else 0.0
+    if saturated > BUSY_SHARE and len(together) >= FEWEST_LOOKS:
+        reasons.append(f"saturated: the processors were busy in {saturated:.0%} of the time")
+    reasons += [f"lost on a host: {count} at {where}" for where, count in sorted(lost.items()) if count]
+    measures = {
+        "links": [
+            {
+                "name": link.name,
+                "late_p99_s": link.late_p99_s,
+                "late_max_s": link.late_max_s,
+                "very_late_share": link.very_late_share,
+                "delivered": link.delivered,
+                "dropped_queue": link.dropped_queue,
+                "dropped_loss": link.dropped_loss,
+                "dropped_elsewhere": link.dropped_elsewhere,
+            }
+            for link in links
+        ],
+        "cpu_busy": _mean([use.busy for use in together]),
+        "cpu_steal": _mean([use.steal for use in together]),
+        "cpu_saturated_share": saturated,
+        "lost": dict(lost),
+    }
+    return Validity(not reasons, tuple(reasons), measures)
+
+
+def _wrong_with(link: LinkFacts) -> list[str]:
+    reasons = []
+    if link.late_p99_s > LATE_P99_S:
+        reasons.append(
+            f"late: 1 % of the frames of {link.name} came over {link.late_p99_s * 1e3:.2f} ms late"
+        )
+    if link.very_late_share > VERY_LATE_SHARE:
+        share, limit_ms = link.very_late_share, VERY_LATE_S * 1e3
+        reasons.append(f"late: {share:.2%} of the frames of {link.name} came over {limit_ms:g} ms late")
+    if link.dropped_elsewhere:
+        reasons.append(f"lost on {link.name} outside of its queue: {link.dropped_elsewhere} frames")
+    if link.oversized:
+        reasons.append(f"super-packets on {link.name}: {link.oversized} frames were longer than its MTU")
+    if link.unaccounted:
+        reasons.append(f"not accounted for on {link.name}: {link.unaccounted} frames")
+    return reasons
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None

@@ -1,0 +1,237 @@
+"""A lab that is killed at any stage leaves nothing, and taking one down touches nothing else."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from mpx_command import command, mpx
+from mpx_lab import state
+from mpx_lab.builder import Builder
+from mpx_lab.lab import Lab
+from mpx_lab.plan import plan
+from mpx_lab.state import LabError
+from mpx_lab.topologies import named
+from mpx_lab.topology import Link, Topology
+from traces import devices, processes_in, traces
+
+# One of each: a direct link, a cable, switches in a circle.
+ALL_KINDS = Topology(
+    "all-kinds",
+    ("a",),
+    ("b",),
+    (
+        Link("a", "b", "direct", delay_s=0.001),
+        Link("a", "s1"),
+        Link("s1", "s2", rate_bps=100_000_000),
+        Link("s1", "s2", "spare", rate_bps=100_000_000),
+        Link("s2", "b", rate_bps=100_000_000),
+    ),
+    ("s1", "s2"),
+)
+STEPS = len(plan(ALL_KINDS, "x"))
+
+
+@contextmanager
+def python(code: str, *words: object) -> Iterator["subprocess.Popen[str]"]:
+    """A program that can import what this test can; killed at the end."""
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, words)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    assert process.stdout is not None
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def first_line(process: "subprocess.Popen[str]") -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+@contextmanager
+def building(lab_id: str, steps: int) -> Iterator[int]:
+    """A process that has done so many steps of `Lab.up`, and holds the lock; killed at the end."""
+    done, tell = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            with state.locked(lab_id):
+                Builder(lab_id).build(plan(ALL_KINDS, lab_id)[:steps])
+                os.write(tell, b"done")
+                signal.pause()
+        finally:
+            os._exit(1)
+    os.close(tell)
+    with os.fdopen(done, "rb") as told:
+        try:
+            assert told.read(4) == b"done"
+            yield pid
+        finally:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+
+@pytest.mark.parametrize("steps", range(STEPS + 1))
+def test_what_is_killed_after_any_step_of_up_is_removed_by_the_next_use(lab_id: str, steps: int) -> None:
+    before = devices()
+    with building(lab_id, steps):
+        pass
+    assert traces(lab_id)
+    with pytest.raises(LabError, match="was interrupted"):
+        Lab.attach(lab_id)
+    assert not traces(lab_id)
+    assert devices() == before
+
+
+@pytest.mark.parametrize("words", [["status"], ["down"], ["up", "path"]])
+def test_each_command_removes_it(lab_id: str, words: list[str]) -> None:
+    with building(lab_id, STEPS - 1):
+        pass
+    ended = mpx("lab", *words, "--lab", lab_id)
+    if words[0] == "status":
+        assert ended.code == 1
+        assert "was interrupted" in ended.err
+    else:
+        assert ended.code == 0
+    if words[0] == "up":
+        assert mpx("lab", "status", "--lab", lab_id).code == 0
+        assert mpx("lab", "down", "--lab", lab_id).code == 0
+    assert not traces(lab_id)
+
+
+def test_a_kill_of_down_is_made_good_by_the_next_command(lab_id: str, lab_root: None) -> None:
+    lab = Lab.up(ALL_KINDS, lab_id, keep=True)
+    with lab.host("a").popen(["sleep", "1000"], start_new_session=True) as sleeper:
+        (lab.folder / "state.json").unlink()  # the first that down does
+        assert mpx("lab", "link", "direct", "--down", "--lab", lab_id).code == 1
+        assert sleeper.wait() == -signal.SIGTERM
+    lab.down()
+    assert not traces(lab_id)
+
+
+def test_the_lab_of_a_program_that_was_killed_is_removed(lab_id: str) -> None:
+    code = """
+import signal, sys
+from mpx_lab import state
+from mpx_lab.builder import Builder
+from mpx_lab.lab import Lab
+from mpx_lab.topologies import named
+with Lab.up(named("path"), sys.argv[1]):
+    print("up", flush=True)
+    signal.pause()
+"""
+    with python(code, lab_id) as owner:
+        assert first_line(owner) == "up"
+        assert mpx("lab", "status", "--lab", lab_id).code == 0
+    assert mpx("lab", "exec", "--lab", lab_id, "src", "--", "true").code == 1
+    assert not traces(lab_id)
+
+
+def test_processes_end_with_their_lab_however_they_came_there(lab_id: str, lab_root: None) -> None:
+    lab = Lab.up(named("path"), lab_id, keep=True)
+    stubborn = "trap '' TERM; echo; while :; do sleep 1000; done"
+    ours = lab.host("src").popen(["sh", "-c", stubborn], stdout=subprocess.PIPE)
+    theirs = subprocess.Popen(["ip", "netns", "exec", f"mpxlab.{lab_id}.src", "sleep", "1000"])
+    assert ours.stdout is not None
+    ours.stdout.read(1)
+    assert theirs.poll() is None
+    lab.down()
+    assert ours.wait() == -signal.SIGKILL
+    theirs.wait()
+    ours.stdout.close()
+    assert not traces(lab_id)
+
+
+def test_down_touches_nothing_that_only_looks_like_it(lab_id: str, lab_root: None) -> None:
+    near = f"{lab_id}x"
+    stranger = f"mpxlab-{lab_id}"
+    subprocess.run(["ip", "netns", "add", stranger], check=True)
+    asleep = subprocess.Popen(
+        ["ip", "netns", "exec", stranger, "sleep", "1000"], env={**os.environ, "MPX_LAB": f"{lab_id}y"}
+    )
+    try:
+        with Lab.up(named("path"), near) as other:
+            Lab.up(named("path"), lab_id, keep=True)
+            kept = traces(near)
+            Lab.attach(lab_id).down()
+            assert not traces(lab_id)
+            assert sorted(traces(near)) == sorted(kept)
+            assert not other.faults()
+            assert asleep.poll() is None
+    finally:
+        asleep.kill()
+        asleep.wait()
+        subprocess.run(["ip", "netns", "del", stranger], check=True)
+    assert not traces(near)
+
+
+def test_a_step_that_fails_leaves_nothing(
+    lab_id: str, lab_root: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The kernel has no such setting, so the second namespace cannot be finished.
+    monkeypatch.setattr("mpx_lab.plan.SWITCH_SETTINGS", (("net/ipv4/no_such_setting", "1"),))
+    with pytest.raises(Exception, match="no_such_setting"):
+        Lab.up(named("dumbbell"), lab_id)
+    assert not traces(lab_id)
+
+
+def test_one_of_two_that_come_at_once_gets_the_lab(lab_id: str, lab_root: None) -> None:
+    both = [
+        subprocess.Popen(
+            command("lab", "up", "path", "--lab", lab_id), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        for _ in range(2)
+    ]
+    said = [one.communicate() for one in both]
+    assert sorted(one.returncode for one in both) == [0, 1], said
+    assert any(b"is up already" in errors for _, errors in said)
+    assert mpx("lab", "status", "--lab", lab_id).code == 0
+    assert mpx("lab", "down", "--lab", lab_id).code == 0
+    assert not traces(lab_id)
+
+
+def test_while_a_lab_is_being_built_others_are_told_so(lab_id: str) -> None:
+    with building(lab_id, 3):
+        ended = mpx("lab", "status", "--lab", lab_id)
+        assert ended.code == 1
+        assert "being built" in ended.err
+        assert traces(lab_id)
+    assert mpx("lab", "down", "--lab", lab_id).code == 0
+    assert not traces(lab_id)
+
+
+def test_a_lab_of_which_a_part_has_ended_is_called_broken_and_replaced(lab_id: str, lab_root: None) -> None:
+    with Lab.up(ALL_KINDS, lab_id):
+        for pid in processes_in(f"mpxlab.{lab_id}.switches"):
+            os.kill(pid, signal.SIGKILL)
+        (emulator, *_) = (line for line in traces(lab_id) if "direct" in line)
+        os.kill(int(emulator.split()[1].rstrip(":")), signal.SIGKILL)
+        subprocess.run(["ip", "netns", "del", f"mpxlab.{lab_id}.b"], check=True)
+        ended = mpx("lab", "status", "--lab", lab_id)
+        assert ended.code == 1
+        for part in ("namespace of b is gone", "link direct has ended", "switches have ended"):
+            assert part in ended.err
+        assert mpx("lab", "up", "path", "--lab", lab_id).code == 0
+        assert mpx("lab", "exec", "--lab", lab_id, "src", "--", "true").code == 0
+        assert mpx("lab", "down", "--lab", lab_id).code == 0
+    assert not traces(lab_id)
+
+
+def test_taking_down_what_is_not_there_is_no_fault(lab_id: str) -> None:
+    ended = mpx("lab", "down", "--lab", lab_id)
+    assert (ended.code, ended.out) == (0, f"there is no lab '{lab_id}'\n")
+    ended = mpx("lab", "exec", "--lab", lab_id, "src", "--", "true")
+    assert ended.code == 1
+    assert "there is no lab" in ended.err
+    assert not traces(lab_id)

@@ -1,0 +1,143 @@
+"""`mpx lab exec` becomes the command, and the other subcommands as users meet them."""
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from mpx_command import command, mpx
+from mpx_lab.lab import Lab
+from mpx_lab.topologies import TOPOLOGIES, named
+
+NOBODY = {"SUDO_UID": "65534", "SUDO_GID": "65534"}
+
+
+@pytest.fixture(scope="module")
+def running(lab_root: None) -> Iterator[str]:
+    """The ID of one lab for all tests here."""
+    with Lab.up(named("path"), f"e{os.getpid()}") as lab:
+        yield lab.id
+
+
+def test_the_exit_code_and_the_streams_are_the_commands_own(running: str) -> None:
+    script = "read line; echo got $line; echo bad >&2; exit 7"
+    ended = mpx("lab", "exec", "--lab", running, "src", "--", "sh", "-c", script, stdin=b"in\n")
+    assert (ended.code, ended.out, ended.err) == (7, "got in\n", "bad\n")
+
+
+def test_signals_reach_the_command_as_it_is_the_same_process(running: str) -> None:
+    words = command("lab", "exec", "--lab", running, "src", "--", "sh", "-c", "echo $$; exec sleep 1000")
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert int(process.stdout.readline()) == process.pid
+        process.send_signal(signal.SIGINT)
+        assert process.wait() == -signal.SIGINT
+
+
+def test_no_signal_is_ignored_that_the_caller_did_not_ignore(running: str) -> None:
+    ended = mpx("lab", "exec", "--lab", running, "src", "--", "grep", "SigIgn", "/proc/self/status")
+    assert int(ended.out.split()[1], 16) == 0
+
+
+def test_names_of_hosts_are_known_inside_and_only_there(running: str) -> None:
+    ended = mpx("lab", "exec", "--lab", running, "src", "--", "getent", "ahosts", "dst")
+    assert {line.split()[0] for line in ended.out.splitlines()} == {"10.0.0.2", "fd00::2"}
+    assert "10.0.0.2" not in Path("/etc/hosts").read_text()
+
+
+def test_it_runs_as_the_user_who_called_unless_told_otherwise(running: str) -> None:
+    words = ["lab", "exec", "--lab", running]
+    script = "id -u; id -g; id -G; echo $USER $MPX_LAB"
+    ended = mpx(*words, "src", "--", "sh", "-c", script, environment=NOBODY)
+    assert ended.out == f"65534\n65534\n65534\nnobody {running}\n"
+    with_groups = subprocess.run(
+        command(*words, "src", "--", "id", "-G"),
+        capture_output=True,
+        env={**os.environ, **NOBODY},
+        extra_groups=[4, 5],
+        check=True,
+    )
+    assert with_groups.stdout == b"65534\n"
+    assert mpx(*words, "--root", "src", "--", "id", "-u", environment=NOBODY).out == "0\n"
+    assert mpx(*words, "src", "--", "id", "-u").out == "0\n"
+
+
+def test_the_command_keeps_its_folder_and_its_options(running: str, tmp_path: Path) -> None:
+    ended = mpx("lab", "exec", "--lab", running, "dst", "--", "pwd", "-P", folder=tmp_path)
+    assert ended.out == f"{tmp_path.resolve()}\n"
+
+
+@pytest.mark.parametrize(("program", "code"), [("no-such-program", 127), ("/etc/hosts", 126)])
+def test_what_cannot_be_run_has_the_exit_codes_of_shells(running: str, program: str, code: int) -> None:
+    ended = mpx("lab", "exec", "--lab", running, "src", "--", program)
+    assert ended.code == code
+    assert f"cannot run '{program}' on src" in ended.err
+    assert Lab.attach(running).host("src").run([program], capture_output=True).returncode == code
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["exec", "nobody", "--", "true"], "no host 'nobody'"),
+        (["exec", "src", "--"], "no command"),
+        (["link", "nowhere", "--down"], "no link 'nowhere'"),
+        (["link", "wan"], "nothing to change"),
+        (["link", "wan", "--queue", "10"], "one full frame"),
+        (["route", "src", "--window", "much"], "no size"),
+        (["up", "nosuch"], "no topology 'nosuch'"),
+        (["up", "path", "--scale", "0"], "scale"),
+        (["up", "path", "--rest", "http://x"], "--controller"),
+        (["up", "nosuch.py"], "cannot read nosuch.py"),
+    ],
+)
+def test_wrong_requests_say_so_and_change_nothing(running: str, words: list[str], message: str) -> None:
+    before = Lab.attach(running).status()
+    ended = mpx("lab", words[0], "--lab", running, *words[1:])
+    assert ended.code == 2, ended
+    assert message in ended.err
+    assert Lab.attach(running).status() == before
+
+
+def test_a_link_and_a_route_as_one_writes_them(running: str) -> None:
+    words = ["--rate", "130Mbit/s", "--delay", "22.5ms", "--queue", "512000", "--loss", "0.01%"]
+    assert mpx("lab", "link", "--lab", running, "wan", *words, "--down").code == 0
+    told = json.loads(mpx("lab", "status", "--json", "--lab", running).out)
+    assert told["name"] == "path"
+    assert told["controller"] is None
+    assert told["links"] == [
+        {
+            "name": "wan",
+            "ends": ["src", "dst"],
+            "rate_bps": 130000000,
+            "delay_s": 0.0225,
+            "queue_bytes": 512000,
+            "up": False,
+        }
+    ]
+    assert mpx("lab", "link", "--lab", running, "wan", "--up").code == 0
+    assert mpx("lab", "route", "--lab", running, "src", "--congestion", "bbr", "--window", "65535").code == 0
+    routes = mpx("lab", "exec", "--lab", running, "src", "--", "ip", "route").out
+    assert "window 65535 congctl bbr" in routes
+    assert mpx("lab", "route", "--lab", running, "src").code == 0
+    routes = mpx("lab", "exec", "--lab", running, "src", "--", "ip", "route").out
+    assert "window" not in routes and "congctl cubic" in routes
+
+
+def test_list_names_topologies_and_labs(running: str) -> None:
+    told = mpx("lab", "list").out
+    assert all(topology.text in told for topology in TOPOLOGIES)
+    assert f"there is a lab now: {running}\n" in told
+
+
+def test_a_topology_of_ones_own(lab_id: str, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.py"
+    mine.write_text(
+        "from mpx_lab.topology import Topology, wan\n"
+        "topology = Topology('mine', ('a',), ('b',), (wan('a', 'b', rate_bps=50_000_000, rtt_s=0.020),))\n"
+    )
+    assert "lab " in mpx("lab", "up", mine, "--lab", lab_id, "--scale", "0.5").out
+    assert "25 Mbit/s" in mpx("lab", "status", "--lab", lab_id).out
+    assert mpx("lab", "down", "--lab", lab_id).code == 0

@@ -1,0 +1,231 @@
+"""Real frames through labs: addresses, routes, links that change, two labs at once."""
+
+import json
+import socket
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from mpx_lab.lab import Lab
+from mpx_lab.plan import Controller, WaitReachable, plan
+from mpx_lab.reach import wait_reachable
+from mpx_lab.state import LabError
+from mpx_lab.topologies import named
+from mpx_lab.topology import Link, Topology
+from sockets import congestion, connection
+from traces import devices
+
+from mpx.errors import UsageError
+
+Make = Callable[..., Lab]
+PAIRS = Topology(
+    "pairs",
+    ("src1", "src2"),
+    ("dst1", "dst2"),
+    (
+        Link("left", "right", "wan", rate_bps=100_000_000, delay_s=0.005, queue_bytes=100_000),
+        Link("src1", "left"),
+        Link("src2", "left"),
+        Link("right", "dst1"),
+        Link("right", "dst2"),
+    ),
+    ("left", "right"),
+)
+
+
+@pytest.mark.parametrize("name", ["path", "two-links", "star"])
+def test_every_host_reaches_every_other_when_up_returns(make_lab: Make, name: str) -> None:
+    lab = make_lab(name)
+    for host in lab.hosts:
+        for face in lab.topology.interfaces(host.name):
+            for address in face.addresses:
+                other = next(one.name for one in lab.hosts if one.name != host.name)
+                with connection(lab, other, host.name, address) as (near, far):
+                    near.sendall(b"x")
+                    assert far.recv(1) == b"x"
+
+
+def test_many_bytes_arrive_whole_over_switches_and_nothing_is_lost_outside_the_queue(make_lab: Make) -> None:
+    lab = make_lab(PAIRS)
+    lengths: dict[str, int] = {}
+
+    def send(near: socket.socket) -> None:
+        near.sendall(bytes(5_000_000))
+        near.shutdown(socket.SHUT_WR)
+
+    def receive(pair: str) -> None:
+        with connection(lab, f"src{pair}", f"dst{pair}") as (near, far):
+            sender = threading.Thread(target=send, args=(near,))
+            sender.start()
+            lengths[pair] = sum(len(chunk) for chunk in iter(lambda: far.recv(1 << 16), b""))
+            sender.join()
+
+    pairs = [threading.Thread(target=receive, args=(pair,)) for pair in ("1", "2")]
+    for pair in pairs:
+        pair.start()
+    for pair in pairs:
+        pair.join()
+    assert lengths == {"1": 5_000_000, "2": 5_000_000}
+    stats = lab.link("wan").stats()
+    assert stats.a_to_b.delivered.bytes > 10_000_000
+    assert stats.a_to_b.dropped_queue.frames > 0  # so the queue was full, and this was no easy run
+    assert lab.lost_elsewhere() == 0
+
+
+def test_nothing_of_a_lab_is_seen_outside(make_lab: Make) -> None:
+    def outside() -> tuple[set[str], str, str]:
+        routes, addresses = Path("/proc/net/route").read_text(), Path("/proc/net/if_inet6").read_text()
+        return devices(), routes, addresses
+
+    before = outside()
+    make_lab(PAIRS)
+    assert outside() == before
+
+
+def test_two_labs_with_the_same_addresses_do_not_meet(make_lab: Make) -> None:
+    one, other = make_lab("path"), make_lab("path")
+    with connection(one, "src", "dst") as (near, far), connection(other, "src", "dst") as (near2, far2):
+        near.sendall(b"one")
+        near2.sendall(b"other")
+        assert (far.recv(10), far2.recv(10)) == (b"one", b"other")
+        other.link("wan").set_up(False)
+        near.sendall(b"again")
+        assert far.recv(10) == b"again"
+        other.down()
+        near.sendall(b"still")
+        assert far.recv(10) == b"still"
+    assert one.status()["links"][0]["up"]
+
+
+def test_routes_give_congestion_control_and_window_to_programs_that_ask_for_none(make_lab: Make) -> None:
+    lab = make_lab(PAIRS)
+    with connection(lab, "src1", "dst1") as (near, _):
+        assert congestion(near) == "cubic"
+    lab.host("src1").set_route(congestion="reno")
+    lab.host("src1").set_route(to="dst2", congestion="bbr", window_bytes=65535)
+    for sink, name in (("dst1", "reno"), ("dst2", "bbr")):
+        for address in lab.host(sink).addresses:
+            with connection(lab, "src1", sink, address) as (near, _):
+                assert congestion(near) == name
+    told = (
+        lab.host("src1").run(["ip", "-6", "route", "get", "fd00::4"], capture_output=True, text=True).stdout
+    )
+    assert "window 65535" in told
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"congestion": "no\nsuch"}, "no congestion control"),
+        ({"window_bytes": 0}, "window"),
+        ({"to": "nobody"}, "no host 'nobody'"),
+        ({"to": "src"}, "no network together"),
+    ],
+)
+def test_a_route_that_cannot_be_is_refused(make_lab: Make, options: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        make_lab("path").host("src").set_route(**options)  # type: ignore[arg-type]
+
+
+def test_the_kernel_says_when_it_has_no_such_congestion_control(make_lab: Make) -> None:
+    with pytest.raises(LabError, match="ip"):
+        make_lab("path").host("src").set_route(congestion="nosuch")
+
+
+def test_a_link_changes_while_it_runs_and_status_says_so(make_lab: Make) -> None:
+    lab = make_lab("path")
+    link = lab.link("wan")
+    link.change(rate_bps=130_000_000, delay_s=0.0225, queue_packets=100, loss=0.0001)
+    (told,) = lab.status()["links"]
+    assert told == {
+        "name": "wan",
+        "ends": ["src", "dst"],
+        "rate_bps": 130_000_000,
+        "delay_s": 0.0225,
+        "queue_bytes": 151_400,
+        "up": True,
+    }
+    assert link.stats().b_to_a.shape.loss == 0.0001
+
+
+def test_a_link_that_is_cut_drops_its_carrier_and_works_again_afterwards(make_lab: Make) -> None:
+    lab = make_lab("path")
+    with connection(lab, "src", "dst") as (near, far):
+        lab.link("wan").set_up(False)
+        assert not lab.status()["links"][0]["up"]
+        for host in ("src", "dst"):
+            shown = lab.host(host).run(["ip", "-br", "link", "show", "eth0"], capture_output=True, text=True)
+            assert "NO-CARRIER" in shown.stdout
+        near.sendall(b"waits")
+        lab.link("wan").set_up(True)
+        assert far.recv(5) == b"waits"
+
+
+def test_a_cable_can_be_pulled_and_nothing_else(make_lab: Make) -> None:
+    lab = make_lab(PAIRS)
+    cable = lab.link("src1-left")
+    with connection(lab, "src1", "dst1") as (near, far):
+        cable.set_up(False)
+        assert not next(link for link in lab.status()["links"] if link["name"] == "src1-left")["up"]
+        near.sendall(b"waits")
+        cable.set_up(True)
+        assert far.recv(5) == b"waits"
+    with pytest.raises(UsageError, match="plain cable"):
+        cable.change(rate_bps=1_000_000)
+
+
+def test_switches_find_another_way_when_a_link_is_cut(make_lab: Make) -> None:
+    lab = make_lab("thesis-b")
+    pairs = next(step.pairs for step in plan(lab.topology, lab.id) if isinstance(step, WaitReachable))
+    for name in ("s1-s5", "s1-s2"):
+        lab.link(name).set_up(False)
+        wait_reachable(pairs)
+        lab.link(name).set_up(True)
+
+
+def test_switches_obey_a_controller_outside(make_lab: Make) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(30)
+        port = listening.getsockname()[1]
+        lab = make_lab(PAIRS, controller=Controller("127.0.0.1", port, "http://127.0.0.1:1", None))
+        for _ in lab.topology.switches:
+            with listening.accept()[0] as switch:
+                switch.settimeout(30)
+                version, kind = switch.recv(8)[:2]
+                assert (version >= 1, kind) == (True, 0)  # HELLO
+        told = lab.status()
+        assert told["controller"] == {"rest": "http://127.0.0.1:1", "xmlrpc": None}
+        capacities = json.loads(Path(told["capacities"]).read_text())
+        assert capacities[0]["a"] == {"switch": "left", "datapath_id": 1, "port": 1}
+        assert capacities[0]["rate_bps"] == 100_000_000
+
+
+def test_a_scaled_lab_says_so(make_lab: Make) -> None:
+    told = make_lab("path", scale=0.5).status()
+    assert told["scale"] == 0.5
+    assert told["links"][0]["rate_bps"] == 100_000_000
+    assert told["links"][0]["queue_bytes"] == 750_000
+    assert told["links"][0]["delay_s"] == 0.03
+
+
+def test_sources_come_before_sinks_with_all_addresses(make_lab: Make) -> None:
+    assert make_lab("two-links").status()["hosts"] == [
+        {"name": "src", "addresses": ["10.0.0.1", "fd00::1", "10.0.1.1", "fd00:0:0:1::1"]},
+        {"name": "dst", "addresses": ["10.0.0.2", "fd00::2", "10.0.1.2", "fd00:0:0:1::2"]},
+    ]
+
+
+def test_hosts_have_large_buffers_and_forget_what_earlier_connections_learned(make_lab: Make) -> None:
+    host = make_lab("path").host("src")
+    files = [f"/proc/sys/net/ipv4/{name}" for name in ("tcp_wmem", "tcp_rmem", "tcp_no_metrics_save")]
+    told = host.run(["cat", *files], capture_output=True, text=True)
+    wmem, rmem, no_metrics = told.stdout.splitlines()
+    assert (wmem.split()[2], rmem.split()[2], no_metrics) == ("64000000", "64000000", "1")
+
+
+def test_a_lab_that_runs_is_not_built_again(make_lab: Make) -> None:
+    lab = make_lab("path")
+    with pytest.raises(LabError, match="is up already"):
+        Lab.up(named("dumbbell"), lab.id)
+    assert not lab.faults()

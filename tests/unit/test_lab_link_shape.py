@@ -1,0 +1,75 @@
+"""Shapes: what is possible, and how the emulator is told."""
+
+import math
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mpx_lab.emulator.link import changed_shape, shape_arguments
+from mpx_lab.shape import FULL_FRAME_BYTES, MAX_RATE_BPS, Shape
+
+from mpx.errors import UsageError
+
+shapes = st.builds(
+    Shape,
+    rate_bps=st.none() | st.integers(1, MAX_RATE_BPS),
+    delay_s=st.floats(0, 60),
+    queue_bytes=st.none() | st.integers(FULL_FRAME_BYTES, 1 << 40),
+    loss=st.floats(0, 1),
+    seed=st.integers(0, 2**64 - 1),
+)
+
+
+@given(shapes)
+def test_every_shape_is_told_in_the_emulators_words(shape: Shape) -> None:
+    words = dict(pair.split("=") for pair in shape_arguments(shape).split(","))
+    assert int(words["rate"]) == (shape.rate_bps or 0)
+    assert int(words["queue_bytes"]) == (shape.queue_bytes or 0)
+    assert math.isclose(int(words["delay_ns"]) / 1e9, shape.delay_s, abs_tol=1e-9)
+    assert re.fullmatch(r"[0-9.]+", words["loss"])  # never 1e-05
+    assert math.isclose(float(words["loss"]), shape.loss, abs_tol=1e-16)
+    assert int(words["seed"]) == shape.seed
+
+
+def test_a_limit_in_packets_is_told_as_one() -> None:
+    assert "queue_packets=500" in shape_arguments(Shape(queue_packets=500))
+
+
+@pytest.mark.parametrize(
+    "impossible",
+    [
+        {"rate_bps": 0},
+        {"rate_bps": MAX_RATE_BPS + 1},
+        {"delay_s": -0.001},
+        {"delay_s": 61},
+        {"delay_s": math.nan},
+        {"queue_bytes": 1513},
+        {"queue_packets": 0},
+        {"queue_bytes": 15140, "queue_packets": 10},
+        {"loss": 1.01},
+        {"loss": -0.01},
+        {"seed": -1},
+        {"seed": 2**64},
+    ],
+)
+def test_impossible_shapes_are_refused(impossible: dict[str, int]) -> None:
+    with pytest.raises(UsageError):
+        Shape(**impossible)
+
+
+def test_one_kind_of_queue_limit_replaces_the_other() -> None:
+    packets = changed_shape(Shape(queue_bytes=15140), {"queue_packets": 10})
+    assert (packets.queue_bytes, packets.queue_packets) == (None, 10)
+    unlimited = changed_shape(packets, {"queue_packets": None})
+    assert (unlimited.queue_bytes, unlimited.queue_packets) == (None, None)
+
+
+def test_what_is_not_named_stays() -> None:
+    before = Shape(1_000_000, 0.02, queue_packets=7, loss=0.5, seed=9)
+    assert changed_shape(before, {"rate_bps": 2_000_000}) == Shape(2_000_000, 0.02, None, 7, 0.5, 9)
+
+
+def test_what_a_link_does_not_have_is_refused() -> None:
+    with pytest.raises(UsageError, match="colour"):
+        changed_shape(Shape(), {"colour": "red"})

@@ -1,0 +1,89 @@
+"""When a run counts, and that it is repeated when it does not."""
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mpx_lab.cpu import CpuUse
+from mpx_lab.emulator.accounting import DirectionStats, Histogram, Tally
+from mpx_lab.repeat import until_valid
+from mpx_lab.shape import Shape
+from mpx_lab.validity import LinkFacts, Validity, judge, link_facts
+
+GOOD = LinkFacts("wan a-to-b", 0.0001, 0.008, 0.0001, 100_000, 500, 20, 0, 0, 0)
+VALID = Validity(True, ())
+INVALID = Validity(False, ("late",))
+
+
+def looks(*busy: float) -> list[CpuUse]:
+    return [CpuUse(float(number), "all", share, 0, 0, 0, 1 - share) for number, share in enumerate(busy)]
+
+
+def test_a_good_run_counts_whatever_its_queue_dropped_and_its_latest_frame() -> None:
+    verdict = judge([GOOD], looks(0.9, 0.5, 0.96), {"src eth0 send drops": 0})
+    assert verdict.valid
+    assert verdict.reasons == ()
+    assert verdict.measures["links"][0]["late_max_s"] == 0.008
+    assert verdict.measures["cpu_busy"] == pytest.approx(0.787, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"late_p99_s": 0.00031}, "late: 1 % of the frames of wan a-to-b came over 0.31 ms late"),
+        ({"very_late_share": 0.003}, "late: 0.30% of the frames of wan a-to-b came over 1 ms late"),
+        ({"dropped_elsewhere": 1}, "lost on wan a-to-b outside of its queue: 1 frames"),
+        ({"oversized": 2}, "super-packets on wan a-to-b: 2 frames"),
+        ({"unaccounted": -1}, "not accounted for on wan a-to-b: -1 frames"),
+    ],
+)
+def test_a_link_that_went_wrong(change: dict[str, float], reason: str) -> None:
+    verdict = judge([GOOD, dataclasses.replace(GOOD, **change)], looks(0.5), {})
+    assert not verdict.valid
+    assert len(verdict.reasons) == 1
+    assert verdict.reasons[0].startswith(reason)
+
+
+def test_a_saturated_machine() -> None:
+    assert judge([GOOD], looks(*[0.5] * 19, 0.99), {}).valid
+    verdict = judge([GOOD], looks(*[0.5] * 8, 0.99, 1.0), {})
+    assert verdict.reasons == ("saturated: the processors were busy in 20% of the time",)
+    one_core = [CpuUse(0.0, "0", 1, 0, 0, 0, 0)] * 10
+    assert judge([GOOD], [*looks(*[0.6] * 10), *one_core], {}).valid
+
+
+def test_a_loss_on_a_host() -> None:
+    verdict = judge([GOOD], [], {"Udp RcvbufErrors": 3, "eth0 send drops": 0})
+    assert verdict.reasons == ("lost on a host: 3 at Udp RcvbufErrors",)
+
+
+def test_only_what_happened_during_the_run_counts() -> None:
+    def stats(delivered: int, ring: int, late: Histogram) -> DirectionStats:
+        zero = Tally()
+        gone, through = Tally(ring, ring * 100), Tally(delivered, delivered * 100)
+        received = through + gone
+        return DirectionStats(
+            Shape(), received, through, zero, zero, zero, gone, zero, zero, zero, zero, 0, late, Histogram()
+        )
+
+    before = stats(1000, 5, Histogram(((50_000, 900), (9_000_000, 100)), 9_000_000))
+    after = stats(4000, 5, Histogram(((50_000, 3899), (400_000, 1), (9_000_000, 100)), 9_000_000))
+    facts = link_facts("wan", before, after)
+    assert (facts.delivered, facts.dropped_elsewhere, facts.unaccounted) == (3000, 0, 0)
+    assert facts.late_p99_s == 0.00005
+    assert facts.very_late_share == 0
+    assert judge([facts], [], {}).valid
+
+
+@given(st.integers(1, 6), st.integers(0, 8))
+def test_repeated_until_valid_or_enough(limit: int, bad: int) -> None:
+    attempts = until_valid(lambda number: (f"run {number}", VALID if number >= bad else INVALID), limit)
+    assert len(attempts.all) == min(limit, bad + 1)
+    assert len(attempts.thrown_out) == min(limit, bad)
+    assert attempts.kept == (f"run {bad}" if bad < limit else None)
+
+
+def test_no_run_at_all_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        until_valid(lambda number: (number, VALID), 0)
