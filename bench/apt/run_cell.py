@@ -17,8 +17,8 @@ from pathlib import Path
 
 from mpx_lab.counters import increase, read_counters
 from mpx_lab.lab import Lab
-from mpx_lab.lab_host import LabHost
 from mpx_lab.record import Route, Run
+from mpx_lab.stock_server import stock_server
 from mpx_lab.topology import Link as LabLink
 from mpx_lab.topology import Topology
 from mpx_lab.traffic.background import Background, RttProbe, Watched
@@ -131,7 +131,7 @@ def _transfer(cell: Cell, number: int, lab: Lab, run: Run) -> Iterator[Tool]:
         with (folder / "source").open("wb") as file:
             file.truncate(SOURCE_BYTES)
         log = folder / "tool.log"
-        with _stock_server(sink, folder) as url, watched, log.open("wb") as out:
+        with stock_server(sink, folder) as url, watched, log.open("wb") as out:
             report = run.folder / f"report-{number}.json"
             command = command_of(cell.tool, str(folder / "source"), f"{url}{folder}/target", str(report))
             environment = {**os.environ, "MPX_STATE_DIR": str(folder / "state")}
@@ -142,21 +142,6 @@ def _transfer(cell: Cell, number: int, lab: Lab, run: Run) -> Iterator[Tool]:
                 tool.interrupt()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def _stock_server(host: LabHost, folder: Path) -> Iterator[str]:
-    """Run a stock server on a host of the lab, and yield its URL without a path."""
-    command = ["globus-gridftp-server", "-aa", "-anonymous-user", "nobody", "-p", "0"]
-    command += ["-control-interface", host.addresses[0], "-data-interface", host.addresses[0]]
-    command += ["-home-dir", str(folder), "-l", str(folder / "server.log")]
-    with host.popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            said = process.stdout.readline()
-            yield f"ftp://{host.addresses[0]}:{said.rsplit(':', 1)[1].strip()}"
-        finally:
-            process.terminate()
 
 
 def _counters(lab: Lab) -> dict[str, int]:
