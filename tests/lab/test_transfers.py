@@ -1,6 +1,7 @@
 """Real transfers across a lab, byte for byte, with the link cut and mended on the way."""
 
 import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -47,6 +48,19 @@ def guc_command(source: str, target: str) -> list[str]:
 
 def digest(name: Path) -> str:
     return hashlib.sha256(name.read_bytes()).hexdigest()
+
+
+def test_the_report_names_the_congestion_control_of_the_route(
+    lab: Lab, served: tuple[str, Path], tmp_path: Path
+) -> None:
+    url, _ = served
+    (tmp_path / "a").write_bytes(b"x" * 1000)
+    for name in ("cubic", "reno"):  # neither need be this kernel's default
+        lab.host("src").set_route(congestion=name)
+        report = tmp_path / f"{name}.json"
+        command = [*mpx_command(str(tmp_path / "a"), f"{url}/{name}"), "--report", str(report)]
+        lab.host("src").run(command, check=True)
+        assert {event["congestion"] for event in json.loads(report.read_text())["timeline"]} == {name}
 
 
 @pytest.mark.parametrize("up", [True, False], ids=["up", "down"])
