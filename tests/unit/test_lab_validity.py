@@ -1,19 +1,14 @@
-"""When a run counts, and that it is repeated when it does not."""
+"""When a run counts."""
 
 import dataclasses
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from mpx_lab.cpu import CpuUse
 from mpx_lab.emulator.accounting import DirectionStats, Histogram, Tally
-from mpx_lab.repeat import until_valid
 from mpx_lab.shape import Shape
-from mpx_lab.validity import LinkFacts, Validity, judge, link_facts
+from mpx_lab.validity import LinkFacts, judge, link_facts
 
 GOOD = LinkFacts("wan a-to-b", 0.0001, 0.008, 0.0001, 100_000, 500, 20, 0, 0, 0)
-VALID = Validity(True, ())
-INVALID = Validity(False, ("late",))
 
 
 def looks(*busy: float) -> list[CpuUse]:
@@ -74,16 +69,3 @@ def test_only_what_happened_during_the_run_counts() -> None:
     assert facts.late_p99_s == 0.00005
     assert facts.very_late_share == 0
     assert judge([facts], [], {}).valid
-
-
-@given(st.integers(1, 6), st.integers(0, 8))
-def test_repeated_until_valid_or_enough(limit: int, bad: int) -> None:
-    attempts = until_valid(lambda number: (f"run {number}", VALID if number >= bad else INVALID), limit)
-    assert len(attempts.all) == min(limit, bad + 1)
-    assert len(attempts.thrown_out) == min(limit, bad)
-    assert attempts.kept == (f"run {bad}" if bad < limit else None)
-
-
-def test_no_run_at_all_is_refused() -> None:
-    with pytest.raises(ValueError, match="at least one"):
-        until_valid(lambda number: (number, VALID), 0)
