@@ -1,5 +1,6 @@
 """Reads the folder of a run for analysis (docs/lab-format.md)."""
 
+import bisect
 import csv
 import json
 from dataclasses import dataclass
@@ -55,14 +56,20 @@ class RecordedRun:
         return [Sample(float(row["t_s"]), int(row["bytes"])) for row in rows]
 
     def streams(self, flow: str) -> dict[int, list[Sample]]:
-        """Return the same for each stream; each begins with the look before its first bytes."""
+        """Return the same for each stream; each begins with the look before its first bytes.
+
+        A stream has no lines while it brings nothing. After such a pause it begins again in the same way, so
+        that what came then is not taken for what came all along.
+        """
         looks = [sample.t_s for sample in self.goodput(flow)]
         found: dict[int, list[Sample]] = {}
         for row in self.rows(f"flows/{flow}.streams.csv"):
-            t_s, stream = float(row["t_s"]), int(row["stream"])
-            if stream not in found:
-                found[stream] = [Sample(max((look for look in looks if look < t_s), default=0.0), 0)]
-            found[stream].append(Sample(t_s, int(row["bytes"])))
+            t_s, series = float(row["t_s"]), found.setdefault(int(row["stream"]), [])
+            number = bisect.bisect_left(looks, t_s)
+            before_s = looks[number - 1] if number else 0.0
+            if not series or series[-1].t_s < before_s:
+                series.append(Sample(before_s, 0))
+            series.append(Sample(t_s, int(row["bytes"])))
         return found
 
     def probes(self, name: str) -> list[Probe]:
