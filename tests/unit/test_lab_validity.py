@@ -8,7 +8,7 @@ from mpx_lab.emulator.accounting import DirectionStats, Histogram, Tally
 from mpx_lab.shape import Shape
 from mpx_lab.validity import LinkFacts, judge, link_facts
 
-GOOD = LinkFacts("wan a-to-b", 0.0001, 0.008, 0.0001, 100_000, 500, 20, 0, 0, 0)
+GOOD = LinkFacts("wan a-to-b", 0.0001, 0.008, 0.0001, 0.00024, 100_000, 500, 20, 0, 0, 0)
 
 
 def looks(*busy: float) -> list[CpuUse]:
@@ -20,6 +20,7 @@ def test_a_good_run_counts_whatever_its_queue_dropped_and_its_latest_frame() -> 
     assert verdict.valid
     assert verdict.reasons == ()
     assert verdict.measures["links"][0]["late_max_s"] == 0.008
+    assert verdict.measures["links"][0]["pickup_p99_s"] == 0.00024
     assert verdict.measures["cpu_busy"] == pytest.approx(0.787, abs=1e-3)
 
 
@@ -28,6 +29,7 @@ def test_a_good_run_counts_whatever_its_queue_dropped_and_its_latest_frame() -> 
     [
         ({"late_p99_s": 0.00031}, "late: 1 % of the frames of wan a-to-b came over 0.31 ms late"),
         ({"very_late_share": 0.003}, "late: 0.30% of the frames of wan a-to-b came over 1 ms late"),
+        ({"pickup_p99_s": 0.0012}, "read late: 1 % of the frames of wan a-to-b may have waited over 1.20 ms"),
         ({"dropped_elsewhere": 1}, "lost on wan a-to-b outside of its queue: 1 frames"),
         ({"oversized": 2}, "super-packets on wan a-to-b: 2 frames"),
         ({"unaccounted": -1}, "not accounted for on wan a-to-b: -1 frames"),
@@ -54,18 +56,29 @@ def test_a_loss_on_a_host() -> None:
 
 
 def test_only_what_happened_during_the_run_counts() -> None:
-    def stats(delivered: int, ring: int, late: Histogram) -> DirectionStats:
+    def stats(delivered: int, ring: int, late: Histogram, pickup: Histogram) -> DirectionStats:
         zero = Tally()
         gone, through = Tally(ring, ring * 100), Tally(delivered, delivered * 100)
         received = through + gone
         return DirectionStats(
-            Shape(), received, through, zero, zero, zero, gone, zero, zero, zero, zero, 0, late, Histogram()
+            Shape(), received, through, zero, zero, zero, gone, zero, zero, zero, zero, 0, late, pickup
         )
 
-    before = stats(1000, 5, Histogram(((50_000, 900), (9_000_000, 100)), 9_000_000))
-    after = stats(4000, 5, Histogram(((50_000, 3899), (400_000, 1), (9_000_000, 100)), 9_000_000))
+    before = stats(
+        1000,
+        5,
+        Histogram(((50_000, 900), (9_000_000, 100)), 9_000_000),
+        Histogram(((20_000, 905), (5_000_000, 100)), 5_000_000),
+    )
+    after = stats(
+        4000,
+        5,
+        Histogram(((50_000, 3899), (400_000, 1), (9_000_000, 100)), 9_000_000),
+        Histogram(((20_000, 3880), (300_000, 25), (5_000_000, 100)), 5_000_000),
+    )
     facts = link_facts("wan", before, after)
     assert (facts.delivered, facts.dropped_elsewhere, facts.unaccounted) == (3000, 0, 0)
     assert facts.late_p99_s == 0.00005
     assert facts.very_late_share == 0
+    assert facts.pickup_p99_s == 0.00002
     assert judge([facts], [], {}).valid
