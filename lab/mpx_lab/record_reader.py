@@ -22,6 +22,21 @@ class Probe:
     noise_s: float | None  # of which both programs slept though the packet was there
 
 
+@dataclass(frozen=True, slots=True)
+class Datagrams:
+    """What became of the datagrams of a UDP generator."""
+
+    sent: int
+    given_up: int  # the machine kept the sender waiting for longer than it makes up for
+    refused: int  # the kernel said that nobody listens
+
+    @property
+    def given_up_share(self) -> float:
+        """The share of all that were to be sent."""
+        due = self.sent + self.given_up + self.refused
+        return self.given_up / due if due else 0.0
+
+
 @dataclass(frozen=True)
 class RecordedRun:
     """A run as it was written; everything but `about` is read when it is asked for."""
@@ -71,6 +86,18 @@ class RecordedRun:
                 series.append(Sample(before_s, 0))
             series.append(Sample(t_s, int(row["bytes"])))
         return found
+
+    def datagrams(self, flow: str) -> Datagrams:
+        """Return what a UDP generator sent and did not; raises UsageError unless it is one and has ended."""
+        file = self.folder / "flows" / f"{flow}.json"
+        try:
+            told = json.loads(file.read_text())
+            counts = (told[f"datagrams_{what}"] for what in ("sent", "given_up", "refused"))
+            return Datagrams(*counts)
+        except (OSError, ValueError, KeyError) as error:
+            raise UsageError(
+                f"{file} says nothing of datagrams ({error!r}); it is written when a UDP generator is stopped"
+            ) from None
 
     def probes(self, name: str) -> list[Probe]:
         """Return the probes of one prober in the order in which they were sent."""

@@ -18,6 +18,7 @@ PICKUP_P99_S = 0.001
 BUSY = 0.97  # of all cores together, over one look
 BUSY_SHARE = 0.05  # of the looks
 FEWEST_LOOKS = 3
+GIVEN_UP_SHARE = 0.01
 
 
 @dataclass(frozen=True)
@@ -64,18 +65,29 @@ def link_facts(name: str, before: DirectionStats, after: DirectionStats) -> Link
     )
 
 
-def judge(links: Sequence[LinkFacts], cpu: Sequence[CpuUse], lost: Mapping[str, int]) -> Validity:
+def judge(
+    links: Sequence[LinkFacts],
+    cpu: Sequence[CpuUse],
+    lost: Mapping[str, int],
+    given_up: Mapping[str, float] | None = None,
+) -> Validity:
     """Return whether a run counts.
 
     `cpu` is what was seen during the run; `lost` are packets lost on the hosts, by where, as the increase of
-    their counters says.
+    their counters says; `given_up` is the share of its datagrams that each UDP generator did not send.
     """
+    unsent = dict(given_up or {})
     reasons = [reason for link in links for reason in _wrong_with(link)]
     together = [use for use in cpu if use.core == ALL]
     saturated = sum(use.busy >= BUSY for use in together) / len(together) if together else 0.0
     if saturated > BUSY_SHARE and len(together) >= FEWEST_LOOKS:
         reasons.append(f"saturated: the processors were busy in {saturated:.0%} of the time")
     reasons += [f"lost on a host: {count} at {where}" for where, count in sorted(lost.items()) if count]
+    reasons += [
+        f"given up: {share:.1%} of the datagrams of {flow} were not sent, as its sender was kept waiting"
+        for flow, share in sorted(unsent.items())
+        if share > GIVEN_UP_SHARE
+    ]
     measures = {
         "links": [
             {
@@ -95,6 +107,7 @@ def judge(links: Sequence[LinkFacts], cpu: Sequence[CpuUse], lost: Mapping[str, 
         "cpu_steal": _mean([use.steal for use in together]),
         "cpu_saturated_share": saturated,
         "lost": dict(lost),
+        "given_up": unsent,
     }
     return Validity(not reasons, tuple(reasons), measures)
 

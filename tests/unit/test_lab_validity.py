@@ -55,6 +55,16 @@ def test_a_loss_on_a_host() -> None:
     assert verdict.reasons == ("lost on a host: 3 at Udp RcvbufErrors",)
 
 
+def test_a_generator_that_was_kept_waiting() -> None:
+    fair = judge([GOOD], [], {}, {"udp": 0.01})
+    assert fair.valid
+    assert fair.measures["given_up"] == {"udp": 0.01}
+    verdict = judge([GOOD], [], {}, {"udp": 0.032, "other": 0.0})
+    assert verdict.reasons == (
+        "given up: 3.2% of the datagrams of udp were not sent, as its sender was kept waiting",
+    )
+
+
 def test_only_what_happened_during_the_run_counts() -> None:
     def stats(delivered: int, ring: int, late: Histogram, pickup: Histogram) -> DirectionStats:
         zero = Tally()
