@@ -191,7 +191,9 @@ def test_nothing_is_imported_from_the_current_folder(
     for module in ("argparse", "re", "socket"):
         (elsewhere / f"{module}.py").write_text("raise SystemExit('imported from the current folder')\n")
     monkeypatch.chdir(elsewhere)
-    carried(two_hosts, tmp_path, "gridftp(streams=1)", lambda recorded: arrived(recorded) > 1_000_000, eventually)
+    carried(
+        two_hosts, tmp_path, "gridftp(streams=1)", lambda recorded: arrived(recorded) > 1_000_000, eventually
+    )
 
 
 def test_ipv6(two_hosts: Hosts, tmp_path: Path, eventually: Eventually) -> None:

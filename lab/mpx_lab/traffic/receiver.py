@@ -13,8 +13,8 @@ from pathlib import Path
 
 from mpx.errors import MpxError
 from mpx_lab.traffic.ending import Ending
-from mpx_lab.traffic.gridftp import GridFtpSink
 from mpx_lab.traffic.goodput_log import GoodputLog
+from mpx_lab.traffic.gridftp import GridFtpSink
 from mpx_lab.traffic.log import next_tick, now_s
 from mpx_lab.traffic.sinks import Sink, TcpSink, UdpSink
 from mpx_lab.traffic.watch import Watch
