@@ -19,7 +19,7 @@ from pathlib import Path
 
 from figures import Verdict, machine
 from lab_pair import Pair
-from lab_traffic import (
+from lab_load import (
     FULL_UDP_BYTES,
     Arrivals,
     Running,
