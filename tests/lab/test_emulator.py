@@ -348,7 +348,9 @@ def test_it_ends_when_it_is_told_to_however_many_frames_come(
     with ExitStack() as senders:
         for netns in pair.netns:
             with inside(netns):
-                sender = subprocess.Popen([sys.executable, "-c", FLOOD], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+                sender = subprocess.Popen(
+                    [sys.executable, "-c", FLOOD], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+                )
             senders.enter_context(sender)
             senders.callback(sender.kill)
             assert sender.stdout is not None
