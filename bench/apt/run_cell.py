@@ -14,6 +14,7 @@ from pathlib import Path
 from mpx_lab.counters import increase, read_counters
 from mpx_lab.lab import Lab
 from mpx_lab.record import Route, Run
+from mpx_lab.record_reader import RecordedRun
 from mpx_lab.topology import Link as LabLink
 from mpx_lab.topology import Topology
 from mpx_lab.traffic.background import Background, RttProbe
@@ -87,9 +88,8 @@ def _run(cell: Cell, folder: Path, slot: int) -> None:
             if link.udp_share:
                 payload_bps = link.rate_bps * link.udp_share * UDP_BYTES / FRAME_BYTES
                 spec = f"udp(rate={payload_bps:.0f}bit/s)"
-                stack.enter_context(
-                    Background(spec, "udp", source, sink, sink.addresses[0], run.flows, run.epoch_s)
-                )
+                udp = Background(spec, "udp", source, sink, sink.addresses[0], run.flows, run.epoch_s)
+                stack.enter_context(udp)
             tools = []
             for number in range(1, cell.transfers + 1):
                 began_s = time.monotonic()
@@ -103,7 +103,11 @@ def _run(cell: Cell, folder: Path, slot: int) -> None:
                 link_facts("wan a-to-b", before.a_to_b, after.a_to_b),
                 link_facts("wan b-to-a", before.b_to_a, after.b_to_a),
             ]
-            run.validity = judge(facts, run.cpu.uses, increase(lost_before, _counters(lab)))
+            lost, given_up = increase(lost_before, _counters(lab)), {}
+            if link.udp_share:
+                udp.stop()  # which writes what it could not send in time
+                given_up["udp"] = RecordedRun.open(folder).datagrams("udp").given_up_share
+            run.validity = judge(facts, run.cpu.uses, lost, given_up)
         shutil.copy(lab.folder / "wan.csv", run.links / "wan.csv")
 
 
