@@ -38,10 +38,11 @@ class FileInfo:
 
 @dataclass(frozen=True, slots=True)
 class Rtt:
-    """The round-trip time of a control channel, in seconds."""
+    """The round-trip time of a control channel, in seconds, and what the kernel controls it with."""
 
     asked_s: float  # smoothed, from command to reply: the server's share of it counts
     kernel_s: float | None  # what the kernel makes of its segments (tcpi_rtt); None if it does not tell
+    congestion: str | None = None  # congestion control, by which a route may override the kernel's default
 
 
 @dataclass(frozen=True, slots=True)

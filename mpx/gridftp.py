@@ -65,7 +65,7 @@ class GridFtpEndpoint:
 
     def measure_rtt(self) -> Rtt | None:
         """See Endpoint."""
-        return Rtt(self.session.measure_rtt(), self.session.socket_rtt_s)
+        return Rtt(self.session.measure_rtt(), self.session.socket_rtt_s, self.session.socket_congestion)
 
     # --- describing ----------------------------------------------------------------------------------
 

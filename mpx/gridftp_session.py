@@ -241,6 +241,14 @@ class Session:
         info = tcp.tcp_info(self._socket)
         return info.rtt_s if info else None
 
+    @property
+    def socket_congestion(self) -> str | None:
+        """What the kernel controls the congestion of the control channel with, None when it is closed."""
+        try:
+            return tcp.congestion_of(self._socket)
+        except OSError:
+            return None
+
     def _saw_rtt(self, took_s: float) -> None:
         """Smooth as the paper does (Inoue et al., section III.B); the weight is not given there."""
         self.rtt_s = took_s if self.rtt_s is None else (1 - RTT_WEIGHT) * self.rtt_s + RTT_WEIGHT * took_s

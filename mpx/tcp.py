@@ -104,12 +104,6 @@ def unacknowledged_bytes(connection: socket.socket | None) -> int:
     return int(struct.unpack("i", raw)[0])
 
 
-def default_congestion() -> str:
-    """Return what this kernel uses where nobody says otherwise."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        return congestion_of(probe)
-
-
 def check_congestion(name: str) -> None:
     """Raise UsageError unless this user may use the congestion control `name` on a new socket."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:

@@ -146,7 +146,8 @@ class _Copy:
         """Learn the RTT on the control channel; its first use also connects and logs in."""
         self.rtt = rtt = self.far_end.measure_rtt()
         we_send = self.destination.scheme != "file"  # else the server's kernel chooses, or there is none
-        self.congestion = (self.options.congestion or tcp.default_congestion()) if we_send else None
+        kernels = rtt.congestion if rtt else None  # of a connection to that server: routes may differ
+        self.congestion = (self.options.congestion or kernels) if we_send else None
         self.report.decisions = {
             "rtt_s": rtt.asked_s if rtt else None,
             "tcpi_rtt_s": rtt.kernel_s if rtt else None,

@@ -1,7 +1,7 @@
 """Install the Debian packages of the real peers and of the lab, which the tests use, where that is permitted.
 
 As root the missing packages are installed; otherwise one line names them and the tests that need
-them are skipped (and fail where CI is set, since CI may skip nothing).
+them are skipped (and fail where CI is set, since CI may skip nothing). With names of programs only these.
 """
 
 import os
@@ -20,6 +20,7 @@ PROGRAMS = {
     "vsftpd": "vsftpd",
     "ip": "iproute2",
     "ovs-vswitchd": "openvswitch-switch",
+    "cc": "gcc libc6-dev",
 }
 # Debian asks this program before it starts a daemon that is being installed; the lab has a switch of its own.
 POLICY = Path("/usr/sbin/policy-rc.d")
@@ -38,10 +39,12 @@ def find_peer(program: str) -> str:
     return found
 
 
-def main() -> int:
+def main(programs: list[str]) -> int:
     """Return 0 when every program is there or may be missing, 1 when installing failed."""
     path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
-    missing = sorted({pkg for program, pkg in PROGRAMS.items() if not shutil.which(program, path=path)})
+    needed = {program: PROGRAMS[program] for program in programs or PROGRAMS}
+    packages = (pkg for program, pkg in needed.items() if not shutil.which(program, path=path))
+    missing = sorted({name for package in packages for name in package.split()})
     if not missing:
         return 0
     if os.geteuid() != 0 or not shutil.which("apt-get"):
@@ -70,4 +73,4 @@ def no_daemons() -> Iterator[None]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -48,8 +48,8 @@ class Builder:
         for step in steps:
             self._do(step)
 
-    def stop_links(self) -> None:
-        """End the links it has started."""
+    def reap_links(self) -> None:
+        """Collect what is left of the links it has started, which have ended, and end any other."""
         for link in self.links.values():
             link.stop()
 
@@ -92,7 +92,7 @@ class Builder:
             listening.bind(str(self._switches.controller_socket))
             listening.listen()
             subprocess.Popen(
-                [sys.executable, "-m", "mpx_lab.relay", controller.host, str(controller.port)],
+                [sys.executable, "-P", "-m", "mpx_lab.relay", controller.host, str(controller.port)],
                 stdin=listening.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ RATE_BPS = 80e6  # of each connection
 TOTAL_RATE_BPS = 640e6  # of all together
 WINDOW_BYTES = 200_000  # a little more than one connection has under way, so that no long queue builds up
 REPORTS = Path("reports")
+
+Run = Callable[..., "subprocess.CompletedProcess[Any]"]  # takes what subprocess.run takes
 
 
 def main() -> int:
@@ -97,20 +100,25 @@ class Endpoint:
 def make_tree(root: Path) -> None:
     """Write files that do not compress."""
     (root / "small").mkdir(parents=True)
-    with (root / "large.bin").open("wb") as out:
-        for _ in range(LARGE_BYTES >> 20):
-            out.write(os.urandom(1 << 20))
+    make_file(root / "large.bin", LARGE_BYTES)
     for i in range(SMALL_FILES):
         (root / "small" / f"file {i:02}.dat").write_bytes(os.urandom(1000 * i))
 
 
-def copy(source: str, target: str, report: Path, state: Path) -> bool:
-    """Run `mpx copy` and print what it decided."""
+def make_file(name: Path, size_bytes: int) -> None:
+    """Write one that does not compress, of whole MiB."""
+    with name.open("wb") as out:
+        for _ in range(size_bytes >> 20):
+            out.write(os.urandom(1 << 20))
+
+
+def copy(source: str, target: str, report: Path, state: Path, run: Run = subprocess.run) -> bool:
+    """Run `mpx copy`, elsewhere if `run` says so, and print what it decided."""
     progress = "auto" if sys.stderr.isatty() else "plain"
     command = [sys.executable, "-m", "mpx", "copy", "-r", "--progress", progress, "--report", str(report)]
     environment = {**os.environ, "MPX_STATE_DIR": str(state)}
     began = time.monotonic()
-    done = subprocess.run([*command, source, target], env=environment, check=False)
+    done = run([*command, source, target], env=environment, check=False)
     took = time.monotonic() - began
     if done.returncode:
         return False

@@ -67,8 +67,8 @@ class Lab:
                 complete = State(lab_id, topology, controller, None if keep else Owner.this_process())
                 state.save(complete)
             except BaseException:
-                builder.stop_links()
                 cleanup.remove(lab_id)
+                builder.reap_links()
                 raise
         return cls(complete, builder.links)
 
@@ -97,9 +97,9 @@ class Lab:
 
     def down(self) -> None:
         """Take it down; nothing happens when it is down already."""
-        for link in self._started.values():
-            link.stop()
         take_down(self.id)
+        for link in self._started.values():
+            link.stop()  # it has ended: this collects its exit code
 
     @property
     def hosts(self) -> list[LabHost]:

@@ -235,3 +235,11 @@ def test_taking_down_what_is_not_there_is_no_fault(lab_id: str) -> None:
     assert ended.code == 1
     assert "there is no lab" in ended.err
     assert not traces(lab_id)
+
+
+def test_a_lab_whose_emulator_does_not_run_any_more_is_taken_down(lab_id: str, lab_root: None) -> None:
+    lab = Lab.up(named("path"), lab_id)
+    (emulator,) = (line for line in traces(lab_id) if "--control" in line)
+    os.kill(int(emulator.split()[1].rstrip(":")), signal.SIGSTOP)
+    lab.down()
+    assert not traces(lab_id)

@@ -7,8 +7,10 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,8 @@ from mpx_lab.emulator.accounting import LinkStats, Tally
 from mpx_lab.emulator.link import EmulatedLink, End, LinkError
 from mpx_lab.emulator.link_log import read_log
 from mpx_lab.shape import Direction, Shape
+from mpx_lab.state import LabError
+from traces import traces
 
 from mpx.errors import UsageError
 
@@ -317,6 +321,57 @@ def test_the_log_tells_what_happened(wired: Wired, eventually: Eventually) -> No
     assert all(sample.up and sample.rate_bps == 5_000_000 for sample in there)
 
 
+def stopped(link: EmulatedLink) -> Callable[[], bool]:
+    return lambda: Path(f"/proc/{link.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+
+def sigterm_is_blocked(link: EmulatedLink) -> bool:
+    status = Path(f"/proc/{link.pid}/status").read_text()
+    blocked = next(line.split()[1] for line in status.splitlines() if line.startswith("SigBlk"))
+    return bool(int(blocked, 16) >> (signal.SIGTERM - 1) & 1)
+
+
+FLOOD = """
+import socket, sys
+sender = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+sender.bind(("wan0", 0x88B5))
+print("ready", flush=True)
+while True:
+    sender.send(bytes(60))
+"""
+
+
+def test_it_ends_when_it_is_told_to_however_many_frames_come(
+    pair: Pair, wired: Wired, eventually: Eventually
+) -> None:
+    link, _ = wired(OPEN)
+    with ExitStack() as senders:
+        for netns in pair.netns:
+            with inside(netns):
+                sender = subprocess.Popen(
+                    [sys.executable, "-c", FLOOD], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+                )
+            senders.enter_context(sender)
+            senders.callback(sender.kill)
+            assert sender.stdout is not None
+            assert sender.stdout.readline() == b"ready\n"
+        eventually(lambda: link.stats().b_to_a.received.frames > 0)
+        # A signal that only a wait lets through may come late or never: such a wait finds frames at once.
+        assert not any(sigterm_is_blocked(link) for _ in range(1000))
+        os.kill(link.pid, signal.SIGTERM)
+        eventually(lambda: devices(pair) == ["lo", "lo"], within_s=5)
+
+
+def test_one_that_does_not_run_any_more_is_stopped_all_the_same(
+    wired: Wired, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mpx_lab.emulator.link.END_S", 0.1)
+    link, _ = wired(OPEN)
+    os.kill(link.pid, signal.SIGSTOP)
+    eventually(stopped(link))
+    link.stop()
+
+
 def test_a_kill_leaves_no_device_and_it_can_be_started_again(pair: Pair, eventually: Eventually) -> None:
     link = pair.start(OPEN, OPEN)
     assert devices(pair) == ["lo", "wan0", "lo", "wan0"]
@@ -374,3 +429,32 @@ def test_what_prevents_a_start_is_said(pair: Pair) -> None:
         with pytest.raises(LinkError, match=reason):
             EmulatedLink("second", pair.folder, *ends, OPEN, OPEN).start()
         assert devices(pair) == ["lo", "wan0", "lo", "wan0"]
+
+
+KILLED = """
+import sys, time
+from lab_pair import Pair
+from mpx_lab.shape import Shape
+with Pair(sys.argv[1]) as pair:
+    pair.start(Shape(), Shape())
+    print("started", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_what_a_killed_pair_has_left_the_next_one_removes(pair: Pair) -> None:
+    name = f"killed{os.getpid()}"
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    command = [sys.executable, "-c", KILLED, name]
+    environment = {**os.environ, "PYTHONPATH": path}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"started\n"
+        with pytest.raises(LabError, match="by another process"), Pair(name):
+            pass
+        process.kill()
+    assert traces(name)
+    with Pair(name) as next_one:
+        assert devices(next_one) == ["lo", "lo"]
+    assert traces(name) == []
+    assert devices(pair) == ["lo", "lo"]

@@ -16,6 +16,7 @@ from mpx_lab.emulator.build import built_link
 from mpx_lab.shape import Direction, Shape
 
 START_S = 10.0
+END_S = 5.0  # to end by itself
 ANSWER_S = 10.0
 LARGEST_ANSWER_BYTES = 1 << 18
 
@@ -153,7 +154,11 @@ class EmulatedLink(RunningLink):
         """End it, and its devices with it; nothing happens when it has ended already."""
         if self._process is not None:
             self._process.send_signal(signal.SIGTERM)
-            self._process.wait()
+            try:
+                self._process.wait(END_S)
+            except subprocess.TimeoutExpired:  # it is stopped, or its processor is
+                self._process.kill()
+                self._process.wait()
             self._process = None
 
     def __enter__(self) -> "EmulatedLink":

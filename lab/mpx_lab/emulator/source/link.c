@@ -108,15 +108,15 @@ static void open_link(struct link *link, const struct options *options) {
 }
 
 /* Waits until something can be read or the time has come; `fds` tell what. */
-static void wait_until(struct pollfd *fds, int count, int64_t until_ns, const sigset_t *signals) {
+static void wait_until(struct pollfd *fds, int count, int64_t until_ns) {
     int64_t left_ns = until_ns - now_ns();
     struct timespec timeout = timespec_of(left_ns > 0 ? left_ns : 0);
-    if (ppoll(fds, (nfds_t)count, &timeout, signals) < 0) /* a signal */
+    if (ppoll(fds, (nfds_t)count, &timeout, NULL) < 0) /* a signal */
         for (int i = 0; i < count; i++)
             fds[i].revents = 0;
 }
 
-static void run(struct link *link, struct control *control, FILE *log, const sigset_t *signals) {
+static void run(struct link *link, struct control *control, FILE *log) {
     int64_t log_at_ns = now_ns() + LOG_EVERY_NS;
     int64_t due_ns = 0;
     bool more = false;
@@ -126,7 +126,7 @@ static void run(struct link *link, struct control *control, FILE *log, const sig
             fds[i] = (struct pollfd){.fd = link->directions[i].in_fd, .events = POLLIN};
         memcpy(fds + DIRECTIONS, control->fds, sizeof control->fds);
         int64_t asked_ns = now_ns();
-        wait_until(fds, DIRECTIONS + CONTROL_FDS, more ? 0 : due_ns < log_at_ns ? due_ns : log_at_ns, signals);
+        wait_until(fds, DIRECTIONS + CONTROL_FDS, more ? 0 : due_ns < log_at_ns ? due_ns : log_at_ns);
         int64_t began_ns = now_ns();
 
         more = false;
@@ -169,13 +169,8 @@ int main(int count, char **words) {
     FILE *log = fopen(options.log, "we");
     if (!log)
         err(1, "cannot write %s", options.log);
-    sigset_t blocked, before;
-    sigemptyset(&blocked);
-    sigaddset(&blocked, SIGTERM);
-    sigaddset(&blocked, SIGINT);
-    sigprocmask(SIG_BLOCK, &blocked, &before);
-    sigdelset(&before, SIGTERM);
-    sigdelset(&before, SIGINT);
+    /* Not blocked while it works: a wait that finds frames at once would never let them through. One that
+     * comes just before a wait is seen after it, within LOG_EVERY_NS. */
     struct sigaction action = {.sa_handler = on_signal};
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
@@ -188,7 +183,7 @@ int main(int count, char **words) {
     control_open(&control, options.control);
     puts("ready");
     fflush(stdout);
-    run(&link, &control, log, &before);
+    run(&link, &control, log);
     report_log_lines(log, &link);
     for (int i = 0; i < 2; i++)
         close(link.ends[i].fd); /* whoever told it to stop sees the end of its connection after the devices' */
