@@ -26,7 +26,7 @@ Eventually = Callable[..., None]
 KIND = 0x88B5  # an EtherType for experiments
 FULL = 1514
 NUMBER = struct.Struct("!I")
-SO_RCVBUFFORCE = 33
+SO_SNDBUFFORCE, SO_RCVBUFFORCE = 32, 33
 SO_TIMESTAMPNS = 35
 STANDSTILL = Shape(rate_bps=1)  # a full frame takes three hours
 OPEN = Shape()
@@ -78,6 +78,10 @@ class Wire:
             self._sender.send(each)
         return frames
 
+    def make_room(self) -> None:
+        """Let frames be sent although nobody takes them yet."""
+        self._sender.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, 1 << 27)
+
     def receive(self, count: int) -> list[bytes]:
         return [self.receiver.recv(65536) for _ in range(count)]
 
@@ -111,6 +115,10 @@ def numbers(frames: list[bytes]) -> list[int]:
 
 def taken_in(link: EmulatedLink, count: int) -> Callable[[], bool]:
     return lambda: link.stats().a_to_b.received.frames == count
+
+
+def stopped(link: EmulatedLink) -> Callable[[], bool]:
+    return lambda: Path(f"/proc/{link.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
 
 def balanced(stats: LinkStats) -> bool:
@@ -288,6 +296,38 @@ def test_what_the_other_device_does_not_take_is_counted(
     assert balanced(link.stats())
 
 
+def test_what_nobody_listens_for_is_not_lost(wired: Wired, eventually: Eventually) -> None:
+    link, wire = wired(OPEN)
+    wire.receiver.close()
+    wire.send(5)
+    eventually(lambda: link.stats().a_to_b.delivered == Tally(5, 5 * FULL))
+    stats = link.stats()
+    assert stats.a_to_b.dropped_elsewhere == stats.b_to_a.dropped_elsewhere == 0
+
+
+def test_what_the_kernel_dropped_before_the_emulator_read_it_is_counted(
+    wired: Wired, eventually: Eventually
+) -> None:
+    link, wire = wired(OPEN)
+    wire.make_room()
+    os.kill(link.pid, signal.SIGSTOP)
+    eventually(stopped(link))
+    wire.send(11_000, 60)  # the device has room for 10,000
+    os.kill(link.pid, signal.SIGCONT)
+    eventually(lambda: link.stats().a_to_b.received.frames >= 10_000)
+    there = link.stats().a_to_b
+    assert there.device_dropped > 0
+    assert there.received.frames + there.device_dropped == 11_000
+
+
+def test_losses_at_a_device_that_was_renamed_are_unknown_and_not_none(pair: Pair) -> None:
+    link = pair.start(OPEN, OPEN)
+    with inside(pair.netns[0]):
+        subprocess.run(["ip", "link", "set", "wan0", "name", "other"], check=True)
+    with pytest.raises(LinkError, match="wan0 is not where it was made"):
+        link.stats()
+
+
 def test_without_memory_frames_are_counted_as_such(wired: Wired, eventually: Eventually) -> None:
     link, wire = wired(STANDSTILL)
     status = Path(f"/proc/{link.pid}/status").read_text()
@@ -317,10 +357,6 @@ def test_the_log_tells_what_happened(wired: Wired, eventually: Eventually) -> No
     assert (last.received, last.delivered) == (stats.a_to_b.received, stats.a_to_b.delivered)
     assert last.dropped_queue == Tally(50, 50 * FULL)
     assert all(sample.up and sample.rate_bps == 5_000_000 for sample in there)
-
-
-def stopped(link: EmulatedLink) -> Callable[[], bool]:
-    return lambda: Path(f"/proc/{link.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
 
 def sigterm_is_blocked(link: EmulatedLink) -> bool:

@@ -77,7 +77,7 @@ class DirectionStats:
     write_errors: Tally  # the other device did not take it
     held: Tally  # in the queue or on its way
     queued: Tally  # of these in the queue
-    device_dropped: int  # frames that the kernel dropped at the device this direction reads from
+    device_dropped: int  # frames that the kernel dropped before the emulator could read them
     late: Histogram  # delivered so much after it was due
     pickup: Histogram  # a frame may have waited so long for being read; waking up is not in it
 

@@ -57,7 +57,10 @@ class RunningLink:
 
     def stats(self) -> LinkStats:
         """Return everything it has counted since its start."""
-        return LinkStats.parse(self._ask("stats"))
+        answer = self._ask("stats")
+        if answer.startswith("error "):
+            raise LinkError(f"link {self.name} cannot say what it did: {answer.removeprefix('error ')}")
+        return LinkStats.parse(answer)
 
     def stop(self) -> None:
         """End it, and its devices with it."""

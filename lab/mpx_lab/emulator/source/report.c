@@ -50,6 +50,14 @@ static void direction_stats(FILE *out, const struct direction *direction, uint64
 }
 
 void report_stats(FILE *out, struct link *link) {
+    uint64_t dropped[DIRECTIONS];
+    for (int i = 0; i < DIRECTIONS; i++) {
+        if (!tap_dropped(&link->ends[i], &dropped[i])) {
+            fprintf(out, "error the device %s is not where it was made, so its losses are unknown",
+                    link->ends[i].device);
+            return;
+        }
+    }
     int64_t now = now_ns();
     struct rusage used;
     getrusage(RUSAGE_SELF, &used);
@@ -59,7 +67,7 @@ void report_stats(FILE *out, struct link *link) {
             link->name, now, link->directions[A_TO_B].up ? "true" : "false", link->realtime ? "true" : "false", cpu_s);
     for (int i = 0; i < DIRECTIONS; i++) {
         direction_settle(&link->directions[i], now);
-        direction_stats(out, &link->directions[i], tap_dropped(&link->ends[i]));
+        direction_stats(out, &link->directions[i], dropped[i]);
     }
     fputs("}", out);
 }

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-/* Writes the `stats` object. */
+/* Writes the `stats` object, or `error TEXT` where something is unknown. */
 void report_stats(FILE *out, struct link *link);
 
 /* Writes the first line of the log. */
