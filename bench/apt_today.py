@@ -8,14 +8,15 @@ import statistics
 from collections.abc import Sequence
 
 from apt.cell import Link
-from apt.claims import steady_bps
-from apt.grid_row import GridRow, on_link, streams_at_end
+from apt.claims import median_steady_bps
+from apt.grid_row import GridRow, streams_found
 from apt.row import Results, main
-from apt.tools import FIXED
+from apt.tools import fixed
 from figures import Verdict
 
 LOSSES = {"quick": (0.0, 0.001), "full": (0.0, 0.0001, 0.001)}
 NEAR = 0.9
+CONTROLS = ("cubic", "bbr")
 
 
 class Today(GridRow):
@@ -23,37 +24,35 @@ class Today(GridRow):
 
     name = "today"
     doc = __doc__ or ""
-    axis = "congestion control and loss, %"
-    numbers = (1, 4, 16)
-    tuned = ("auto",)
+    axis = "congestion control and loss"
+    numbers = (1, 4, 16, 64)
 
     def links(self, effort: str) -> Sequence[Link]:
         """Both congestion controls at every loss."""
         return [
             Link(rtt_s=0.060, queue_packets=1000, window_bytes=None, congestion=congestion, loss=loss)
-            for congestion in ("cubic", "bbr")
+            for congestion in CONTROLS
             for loss in LOSSES[effort]
         ]
 
     def value(self, link: Link) -> float:
-        """The loss in per cent; BBR's are drawn to the right of CUBIC's."""
-        return link.loss * 100 + (1 if link.congestion == "bbr" else 0)
+        """Where it is drawn: the losses of one control after those of the other."""
+        losses = LOSSES["full"]
+        return CONTROLS.index(link.congestion) * len(losses) + losses.index(link.loss)
+
+    def label(self, link: Link) -> str:
+        """Both in words."""
+        return f"{link.congestion}, {link.loss:.2%}"
 
     def shown(self, links: Sequence[Link], results: Results) -> Sequence[Verdict]:
         """Whether it stays low where more brings little."""
         said = []
         for link in links:
-            by_tool = on_link(results, link)
-            fixed = {
-                int(tool.removeprefix(FIXED)): statistics.median(map(steady_bps, runs))
-                for tool, runs in by_tool.items()
-                if tool.startswith(FIXED)
-            }
-            fewest = min(n for n, bps in fixed.items() if bps >= NEAR * max(fixed.values()))
-            streams = statistics.median(map(streams_at_end, by_tool["auto"]))
-            said.append(
-                Verdict(f"{link.name}: at most {2 * fewest} streams", f"{streams:g}", streams <= 2 * fewest)
-            )
+            medians = {n: median_steady_bps(results[link, fixed(n)]) for n in self.numbers}
+            fewest = min(n for n, bps in medians.items() if bps >= NEAR * max(medians.values()))
+            found = statistics.median(map(streams_found, results[link, "auto"]))
+            limit = f"{self.label(link)}: at most {2 * fewest} streams, twice the fewest that give {NEAR:.0%}"
+            said.append(Verdict(limit, f"{found:.1f}", found <= 2 * fewest))
         return said
 
 

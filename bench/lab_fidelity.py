@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from figures import Verdict, machine
-from lab_pair import Pair
 from lab_load import (
     FULL_UDP_BYTES,
     Arrivals,
@@ -28,6 +27,7 @@ from lab_load import (
     send_tcp,
     send_udp,
 )
+from lab_pair import Pair
 from mpx_lab.emulator.accounting import DirectionStats, Tally
 from mpx_lab.shape import Shape
 

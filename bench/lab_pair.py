@@ -3,12 +3,14 @@
 import ctypes
 import os
 import subprocess
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from mpx_lab import cleanup, state
 from mpx_lab.emulator.link import EmulatedLink, End
+from mpx_lab.namespace import RUN_NETNS
+from mpx_lab.plan import netns_name
 from mpx_lab.shape import Shape
 
 CLONE_NEWNET = 0x40000000
@@ -44,21 +46,26 @@ def _enter(fd: int) -> None:
 
 
 class Pair:
-    """Namespaces A and B with one link after the other, or several at once: `10.0.N.1` and `10.0.N.2`."""
+    """Namespaces A and B with one link after the other, or several at once: `10.0.N.1` and `10.0.N.2`.
+
+    To the machine it is a lab called `name`, never complete: what one that was killed has left is removed by
+    the next of its name, or by `mpx lab down --lab NAME`. Raises LabError while another has the name.
+    """
 
     def __init__(self, name: str) -> None:
-        self._names = [f"mpxlab.{name}.{side}" for side in SIDES]
-        self.netns = [f"/run/netns/{made}" for made in self._names]
-        self._made: list[str] = []
+        self._id = name
+        self._lock = ExitStack()
+        self.netns = [str(RUN_NETNS / netns_name(name, side)) for side in SIDES]
         self.links: list[EmulatedLink] = []
-        self._folder = tempfile.TemporaryDirectory(prefix="mpx-pair-", dir="/dev/shm")
-        self.folder = Path(self._folder.name)
+        self.folder = state.folder_of(name)
 
     def __enter__(self) -> "Pair":
+        self._lock.enter_context(state.locked(self._id, wait=False))
         try:
-            for name, netns in zip(self._names, self.netns, strict=True):
-                subprocess.run(["ip", "netns", "add", name], check=True)
-                self._made.append(name)
+            cleanup.remove(self._id)
+            self.folder.mkdir()
+            for netns in self.netns:
+                subprocess.run(["ip", "netns", "add", Path(netns).name], check=True)
                 with inside(netns):
                     _ip("link set lo up")
                     for key, value in SYSCTLS.items():
@@ -69,17 +76,16 @@ class Pair:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.stop()
-        for name in self._made:
-            subprocess.run(["ip", "netns", "del", name], check=True)
-        self._folder.cleanup()
+        with self._lock:
+            self.stop()
+            cleanup.remove(self._id)
 
     def start(self, a_to_b: Shape, b_to_a: Shape, congestion: str = "cubic") -> EmulatedLink:
         """Start one more link; its addresses are `10.0.N.1` and `10.0.N.2` with N from 0."""
         device = f"wan{(number := len(self.links))}"
         ends = [End(netns, device, _mac(number, host)) for host, netns in enumerate(self.netns, 1)]
         link = EmulatedLink(device, self.folder, ends[0], ends[1], a_to_b, b_to_a)
-        link.start()
+        link.start(state.environment(self._id))
         self.links.append(link)
         self.address(number, congestion)
         return link

@@ -13,8 +13,8 @@ from collections.abc import Callable
 
 from figures import machine
 from lab_fidelity import at, spread
-from lab_pair import Pair
 from lab_load import FULL_UDP_BYTES, Running, receive_tcp, receive_udp, send_tcp, send_udp
+from lab_pair import Pair
 from mpx_lab.shape import Shape
 
 RATE_BPS = 300_000_000

@@ -2,37 +2,38 @@
 
     .venv/3.11/bin/python bench/lab_traffic.py [--seconds 60] [--only udp]
 
-Two network namespaces of its own with a veth pair at 100 Mbit/s between them. Times are those of the sender's
-record; what arrived is counted by the receiver. A line each: kept or NOT kept / what / measured. Exits 1 if
-an on or off time is off by more than 2 %, or a UDP rate by more than 2 %.
+In a lab of two hosts with 100 Mbit/s between them; what a killed run has left the next one removes. Times are
+those of the sender's record; what arrived is counted by the receiver. A line each: kept or NOT kept / what /
+measured. Exits 1 if an on or off time is off by more than 2 %, or a UDP rate by more than 2 %.
 """
 
 import argparse
-import contextlib
 import itertools
 import json
 import os
 import resource
-import subprocess
 import sys
 import tempfile
 import time
-import uuid
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "bench")]
 
 from figures import Verdict, machine
+from mpx_lab.lab import Lab
 from mpx_lab.record_reader import RecordedRun
 from mpx_lab.series import goodput_bps
+from mpx_lab.topology import Link, Topology
 from mpx_lab.traffic.background import Background
 from mpx_lab.traffic.spec import ShortFlows, Spec, TcpSquare, Udp, UdpBursty, UdpSquare, parse
 
-RATE = "100mbit"
+RATE_BPS = 100_000_000
+PATH = Topology(
+    "path", ("src",), ("dst",), (Link("src", "dst", "wan", RATE_BPS, queue_bytes=RATE_BPS // 8 // 50),)
+)
+LAB_ID = "bench-traffic"
 WITHIN = 0.02
 GENERATORS = (
     "tcp(congestion=cubic, streams=4)",
@@ -46,46 +47,6 @@ GENERATORS = (
     "udp-bursty(rate=80Mbit/s, burst=1s, period=10s)",
     "gridftp(streams=4, congestion=cubic)",
 )
-
-
-@dataclass(frozen=True)
-class Host:
-    """A namespace."""
-
-    namespace: str
-
-    def popen(self, args: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
-        """Start a process in it."""
-        return subprocess.Popen(["ip", "netns", "exec", self.namespace, *args], **options)
-
-
-@contextlib.contextmanager
-def hosts() -> Iterator[tuple[Host, Host]]:
-    """Make two hosts, 10.9.0.1 and 10.9.0.2, and remove them."""
-    tag = uuid.uuid4().hex[:8]
-    source, sink = Host(f"mpxbench-{tag}-source"), Host(f"mpxbench-{tag}-sink")
-
-    def ip(*words: str) -> None:
-        subprocess.run(["ip", *words], check=True)
-
-    made = []
-    try:
-        for host in (source, sink):
-            ip("netns", "add", host.namespace)
-            made.append(host.namespace)
-        pair = ("netns", source.namespace, "type", "veth", "peer", "eth0", "netns", sink.namespace)
-        ip("link", "add", "eth0", *pair)
-        for number, host in enumerate((source, sink), 1):
-            ip("-n", host.namespace, "address", "add", f"10.9.0.{number}/24", "dev", "eth0")
-            ip("-n", host.namespace, "link", "set", "lo", "up")
-            ip("-n", host.namespace, "link", "set", "eth0", "up")
-        shape = ["tbf", "rate", RATE, "burst", "16k", "latency", "20ms"]
-        tc = ["tc", "-n", source.namespace, "qdisc", "add", "dev", "eth0", "root", *shape]
-        subprocess.run(tc, check=True)
-        yield source, sink
-    finally:
-        for namespace in made:
-            ip("netns", "delete", namespace)
 
 
 def stretches(recorded: RecordedRun) -> tuple[list[float], list[float]]:
@@ -107,13 +68,12 @@ def wanted(spec: Spec) -> tuple[float, float] | None:
 def measure(text: str, seconds: float, folder: Path) -> Iterator[Verdict]:
     """Run one generator and compare."""
     spec, recorded = parse(text), RecordedRun(folder, {})
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    with (
-        hosts() as (source, sink),
-        Background(spec, "bg", source, sink, "10.9.0.2", folder / "flows", time.monotonic()),
-    ):
-        time.sleep(seconds)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with Lab.up(PATH, LAB_ID) as lab:
+        source, sink = lab.hosts
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)  # the emulator's is not in it until it ends
+        with Background(spec, "bg", source, sink, sink.addresses[0], folder / "flows", time.monotonic()):
+            time.sleep(seconds)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     pattern = wanted(spec)
     if pattern:

@@ -1,5 +1,6 @@
 """What is read from the goodput of a transfer: means, when a share of a rate is reached, ranks."""
 
+import math
 import statistics
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -12,6 +13,8 @@ from mpx_lab.series import Sample
 WINDOW_S = 1.0  # over which a rate is a rate
 STEP_S = 0.1
 FIRST_BYTES = 40_000  # more than any conversation before the data
+ENDING_S = 1.0  # of a run: a tool that was interrupted sends no more, but is still watched
+T95 = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)  # Student's t, two-sided, 2 to 10 values
 
 
 @dataclass(frozen=True)
@@ -43,13 +46,24 @@ class Goodput:
 
 
 def since_first_byte(samples: Sequence[Sample]) -> tuple[float, Goodput]:
-    """Return when the first byte of a file came, and the goodput from then on; raises ValueError if none."""
+    """Return when the first byte of a file came, and the goodput from then on, without the ending.
+
+    Raises ValueError if nothing of a file has arrived.
+    """
     for i, total in enumerate(accumulate(sample.size_bytes for sample in samples)):
         if total > FIRST_BYTES:
-            began_s = samples[max(0, i - 1)].t_s
-            later = [Sample(sample.t_s - began_s, sample.size_bytes) for sample in samples[i:]]
+            began_s, end_s = samples[max(0, i - 1)].t_s, samples[-1].t_s - ENDING_S
+            later = [Sample(s.t_s - began_s, s.size_bytes) for s in samples[i:] if s.t_s <= end_s]
             return began_s, Goodput([Sample(0.0, 0), *later])
     raise ValueError("nothing of a file has arrived")
+
+
+def interval(values: Sequence[float]) -> tuple[float, float]:
+    """Return the mean and the half width of its 95 % interval, by Student's t; up to ten values."""
+    if len(values) == 1:
+        return values[0], math.inf
+    half = T95[len(values) - 2] * statistics.stdev(values) / math.sqrt(len(values))
+    return statistics.mean(values), half
 
 
 def rank_correlation(xs: Sequence[float], ys: Sequence[float]) -> float:

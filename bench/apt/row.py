@@ -14,6 +14,7 @@ from typing import Any
 from figures import Verdict, machine
 
 from apt.cell import Cell, Link
+from apt.measure import interval
 from apt.run_cell import measure
 from apt.schedule import run_all
 from apt.store import Result, Store
@@ -64,6 +65,26 @@ def spread(values: Sequence[float], form: str = ".1f") -> str:
     return f"{median:{form}} ({min(values):{form}} to {max(values):{form}})"
 
 
+def bps_of(values: Sequence[float]) -> str:
+    """Return rates in Mbit/s: the median with smallest and largest, then the mean with its 95 % interval."""
+    mean, half = interval([value / 1e6 for value in values])
+    return f"{spread([value / 1e6 for value in values])}, {mean:.1f} ± {half:.1f}"
+
+
+def account(store: Store, cells: Sequence[Cell], results: Results) -> str:
+    """Return how good the runs were: how late, how busy, how many did not count, and which code they ran."""
+    runs = [run for found in results.values() for run in found]
+    measures = [run.about["validity"]["measures"] for run in runs]
+    late_ms = max(link["late_p99_s"] for each in measures for link in each["links"]) * 1e3
+    busy = max(each["cpu_busy"] for each in measures)
+    thrown_out = sum(store.thrown_out(cell) for cell in cells)
+    code = sorted({run.about["versions"].get("code", "unknown") for run in runs})
+    return (
+        f"{len(runs)} runs, {thrown_out} more did not count; 99 % of the frames at most {late_ms:.2f} ms "
+        f"late in any, processors at most {busy:.0%} busy; code {', '.join(code)}"
+    )
+
+
 def main(row: Row) -> None:
     """Read the command line, measure what is missing, and say what came out."""
     parser = argparse.ArgumentParser(
@@ -78,18 +99,23 @@ def main(row: Row) -> None:
     store = Store(folder)
     cells = row.cells(options.effort)
     missing = [] if options.measure_nothing else [cell for cell in cells if not store.has(cell)]
-    print(machine(cells[0].link.congestion))
+    print(machine(", ".join(sorted({cell.link.congestion for cell in cells}))))
     if missing:
         if os.geteuid() != 0:
             sys.exit("the lab makes network namespaces, which needs root; run this as root")
         began = time.monotonic()
-        run_all(missing, lambda cell: measure(cell, store), at_once=options.at_once)
+        run_all(missing, lambda cell, slot: measure(cell, store, slot), at_once=options.at_once)
         print(f"measured {len(missing)} of {len(cells)} cells in {time.monotonic() - began:.0f} s")
+    elif absent := [cell.name for cell in cells if not store.has(cell)]:
+        sys.exit(f"{len(absent)} of {len(cells)} cells are not in {folder}, the first: {absent[0]}")
     results = gather(store, cells)
     print("\n".join(row.table(results)))
-    for verdict in row.verdicts(results):
+    print(account(store, cells, results))
+    verdicts = row.verdicts(results)
+    for verdict in verdicts:
         print(verdict)
     print(_figure(row, results, folder.with_suffix(".png")))
+    sys.exit(any(not verdict.kept for verdict in verdicts))
 
 
 def _figure(row: Row, results: Results, file: Path) -> str:

@@ -11,6 +11,7 @@ from mpx_lab.record_reader import RecordedRun
 
 from apt.cell import Cell
 from apt.measure import Goodput, since_first_byte
+from apt.tools import is_mpx
 from mpx.errors import UsageError
 
 
@@ -20,12 +21,18 @@ class Transfer:
 
     began_s: float  # when its first byte arrived, in the run's time
     goodput: Goodput
-    streams: Sequence[tuple[float, int]]  # (time since the first byte, streams from then on); mpx only
+    streams: Sequence[tuple[float, int]]  # (time since its first decision, streams from then on); mpx only
 
-    def streams_at(self, t_s: float) -> int | None:
-        """Return how many streams were open at a time; None where the tool does not tell."""
-        before = [count for since_s, count in self.streams if since_s <= t_s]
-        return before[-1] if before else None
+    def mean_streams(self, from_s: float, to_s: float) -> float | None:
+        """Return the mean number of streams between two times; None where the tool does not tell."""
+        if not self.streams:
+            return None
+        ends = [since_s for since_s, _ in self.streams[1:]] + [to_s]
+        spans = [
+            (max(0.0, min(end, to_s) - max(begin, from_s)), count)
+            for (begin, count), end in zip(self.streams, ends, strict=True)
+        ]
+        return sum(span * count for span, count in spans) / sum(span for span, _ in spans)
 
 
 @dataclass(frozen=True)
@@ -50,9 +57,10 @@ class Result:
         """Those of the first transfer."""
         return self.transfers[0].streams
 
-    def streams_at(self, t_s: float) -> int | None:
-        """Those of the first transfer at a time."""
-        return self.transfers[0].streams_at(t_s)
+    def late_streams(self) -> float | None:
+        """Return the mean number of streams of the first transfer in the last third of its time."""
+        end_s = self.goodput.end_s
+        return self.transfers[0].mean_streams(end_s * 2 / 3, end_s)
 
 
 class Store:
@@ -91,7 +99,7 @@ class Store:
         run = RecordedRun.open(self.folder / cell.name)
         try:
             return Result(run, [_transfer(run, i) for i in range(1, cell.transfers + 1)])
-        except (ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, IndexError) as error:
             raise UsageError(
                 f"{run.folder} cannot be read ({error}); remove it to measure it again"
             ) from None
@@ -99,9 +107,8 @@ class Store:
 
 def _transfer(run: RecordedRun, number: int) -> Transfer:
     began_s, goodput = since_first_byte(run.goodput(f"transfer-{number}"))
-    try:
-        timeline = json.loads((run.folder / f"report-{number}.json").read_text())["timeline"]
-    except FileNotFoundError:  # a tool that writes none
+    if not is_mpx(run.about["parameters"]["tool"]):
         return Transfer(began_s, goodput, [])
-    since_s = timeline[0]["t_s"] if timeline else 0.0
+    timeline = json.loads((run.folder / f"report-{number}.json").read_text())["timeline"]
+    since_s = timeline[0]["t_s"]
     return Transfer(began_s, goodput, [(event["t_s"] - since_s, event["streams"]) for event in timeline])

@@ -92,7 +92,7 @@ class Builder:
             listening.bind(str(self._switches.controller_socket))
             listening.listen()
             subprocess.Popen(
-                [sys.executable, "-m", "mpx_lab.relay", controller.host, str(controller.port)],
+                [sys.executable, "-P", "-m", "mpx_lab.relay", controller.host, str(controller.port)],
                 stdin=listening.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

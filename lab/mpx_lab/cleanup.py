@@ -34,7 +34,7 @@ def remove(lab_id: str) -> None:
         pids = list(_processes(lab_id))
         if not pids:
             break
-        _end(pids, PATIENCE_S)
+        end(pids, PATIENCE_S)
     else:
         raise LabError(f"processes of the lab '{lab_id}' do not end: {' '.join(map(str, pids))}; try again")
     for path in _namespaces(lab_id):
@@ -72,7 +72,7 @@ def _identity(path: Path) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-def _end(pids: list[int], patience_s: float) -> None:
+def end(pids: list[int], patience_s: float) -> None:
     """Ask processes to end, and end those that have not after `patience_s`."""
     fds = set()
     for pid in pids:

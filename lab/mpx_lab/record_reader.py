@@ -1,5 +1,6 @@
 """Reads the folder of a run for analysis (docs/lab-format.md)."""
 
+import bisect
 import csv
 import json
 from dataclasses import dataclass
@@ -19,6 +20,21 @@ class Probe:
     t_s: float  # when it was sent
     rtt_s: float | None
     noise_s: float | None  # of which both programs slept though the packet was there
+
+
+@dataclass(frozen=True, slots=True)
+class Datagrams:
+    """What became of the datagrams of a UDP generator."""
+
+    sent: int
+    given_up: int  # the machine kept the sender waiting for longer than it makes up for
+    refused: int  # the kernel said that nobody listens
+
+    @property
+    def given_up_share(self) -> float:
+        """The share of all that were to be sent."""
+        due = self.sent + self.given_up + self.refused
+        return self.given_up / due if due else 0.0
 
 
 @dataclass(frozen=True)
@@ -55,15 +71,33 @@ class RecordedRun:
         return [Sample(float(row["t_s"]), int(row["bytes"])) for row in rows]
 
     def streams(self, flow: str) -> dict[int, list[Sample]]:
-        """Return the same for each stream; each begins with the look before its first bytes."""
+        """Return the same for each stream; each begins with the look before its first bytes.
+
+        A stream has no lines while it brings nothing. After such a pause it begins again in the same way, so
+        that what came then is not taken for what came all along.
+        """
         looks = [sample.t_s for sample in self.goodput(flow)]
         found: dict[int, list[Sample]] = {}
         for row in self.rows(f"flows/{flow}.streams.csv"):
-            t_s, stream = float(row["t_s"]), int(row["stream"])
-            if stream not in found:
-                found[stream] = [Sample(max((look for look in looks if look < t_s), default=0.0), 0)]
-            found[stream].append(Sample(t_s, int(row["bytes"])))
+            t_s, series = float(row["t_s"]), found.setdefault(int(row["stream"]), [])
+            number = bisect.bisect_left(looks, t_s)
+            before_s = looks[number - 1] if number else 0.0
+            if not series or series[-1].t_s < before_s:
+                series.append(Sample(before_s, 0))
+            series.append(Sample(t_s, int(row["bytes"])))
         return found
+
+    def datagrams(self, flow: str) -> Datagrams:
+        """Return what a UDP generator sent and did not; raises UsageError unless it is one and has ended."""
+        file = self.folder / "flows" / f"{flow}.json"
+        try:
+            told = json.loads(file.read_text())
+            counts = (told[f"datagrams_{what}"] for what in ("sent", "given_up", "refused"))
+            return Datagrams(*counts)
+        except (OSError, ValueError, KeyError) as error:
+            raise UsageError(
+                f"{file} says nothing of datagrams ({error!r}); it is written when a UDP generator is stopped"
+            ) from None
 
     def probes(self, name: str) -> list[Probe]:
         """Return the probes of one prober in the order in which they were sent."""

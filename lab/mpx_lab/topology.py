@@ -22,6 +22,7 @@ MAX_HOSTS = 250  # one byte of an address
 MAX_NETWORKS = 250
 MAX_SWITCHES = 60
 MAX_LINKS = 250  # one byte of a hardware address
+LINK_SEEDS = 2**32
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class Link:
     queue_bytes: int | None = None  # of each direction; None: unlimited
     queue_packets: int | None = None
     loss: float = 0.0  # share of frames
+    seed: int = 0  # of the losses: in the same place of a topology the same seed loses the same frames
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -47,6 +49,8 @@ class Link:
             )
         if self.a == self.b:
             raise UsageError(f"the link {self.name} has {self.a} at both ends")
+        if not 0 <= self.seed < LINK_SEEDS:
+            raise UsageError(f"the seed of the link {self.name} must be 0 to 2**32-1, not {self.seed}")
         self.shape(seed=0)
 
     @property
@@ -57,7 +61,7 @@ class Link:
     @property
     def shaped(self) -> bool:
         """Whether anything is limited, delayed or lost on it."""
-        return self != Link(self.a, self.b, self.name)
+        return self != Link(self.a, self.b, self.name, seed=self.seed)
 
     def shape(self, seed: int) -> Shape:
         """Return what one of its directions does; raises UsageError where a value is impossible."""

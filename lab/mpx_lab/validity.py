@@ -14,9 +14,11 @@ from mpx_lab.emulator.accounting import DirectionStats
 LATE_P99_S = 0.0003
 VERY_LATE_S = 0.001
 VERY_LATE_SHARE = 0.002
+PICKUP_P99_S = 0.001
 BUSY = 0.97  # of all cores together, over one look
 BUSY_SHARE = 0.05  # of the looks
 FEWEST_LOOKS = 3
+GIVEN_UP_SHARE = 0.01
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,7 @@ class LinkFacts:
     late_p99_s: float
     late_max_s: float
     very_late_share: float
+    pickup_p99_s: float  # frames may have waited so long for being read, before they were stamped
     delivered: int
     dropped_queue: int
     dropped_loss: int
@@ -52,6 +55,7 @@ def link_facts(name: str, before: DirectionStats, after: DirectionStats) -> Link
         late_p99_s=late.quantile_s(0.99),
         late_max_s=late.max_ns / 1e9,
         very_late_share=late.share_above(VERY_LATE_S),
+        pickup_p99_s=after.pickup.since(before.pickup).quantile_s(0.99),
         delivered=after.delivered.frames - before.delivered.frames,
         dropped_queue=after.dropped_queue.frames - before.dropped_queue.frames,
         dropped_loss=after.dropped_loss.frames - before.dropped_loss.frames,
@@ -61,18 +65,29 @@ def link_facts(name: str, before: DirectionStats, after: DirectionStats) -> Link
     )
 
 
-def judge(links: Sequence[LinkFacts], cpu: Sequence[CpuUse], lost: Mapping[str, int]) -> Validity:
+def judge(
+    links: Sequence[LinkFacts],
+    cpu: Sequence[CpuUse],
+    lost: Mapping[str, int],
+    given_up: Mapping[str, float] | None = None,
+) -> Validity:
     """Return whether a run counts.
 
     `cpu` is what was seen during the run; `lost` are packets lost on the hosts, by where, as the increase of
-    their counters says.
+    their counters says; `given_up` is the share of its datagrams that each UDP generator did not send.
     """
+    unsent = dict(given_up or {})
     reasons = [reason for link in links for reason in _wrong_with(link)]
     together = [use for use in cpu if use.core == ALL]
     saturated = sum(use.busy >= BUSY for use in together) / len(together) if together else 0.0
     if saturated > BUSY_SHARE and len(together) >= FEWEST_LOOKS:
         reasons.append(f"saturated: the processors were busy in {saturated:.0%} of the time")
     reasons += [f"lost on a host: {count} at {where}" for where, count in sorted(lost.items()) if count]
+    reasons += [
+        f"given up: {share:.1%} of the datagrams of {flow} were not sent, as its sender was kept waiting"
+        for flow, share in sorted(unsent.items())
+        if share > GIVEN_UP_SHARE
+    ]
     measures = {
         "links": [
             {
@@ -80,6 +95,7 @@ def judge(links: Sequence[LinkFacts], cpu: Sequence[CpuUse], lost: Mapping[str, 
                 "late_p99_s": link.late_p99_s,
                 "late_max_s": link.late_max_s,
                 "very_late_share": link.very_late_share,
+                "pickup_p99_s": link.pickup_p99_s,
                 "delivered": link.delivered,
                 "dropped_queue": link.dropped_queue,
                 "dropped_loss": link.dropped_loss,
@@ -91,6 +107,7 @@ def judge(links: Sequence[LinkFacts], cpu: Sequence[CpuUse], lost: Mapping[str, 
         "cpu_steal": _mean([use.steal for use in together]),
         "cpu_saturated_share": saturated,
         "lost": dict(lost),
+        "given_up": unsent,
     }
     return Validity(not reasons, tuple(reasons), measures)
 
@@ -104,6 +121,11 @@ def _wrong_with(link: LinkFacts) -> list[str]:
     if link.very_late_share > VERY_LATE_SHARE:
         share, limit_ms = link.very_late_share, VERY_LATE_S * 1e3
         reasons.append(f"late: {share:.2%} of the frames of {link.name} came over {limit_ms:g} ms late")
+    if link.pickup_p99_s > PICKUP_P99_S:
+        reasons.append(
+            f"read late: 1 % of the frames of {link.name} may have waited over "
+            f"{link.pickup_p99_s * 1e3:.2f} ms before the emulator read them"
+        )
     if link.dropped_elsewhere:
         reasons.append(f"lost on {link.name} outside of its queue: {link.dropped_elsewhere} frames")
     if link.oversized:

@@ -19,6 +19,8 @@ from mpx_lab.emulator.accounting import LinkStats, Tally
 from mpx_lab.emulator.link import EmulatedLink, End, LinkError
 from mpx_lab.emulator.link_log import read_log
 from mpx_lab.shape import Direction, Shape
+from mpx_lab.state import LabError
+from traces import traces
 
 from mpx.errors import UsageError
 
@@ -461,3 +463,32 @@ def test_what_prevents_a_start_is_said(pair: Pair) -> None:
         with pytest.raises(LinkError, match=reason):
             EmulatedLink("second", pair.folder, *ends, OPEN, OPEN).start()
         assert devices(pair) == ["lo", "wan0", "lo", "wan0"]
+
+
+KILLED = """
+import sys, time
+from lab_pair import Pair
+from mpx_lab.shape import Shape
+with Pair(sys.argv[1]) as pair:
+    pair.start(Shape(), Shape())
+    print("started", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_what_a_killed_pair_has_left_the_next_one_removes(pair: Pair) -> None:
+    name = f"killed{os.getpid()}"
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    command = [sys.executable, "-c", KILLED, name]
+    environment = {**os.environ, "PYTHONPATH": path}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"started\n"
+        with pytest.raises(LabError, match="by another process"), Pair(name):
+            pass
+        process.kill()
+    assert traces(name)
+    with Pair(name) as next_one:
+        assert devices(next_one) == ["lo", "lo"]
+    assert traces(name) == []
+    assert devices(pair) == ["lo", "lo"]

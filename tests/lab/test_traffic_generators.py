@@ -1,6 +1,8 @@
 """Every generator between two hosts: what it brought, when it sent, and that it ends. Bounds are wide."""
 
 import json
+import os
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -181,6 +183,19 @@ def test_gridftp_is_a_real_copy(two_hosts: Hosts, tmp_path: Path, eventually: Ev
     assert not {"bg.sink", "bg.source"} & kept
 
 
+def test_nothing_is_imported_from_the_current_folder(
+    two_hosts: Hosts, tmp_path: Path, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for module in ("argparse", "re", "socket"):
+        (elsewhere / f"{module}.py").write_text("raise SystemExit('imported from the current folder')\n")
+    monkeypatch.chdir(elsewhere)
+    carried(
+        two_hosts, tmp_path, "gridftp(streams=1)", lambda recorded: arrived(recorded) > 1_000_000, eventually
+    )
+
+
 def test_ipv6(two_hosts: Hosts, tmp_path: Path, eventually: Eventually) -> None:
     source, sink = two_hosts
     for spec in ("udp(rate=10Mbit/s)", "tcp"):
@@ -213,3 +228,19 @@ def test_nothing_is_left_when_the_parent_is_gone(
     source, sink = two_hosts
     starts_and_is_killed(name, source, sink, tmp_path)
     eventually(lambda: not left_running(source) and not left_running(sink))
+
+
+def test_a_gridftp_receiver_that_is_killed_leaves_no_server(
+    two_hosts: Hosts, tmp_path: Path, eventually: Eventually
+) -> None:
+    source, sink = two_hosts
+    background = Background("gridftp", "bg", source, sink, sink.address, tmp_path, time.monotonic())
+    background.start()
+    eventually(lambda: len(left_running(sink)) == 2)
+    parents = {pid: Path(f"/proc/{pid}/status").read_text() for pid in left_running(sink)}
+    (receiver,) = (pid for pid in parents if any(f"PPid:\t{pid}\n" in text for text in parents.values()))
+    os.kill(int(receiver), signal.SIGKILL)
+    eventually(lambda: not left_running(sink))
+    with pytest.raises(MpxError, match="failed"):
+        background.stop()
+    assert not left_running(source)

@@ -1,7 +1,7 @@
 """Topologies of any kind, for hypothesis."""
 
 from hypothesis import strategies as st
-from mpx_lab.topology import Link, Topology
+from mpx_lab.topology import LINK_SEEDS, Link, Topology
 
 
 @st.composite
@@ -14,8 +14,9 @@ def topologies(draw: st.DrawFn) -> Topology:
     chosen = draw(st.lists(st.sampled_from(pairs), max_size=8))
     chosen += [(end, ends[(i + 1) % len(ends)]) for i, end in enumerate(ends)]
     rates = st.one_of(st.none(), st.integers(1_000_000, 1_000_000_000))
+    seeds = st.integers(0, LINK_SEEDS - 1)
     links = tuple(
-        Link(a, b, f"l{i}", rate_bps=draw(rates), delay_s=draw(st.sampled_from([0.0, 0.01])))
+        Link(a, b, f"l{i}", draw(rates), delay_s=draw(st.sampled_from([0.0, 0.01])), seed=draw(seeds))
         for i, (a, b) in enumerate(chosen)
     )
     split = draw(st.integers(1, len(hosts) - 1))

@@ -1,9 +1,11 @@
 """How a lab is built, as a list of steps, and what is written down about it."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from lab_topologies import topologies
 from mpx_lab.plan import (
     AddNamespace,
@@ -21,9 +23,10 @@ from mpx_lab.plan import (
     parse_controller,
     plan,
 )
+from mpx_lab.shape import Shape
 from mpx_lab.state import Owner, State
 from mpx_lab.topologies import TOPOLOGIES, named
-from mpx_lab.topology import Link, Topology
+from mpx_lab.topology import LINK_SEEDS, Link, Topology
 
 from mpx.errors import UsageError
 
@@ -59,6 +62,19 @@ def test_nothing_is_used_before_it_is_there_and_everything_is_the_labs_own(topol
                 assert {netns for pair in pairs for netns, _ in pair} <= namespaces
     assert all(len(device) < 16 for _, device in devices)
     assert len(devices) == 2 * len(topology.links)
+
+
+@given(topologies(), st.lists(st.integers(0, LINK_SEEDS - 1), min_size=2, max_size=4, unique=True))
+def test_every_direction_of_every_link_has_losses_of_its_own_for_each_seed(
+    topology: Topology, seeds: list[int]
+) -> None:
+    def shapes(seed: int) -> list[Shape]:
+        seeded = replace(topology, links=tuple(replace(link, seed=seed) for link in topology.links))
+        steps = [step for step in plan(seeded, "x") if isinstance(step, StartLink)]
+        return [shape for step in steps for shape in (step.a_to_b, step.b_to_a)]
+
+    drawn = [shape.seed for seed in seeds for shape in shapes(seed)]
+    assert len(set(drawn)) == len(drawn)
 
 
 @given(topologies())

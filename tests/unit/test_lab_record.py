@@ -7,7 +7,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 from mpx_lab.record import Route, Run
-from mpx_lab.record_reader import Probe, RecordedRun
+from mpx_lab.record_reader import Datagrams, Probe, RecordedRun
 from mpx_lab.series import Sample
 from mpx_lab.traffic.log import Log, next_tick
 from mpx_lab.validity import Validity
@@ -93,6 +93,22 @@ def test_series_that_a_kill_cut_short_and_streams_that_join_later(tmp_path: Path
         1: [Sample(0.1, 0), Sample(0.2, 20)],
     }
     assert run.probes("wan") == [Probe(0.1, None, None), Probe(0.2, 0.03, 0.0001)]
+
+
+def test_what_a_udp_generator_did_not_send(tmp_path: Path) -> None:
+    run = RecordedRun(tmp_path, {})
+    with pytest.raises(UsageError, match=r"when a UDP generator is stopped"):
+        run.datagrams("udp")
+    (tmp_path / "flows").mkdir()
+    file = tmp_path / "flows" / "udp.json"
+    told = {"spec": "udp(rate=1Mbit/s)", "datagrams_sent": 90, "datagrams_given_up": 6}
+    file.write_text(json.dumps({**told, "datagrams_refused": 4}))
+    assert run.datagrams("udp") == Datagrams(90, 6, 4)
+    assert run.datagrams("udp").given_up_share == 0.06
+    file.write_text(json.dumps({"spec": "tcp", "connections": []}))
+    with pytest.raises(UsageError, match="says nothing of datagrams"):
+        run.datagrams("udp")
+    assert Datagrams(0, 0, 0).given_up_share == 0
 
 
 def test_ticks_are_whole_multiples_after_the_epoch() -> None:

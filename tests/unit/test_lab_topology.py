@@ -204,3 +204,14 @@ def max_flow(topology: Topology, source: str, sink: str) -> float:
             room[a, b] -= width
             room[b, a] += width
         total += width
+
+
+def test_a_seed_alone_does_not_make_a_cable_an_emulated_link() -> None:
+    assert not Link("a", "b", seed=7).shaped
+    assert Link("a", "b", seed=7, loss=0.1).shaped
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32])
+def test_an_impossible_seed_is_refused(seed: int) -> None:
+    with pytest.raises(UsageError, match="the seed of the link a-b"):
+        Link("a", "b", seed=seed)

@@ -35,7 +35,7 @@ class GridFtpSink:
         anybody = "::/0" if ":" in address[0] else "0.0.0.0/0"  # of the namespace it runs in
         words = ["--host", address[0], "--port", str(address[1]), "--writable", "--insecure"]
         words += ["--allow-from", anybody]
-        command = [sys.executable, "-m", "mpx", "serve", *words, str(self._folder)]
+        command = _mpx("serve", *words, str(self._folder))
         self._server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
         assert self._server.stdout is not None
         said = self._server.stdout.readline().decode().strip()
@@ -97,12 +97,10 @@ class GridFtpSender:
     def _copy(self, ending: Ending, scratch: Path) -> None:
         self.copies += 1
         to = f"ftp://{tcp.show(self._address)}/"
-        words = ["copy", *self._words, "--from-file", str(scratch / "files"), to]
+        command = _mpx("copy", *self._words, "--from-file", str(scratch / "files"), to)
         environment = {**os.environ, "MPX_STATE_DIR": str(scratch / "state")}
         with (scratch / "said").open("w+b") as said:
-            copy = subprocess.Popen(
-                [sys.executable, "-m", "mpx", *words], stdin=subprocess.DEVNULL, stderr=said, env=environment
-            )
+            copy = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=said, env=environment)
             try:
                 while copy.poll() is None and not ending.wait(now_s() + _LOOK_S):
                     pass
@@ -111,6 +109,12 @@ class GridFtpSender:
             if copy.returncode and not ending():
                 said.seek(0)
                 raise ConnectionLost(f"the copy in the background failed: {said.read().decode().strip()}")
+
+
+def _mpx(*words: str) -> list[str]:
+    """Return a command that runs mpx, and is killed when this process ends however it does."""
+    python = [sys.executable, "-P", "-m"]  # -P: nothing is imported from the current folder
+    return [*python, "mpx_lab.traffic.with_parent", str(os.getpid()), *python, "mpx", *words]
 
 
 def _sockets_of(pid: int) -> frozenset[int]:

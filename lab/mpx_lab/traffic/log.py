@@ -26,6 +26,10 @@ class Log:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Write no more."""
         self._file.close()
 
     def line(self, at_s: float, *values: object) -> None:

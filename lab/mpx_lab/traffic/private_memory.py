@@ -16,7 +16,8 @@ _MS_REC_PRIVATE = 0x4000 | 0x40000
 def private_memory(folder: Path) -> Iterator[Path]:
     """Mount memory on `folder`, in a mount namespace of this process; raises MpxError without root.
 
-    However the process ends, what was stored goes with it; a kill leaves an empty folder at most.
+    What was stored goes with the last of the process and its children, however they end; so a child must not
+    outlive it (`with_parent`). A kill leaves an empty folder at most.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     folder.mkdir(parents=True, exist_ok=True)

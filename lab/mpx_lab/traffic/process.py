@@ -24,9 +24,10 @@ class TrafficProcess:
 
     def __init__(self, host: Host, module: str, words: Sequence[str]) -> None:
         self._what = f"the background's {module}"
-        # It ends when its standard input closes, so it cannot outlive this process.
+        # It ends when its standard input closes, so it cannot outlive this process. It runs as root: -P keeps
+        # it from importing what lies in the current folder.
         self._process = host.popen(
-            [sys.executable, "-m", f"mpx_lab.traffic.{module}", *words],
+            [sys.executable, "-P", "-m", f"mpx_lab.traffic.{module}", *words],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

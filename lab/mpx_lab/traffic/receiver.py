@@ -1,7 +1,8 @@
 """The receiving process of a generator: `python -m mpx_lab.traffic.receiver tcp --at 10.0.0.2 ...`.
 
-Prints `ready PORT` when it listens. Writes NAME.csv (t_s, bytes since the line before, every 100 ms) and for
-TCP NAME.streams.csv (the same for each stream). Ends with exit code 0 when its standard input closes.
+Prints `ready PORT` when it listens. Writes NAME.csv (t_s, bytes since the line before, every 100 ms) and
+NAME.streams.csv (the same for each stream that brings bytes). Ends with exit code 0 when its standard input
+closes.
 With `watch` it receives nothing itself, but counts what arrives over TCP from one address, for any program.
 """
 
@@ -12,8 +13,9 @@ from pathlib import Path
 
 from mpx.errors import MpxError
 from mpx_lab.traffic.ending import Ending
+from mpx_lab.traffic.goodput_log import GoodputLog
 from mpx_lab.traffic.gridftp import GridFtpSink
-from mpx_lab.traffic.log import Log, next_tick, now_s
+from mpx_lab.traffic.log import next_tick, now_s
 from mpx_lab.traffic.sinks import Sink, TcpSink, UdpSink
 from mpx_lab.traffic.watch import Watch
 
@@ -34,23 +36,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _record(sink: Sink, ending: Ending, options: argparse.Namespace) -> int:
-    file = options.folder / f"{options.name}.csv"
-    with (
-        Log(file, ["t_s", "bytes"], options.epoch_s) as goodput,
-        Log(file.with_suffix(".streams.csv"), ["t_s", "stream", "bytes"], options.epoch_s) as streams,
-    ):
-        goodput.line(now_s(), 0)
+    with GoodputLog(options.folder, options.name, options.epoch_s) as log:
+        log.look(now_s(), {})
         sys.stdout.write(f"ready {sink.port}\n")
         sys.stdout.flush()
-        before: dict[int, int] = {}
         ended = False
         while not ended:
             ended = ending.wait(next_tick(now_s(), options.epoch_s))
-            at_s, totals = now_s(), sink.totals()
-            goodput.line(at_s, sum(totals.values()) - sum(before.values()))
-            for stream in sorted(totals):
-                streams.line(at_s, stream, totals[stream] - before.get(stream, 0))
-            before = totals
+            log.look(now_s(), sink.totals())
             if failure := sink.failure():
                 sys.stderr.write(f"receiver: {failure}\n")
                 return 1

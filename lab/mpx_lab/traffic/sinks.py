@@ -51,6 +51,8 @@ class TcpSink:
         self._totals: collections.Counter[int] = collections.Counter()
         self._lock = threading.Lock()
         self._buffer = memoryview(bytearray(_PIECE_BYTES))  # never written to
+        self._closed = False
+        self._failure = ""
         threading.Thread(target=self._accept, name="accept", daemon=True).start()
 
     def totals(self) -> dict[int, int]:
@@ -59,20 +61,22 @@ class TcpSink:
             return dict(self._totals)
 
     def failure(self) -> str:
-        """Nothing that a sender does ends it."""
-        return ""
+        """Return why it cannot go on, empty while it can."""
+        return self._failure
 
     def close(self) -> None:
         """Take no more connections."""
+        self._closed = True
         self._listener.close()
 
     def _accept(self) -> None:
-        while True:
-            try:
+        try:
+            while True:
                 connection, _ = self._listener.accept()
-            except OSError:  # closed
-                return
-            threading.Thread(target=self._receive, args=(connection,), daemon=True).start()
+                threading.Thread(target=self._receive, args=(connection,), daemon=True).start()
+        except (OSError, RuntimeError) as error:  # closed; or no more descriptors, memory or threads
+            if not self._closed:
+                self._failure = f"it can take no more connections: {error}; see the limits of this machine"
 
     def _receive(self, connection: socket.socket) -> None:
         # A reset is how a sender ends its "on" time.

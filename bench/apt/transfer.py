@@ -1,0 +1,83 @@
+"""One transfer of a cell: a stock server at its sink, the tool at its source, what arrives watched."""
+
+import contextlib
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from mpx_lab.lab import Lab
+from mpx_lab.record import Run
+from mpx_lab.stock_server import stock_server
+from mpx_lab.traffic.background import Watched
+
+from apt.tools import command_of
+
+SOURCE_BYTES = 50 * 10**9  # the paper's; a hole, so it takes no room
+ENDS_WITHIN_S = 20.0
+
+
+class Tool:
+    """A tool that copies, and what it says."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", log: Path) -> None:
+        self._process = process
+        self._log = log
+
+    def wait_until(self, time_s: float) -> None:
+        """Let it work until a time of the monotonic clock; raises RuntimeError if it ends before."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(max(0.0, time_s - time.monotonic()))
+            raise RuntimeError(f"{self._process.args!r} ended: {self._log.read_text()[-2000:]}")
+
+    def interrupt(self) -> None:
+        """End it as a user does."""
+        self._process.send_signal(signal.SIGINT)
+        try:
+            self._process.wait(ENDS_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+@contextlib.contextmanager
+def place(slot: int) -> Iterator[Path]:
+    """Yield an empty folder in memory, of root alone; what an interrupted run left there is removed."""
+    folder = Path(f"/dev/shm/mpx-apt-{slot}")
+    if folder.is_symlink() or (folder.exists() and folder.stat().st_uid != os.getuid()):
+        raise RuntimeError(f"{folder} is somebody else's; remove it")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o711)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def transfer(tool: str, number: int, lab: Lab, run: Run, root: Path) -> Iterator[Tool]:
+    """Copy from the source of that number to its sink until the end of the block; `root` is a place."""
+    source, sink = lab.host(f"src{number}"), lab.host(f"dst{number}")
+    watched = Watched(
+        f"transfer-{number}", source, source.addresses[0], sink, sink.addresses[0], run.flows, run.epoch_s
+    )
+    folder = root / f"transfer-{number}"
+    served = folder / "served"
+    folder.mkdir(mode=0o711)
+    served.mkdir(mode=0o755)
+    os.chown(served, pwd.getpwnam("nobody").pw_uid, -1)
+    with (folder / "source").open("wb") as file:
+        file.truncate(SOURCE_BYTES)
+    log, report = folder / "tool.log", run.folder / f"report-{number}.json"
+    environment = {**os.environ, "MPX_STATE_DIR": str(folder / "state")}
+    with stock_server(sink, folder) as url, watched, log.open("wb") as out:
+        command = command_of(tool, str(folder / "source"), f"{url}{served}/target", str(report))
+        running = Tool(source.popen(command, env=environment, stdout=out, stderr=out), log)
+        try:
+            yield running
+        finally:
+            running.interrupt()

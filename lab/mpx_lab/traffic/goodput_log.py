@@ -1,0 +1,43 @@
+"""What a receiver writes of what arrived: NAME.csv for all streams together, NAME.streams.csv for each."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from mpx_lab.traffic.log import Log
+
+
+class GoodputLog:
+    """Both files of a flow, written look by look.
+
+    NAME.csv has every look. A stream has a line only where it brought bytes, and one with 0 where it has just
+    ceased to: a run may see thousands that have long ended.
+    """
+
+    def __init__(self, folder: Path, name: str, epoch_s: float) -> None:
+        self._all = Log(folder / f"{name}.csv", ["t_s", "bytes"], epoch_s)
+        self._each = Log(folder / f"{name}.streams.csv", ["t_s", "stream", "bytes"], epoch_s)
+        self._totals: Mapping[int, int] = {}
+        self._bringing: set[int] = set()  # the streams that had bytes in the last look
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._all.close()
+        self._each.close()
+
+    def look(self, at_s: float, totals: Mapping[int, int]) -> None:
+        """Write what came since the last look; `totals` are the bytes of each stream since the beginning."""
+        brought = {
+            stream: total - self._totals.get(stream, 0)
+            for stream, total in totals.items()
+            if total != self._totals.get(stream, 0)
+        }
+        self._all.line(at_s, sum(brought.values()))
+        for stream in sorted(self._bringing | brought.keys()):
+            self._each.line(at_s, stream, brought.get(stream, 0))
+        self._totals, self._bringing = totals, set(brought)

@@ -1,0 +1,196 @@
+"""How the benches of GridFTP-APT read series and judge them, on invented ones; no lab is needed."""
+
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from apt.cell import Cell, Link
+from apt.claims import best_fixed, claims_of, steady_bps
+from apt.measure import ENDING_S, Goodput, interval, rank_correlation, since_first_byte
+from apt.schedule import run_all
+from apt.sharing import fairness, least_fairness, unexplained
+from apt.store import Result, Store, Transfer
+from apt.tools import TOOLS, command_of, fixed
+from hypothesis import given
+from hypothesis import strategies as st
+from mpx_lab.record_reader import RecordedRun
+from mpx_lab.series import Sample
+
+LINK = Link()
+TICK_S = 0.1
+
+
+def goodput(rate_at: Callable[[float], float], seconds: float) -> Goodput:
+    """A transfer whose rate at each moment is given, bit/s."""
+    ticks = range(1, round(seconds / TICK_S) + 1)
+    later = [Sample(i * TICK_S, round(rate_at((i - 0.5) * TICK_S) * TICK_S / 8)) for i in ticks]
+    return Goodput([Sample(0.0, 0), *later])
+
+
+def result(*rates: Callable[[float], float], seconds: float = 90, streams: Any = ()) -> Result:
+    run = RecordedRun(Path("/nowhere"), {"parameters": {}})
+    return Result(run, [Transfer(0.0, goodput(rate, seconds), streams) for rate in rates])
+
+
+def steady(rate_bps: float) -> Result:
+    return result(lambda _: rate_bps)
+
+
+def test_what_comes_before_the_first_byte_and_at_the_end_is_left_out() -> None:
+    said = [
+        Sample(0.0, 0),
+        Sample(1.0, 5_000),
+        Sample(1.1, 20_000),
+        Sample(1.2, 500_000),
+        Sample(1.3, 500_000),
+    ]
+    said += [Sample(1.31 + ENDING_S, 0)]
+    began_s, found = since_first_byte(said)
+    assert began_s == 1.1
+    assert found.end_s == pytest.approx(0.2)
+    assert found.mean_bps(0, found.end_s) == pytest.approx(8 * 1_000_000 / 0.2)
+    with pytest.raises(ValueError, match="nothing"):
+        since_first_byte(said[:3])
+
+
+def test_a_rate_is_reached_when_it_is_held_for_a_second() -> None:
+    found = goodput(lambda t: 100.0e6 if 3 <= t < 3.5 or t >= 6 else 10.0e6, 10)
+    assert found.reached_s(90e6) == pytest.approx(5.9)
+    assert found.reached_s(200e6) is None
+
+
+def test_a_long_run_is_steady_after_a_minute_and_a_short_one_in_its_last_half() -> None:
+    assert steady_bps(result(lambda t: 1e6 if t < 60 else 3e6)) == pytest.approx(3e6, rel=0.01)
+    assert steady_bps(result(lambda t: 1e6 if t < 8 else 3e6, seconds=16)) == pytest.approx(3e6, rel=0.01)
+
+
+def test_the_best_fixed_number_is_the_fewest_of_those_that_are_as_good() -> None:
+    runs = {fixed(n): [steady(bps)] for n, bps in ((8, 80e6), (16, 99.5e6), (32, 100e6), (64, 90e6))}
+    assert best_fixed({**runs, "auto": [steady(200e6)]}) == (16, pytest.approx(100e6, rel=0.01))
+
+
+@pytest.mark.parametrize(
+    ("rate", "kept"),
+    [
+        (lambda t: 100e6, [True, True, True]),
+        (lambda t: 10e6 if t < 4 else 100e6, [False, True, True]),
+        (lambda t: 89e6, [False, False, False]),
+        (lambda t: 100e6 if t < 60 else 95e6, [True, True, False]),
+        (lambda t: 100e6 if t < 40 else 70e6, [True, False, False]),
+    ],
+)
+def test_the_claims_fail_where_they_do_not_hold(rate: Callable[[float], float], kept: list[bool]) -> None:
+    by_tool = {fixed(8): [steady(100e6)] * 3, "auto": [result(rate)] * 3}
+    assert [verdict.kept for verdict in claims_of(LINK, by_tool)] == kept
+
+
+def test_one_slow_repetition_of_three_breaks_the_claim_of_the_worst() -> None:
+    slow = result(lambda t: 10e6 if t < 6 else 100e6)
+    by_tool = {fixed(8): [steady(100e6)], "auto": [steady(100e6), steady(100e6), slow]}
+    assert [verdict.kept for verdict in claims_of(LINK, by_tool)] == [False, True, True]
+
+
+def test_streams_are_averaged_over_time_and_not_looked_at_once() -> None:
+    transfer = Transfer(0.0, goodput(lambda _: 1e6, 90), [(0.0, 4), (60.0, 10), (85.0, 40)])
+    assert transfer.mean_streams(60.0, 90.0) == pytest.approx((25 * 10 + 5 * 40) / 30)
+    assert transfer.mean_streams(0.0, 50.0) == 4
+    assert Transfer(0.0, goodput(lambda _: 1e6, 9), []).mean_streams(0.0, 9.0) is None
+
+
+def test_fairness_is_that_of_the_settled_time_and_its_least_that_of_ten_seconds() -> None:
+    equal = result(lambda t: 10e6, lambda t: 90e6 if t < 30 else 10e6)
+    assert fairness(equal, 2) == pytest.approx(1.0)
+    swing = result(lambda t: 20e6 if t < 60 else 10e6, lambda t: 10e6 if t < 60 else 20e6)
+    assert fairness(swing, 2) == pytest.approx(1.0)
+    assert least_fairness(swing, 2) == pytest.approx(0.9, abs=0.01)
+
+
+def test_shares_that_follow_the_streams_are_explained_by_them() -> None:
+    run = RecordedRun(Path("/nowhere"), {"parameters": {}})
+    both = [
+        Transfer(0.0, goodput(lambda _: 30e6, 90), [(0.0, 30)]),
+        Transfer(0.0, goodput(lambda _: 10e6, 90), [(0.0, 10)]),
+    ]
+    by_streams, by_heads = unexplained(Result(run, both))
+    assert by_streams == pytest.approx(0, abs=0.001)
+    assert by_heads == pytest.approx(0.25, abs=0.001)
+
+
+@given(st.lists(st.integers(-50, 50), min_size=2, max_size=20, unique=True))
+def test_ranks_agree_with_what_rises_and_disagree_with_what_falls(xs: list[int]) -> None:
+    assert rank_correlation(xs, [x**3 for x in xs]) == pytest.approx(1)
+    assert rank_correlation(xs, [-x for x in xs]) == pytest.approx(-1)
+    assert rank_correlation(xs, [7] * len(xs)) == 0
+
+
+def test_the_interval_of_a_mean() -> None:
+    mean, half = interval([1.0, 2.0, 3.0])
+    assert (mean, round(half, 2)) == (2.0, 2.48)  # t = 4.30 with two degrees of freedom
+    assert interval([5.0])[1] == float("inf")
+
+
+def test_a_run_that_does_not_count_is_laid_aside(tmp_path: Path) -> None:
+    store, cell = Store(tmp_path), Cell(LINK, "auto", 10)
+    for valid in (False, True):
+        folder = store.begin(cell)
+        (folder / "left over").write_text("")
+        about = {"format": "mpx-lab-run-1", "status": "done", "validity": {"valid": valid}}
+        (store.begin(cell) / "run.json").write_text(json.dumps(about))
+        store.keep(cell)
+        assert store.has(cell) is valid
+    assert store.thrown_out(cell) == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == [cell.name, f"{cell.name}.1.invalid"]
+
+
+def test_cells_are_told_apart_by_all_that_they_are() -> None:
+    cells = [
+        Cell(link, tool, seconds, turn, transfers, every_s)
+        for link in (
+            LINK,
+            Link(loss=0.001),
+            Link(udp_share=0.5),
+            Link(window_bytes=None),
+            Link(congestion="bbr"),
+        )
+        for tool in ("auto", fixed(8))
+        for seconds in (10, 12)
+        for turn in (1, 2)
+        for transfers, every_s in ((1, 0.0), (4, 45.0), (4, 100.0))
+    ]
+    assert len({cell.name for cell in cells}) == len(cells)
+
+
+def test_no_two_cells_have_a_slot_or_more_of_the_machine_than_there_is() -> None:
+    lock, under_way, most, seen = threading.Lock(), {}, [0], []
+
+    def run(cell: Cell, slot: int) -> None:
+        with lock:
+            assert slot not in under_way
+            under_way[slot] = cell.link.rate_bps
+            most[0] = max(most[0], sum(under_way.values()))
+        with lock:
+            seen.append(cell)
+            del under_way[slot]
+
+    cells = [Cell(Link(rate_bps=rate), "auto", i) for i, rate in enumerate((100_000_000, 300_000_000) * 10)]
+    run_all(cells, run, at_once=3)
+    assert sorted(seen, key=lambda cell: cell.seconds) == cells
+    assert most[0] <= 400_000_000
+
+
+def test_an_error_of_one_cell_is_raised() -> None:
+    def run(cell: Cell, _: int) -> None:
+        raise RuntimeError(cell.tool)
+
+    with pytest.raises(RuntimeError, match="auto"):
+        run_all([Cell(LINK, "auto", 1)], run, at_once=2)
+
+
+@pytest.mark.parametrize("tool", [name.replace("fixed-N", "fixed-7") for name in TOOLS])
+def test_every_tool_has_a_command(tool: str) -> None:
+    assert command_of(tool, "/a", "ftp://h/b", "/r")[-2:][1] == "ftp://h/b"
+    with pytest.raises(ValueError, match="none of"):
+        command_of("nothing", "/a", "ftp://h/b", "/r")
