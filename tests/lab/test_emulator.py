@@ -17,7 +17,7 @@ import pytest
 from lab_pair import Pair, inside
 from mpx_lab.emulator.accounting import LinkStats, Tally
 from mpx_lab.emulator.link import EmulatedLink, End, LinkError
-from mpx_lab.emulator.link_log import read_log
+from mpx_lab.emulator.link_log import Sample, older_part, read_log
 from mpx_lab.shape import Direction, Shape
 from mpx_lab.state import LabError
 from traces import traces
@@ -348,17 +348,81 @@ def test_the_log_tells_what_happened(wired: Wired, eventually: Eventually) -> No
     link, wire = wired(Shape(rate_bps=5_000_000, queue_packets=50))
     wire.send(100)
     wire.receive(50)
-    eventually(lambda: len(read_log(link.log)) >= 6)
+    eventually(lambda: len(read_log(link.log)) >= 3)
     stats = link.stats()
     link.stop()
-    samples = read_log(link.log)
-    there = [sample for sample in samples if sample.direction is Direction.A_TO_B]
-    assert len(there) * 2 == len(samples)
+    there, back = (lines_of(direction, link) for direction in Direction)
+    assert len(back) == 1  # nothing happened in it
     assert max(sample.queue_max_bytes for sample in there) == 50 * FULL
     last = there[-1]
     assert (last.received, last.delivered) == (stats.a_to_b.received, stats.a_to_b.delivered)
     assert last.dropped_queue == Tally(50, 50 * FULL)
     assert all(sample.up and sample.rate_bps == 5_000_000 for sample in there)
+    assert max(sample.pickup_max_s for sample in there) == stats.a_to_b.pickup.max_ns / 1e9
+
+
+def lines_of(direction: Direction, link: EmulatedLink) -> list[Sample]:
+    return [sample for sample in read_log(link.log) if sample.direction is direction]
+
+
+def test_a_pause_has_no_lines_but_its_end_is_told(wired: Wired, eventually: Eventually) -> None:
+    link, wire = wired(OPEN)
+    eventually(lambda: lines_of(Direction.A_TO_B, link))
+    paused_s = time.monotonic() + 0.5
+    eventually(lambda: time.monotonic() > paused_s)
+    wire.send(1)
+    eventually(lambda: lines_of(Direction.A_TO_B, link)[-1].received.frames == 1)
+    first, last, new = lines_of(Direction.A_TO_B, link)
+    assert (first.received, last.received) == (Tally(), Tally())
+    assert first.time_s < last.time_s < new.time_s
+    assert new.time_s - last.time_s < last.time_s - first.time_s
+
+
+def test_a_log_that_has_its_size_goes_on_in_a_new_file(
+    pair: Pair, wired: Wired, eventually: Eventually
+) -> None:
+    link = pair.start(OPEN, OPEN, log_bytes=2000)
+    wire = Wire(pair)
+    while not older_part(link.log).exists():
+        wire.send(1)
+        wire.receive(1)
+    wire.send(1)
+    wire.receive(1)
+    eventually(lambda: lines_of(Direction.A_TO_B, link)[-1].received == link.stats().a_to_b.received)
+    assert link.log.stat().st_size < 4000
+    times = [sample.time_s for sample in lines_of(Direction.A_TO_B, link)]
+    assert times == sorted(set(times))
+    wire.close()
+
+
+def test_a_log_that_cannot_be_written_on_is_told_of(wired: Wired, eventually: Eventually) -> None:
+    link, wire = wired(OPEN)
+    eventually(lambda: len(read_log(link.log)) == 2)
+    size_bytes = link.log.stat().st_size + 20
+    resource.prlimit(link.pid, resource.RLIMIT_FSIZE, (size_bytes, size_bytes))
+    assert not link.stats().log_failed
+    wire.send(1)
+    eventually(lambda: link.stats().log_failed)
+    assert len(read_log(link.log)) == 2
+    assert wire.receive(1)
+
+
+def test_a_frame_that_waited_while_the_machine_stood_still_shows_it(
+    wired: Wired, eventually: Eventually
+) -> None:
+    link, wire = wired(OPEN)
+    wire.send(1)
+    wire.receive(1)
+    os.kill(link.pid, signal.SIGSTOP)
+    eventually(stopped(link))
+    wire.send(1)
+    sent_s = time.monotonic()
+    eventually(lambda: time.monotonic() > sent_s + 0.3)
+    waited_s = time.monotonic() - sent_s
+    os.kill(link.pid, signal.SIGCONT)
+    wire.receive(1)
+    longest_s = link.stats().a_to_b.pickup.max_ns / 1e9
+    assert longest_s > waited_s - 0.1  # without frames it looks after its log ten times a second
 
 
 def sigterm_is_blocked(link: EmulatedLink) -> bool:
@@ -384,7 +448,9 @@ def test_it_ends_when_it_is_told_to_however_many_frames_come(
     with ExitStack() as senders:
         for netns in pair.netns:
             with inside(netns):
-                sender = subprocess.Popen([sys.executable, "-c", FLOOD], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+                sender = subprocess.Popen(
+                    [sys.executable, "-c", FLOOD], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+                )
             senders.enter_context(sender)
             senders.callback(sender.kill)
             assert sender.stdout is not None

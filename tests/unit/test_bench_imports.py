@@ -1,4 +1,4 @@
-"""Every bench starts: what it imports is there, whoever has renamed or replaced what it shares with others."""
+"""Every bench starts: what it imports is there, whoever has renamed what it shares with others."""
 
 import os
 import subprocess

@@ -91,7 +91,8 @@ class RunningLink:
 class EmulatedLink(RunningLink):
     """A link with its process. Its log and its control socket lie in a folder of the caller's.
 
-    Both `name.csv` and `name.control` are its own; the socket's path must fit in 107 bytes.
+    `name.csv`, `name.csv.1` and `name.control` are its own; the socket's path must fit in 107 bytes. A log
+    that has `log_bytes` becomes `name.csv.1`.
     """
 
     def __init__(
@@ -104,11 +105,13 @@ class EmulatedLink(RunningLink):
         b_to_a: Shape,
         *,
         mtu: int = 1500,
+        log_bytes: int = 32 << 20,
     ) -> None:
         super().__init__(folder, name)
         self._ends = (a, b)
         self._shapes = (a_to_b, b_to_a)
         self._mtu = mtu
+        self._log_bytes = log_bytes
         self._process: subprocess.Popen[str] | None = None
 
     @classmethod
@@ -173,7 +176,7 @@ class EmulatedLink(RunningLink):
 
     def _arguments(self) -> list[str]:
         words = ["--name", self.name, "--log", str(self.log), "--control", str(self._socket)]
-        words += ["--mtu", str(self._mtu)]
+        words += ["--mtu", str(self._mtu), "--log-bytes", str(self._log_bytes)]
         for side, end in zip(("a", "b"), self._ends, strict=True):
             words += [f"--{side}", end.netns, end.device]
             if end.mac is not None:
