@@ -28,6 +28,7 @@ class Lab:
         self.topology = complete.topology
         self.controller = complete.controller
         self.folder = state.folder_of(complete.lab_id)
+        self._token = complete.token
         self._started = started or {}
 
     @classmethod
@@ -96,8 +97,11 @@ class Lab:
         self.down()
 
     def down(self) -> None:
-        """Take it down; nothing happens when it is down already."""
-        take_down(self.id)
+        """Take it down; nothing happens when it is down already, whatever has its ID now."""
+        with state.locked(self.id):
+            there = state.load(self.id)
+            if there is None or there.token == self._token:
+                cleanup.remove(self.id)
         for link in self._started.values():
             link.stop()  # it has ended: this collects its exit code
 

@@ -243,3 +243,13 @@ def test_a_lab_whose_emulator_does_not_run_any_more_is_taken_down(lab_id: str, l
     os.kill(int(emulator.split()[1].rstrip(":")), signal.SIGSTOP)
     lab.down()
     assert not traces(lab_id)
+
+
+def test_a_lab_that_was_replaced_takes_down_only_itself(lab_id: str, lab_root: None) -> None:
+    old = Lab.up(named("path"), lab_id)
+    with Lab.attach(lab_id):
+        pass
+    with Lab.up(named("path"), lab_id) as new:
+        old.down()
+        assert not new.faults()
+    assert not traces(lab_id)
