@@ -152,7 +152,7 @@ def link_command(
     "--congestion", metavar="NAME", default=DEFAULT_CONGESTION, show_default=True, help="cubic, bbr, reno."
 )
 @click.option(
-    "--window", metavar="SIZE|off", default="off", help="The window it advertises, for example 65535."
+    "--window", metavar="SIZE|off", default="off", help="The window it advertises; with --to 65535 or off."
 )
 def route_command(lab_id: str, host: str, to: str | None, congestion: str, window: str) -> None:
     """Set congestion control and window of a host's connections; what is not given is the default again."""

@@ -229,12 +229,26 @@ def capacities(topology: Topology) -> list[dict[str, object]]:
 
 def routes(face: Interface, to: Interface | None, congestion: str, window_bytes: int | None) -> list[str]:
     """Return lines for `ip -batch`: how `face` reaches its networks, or only the one interface `to`."""
-    targets = face.networks if to is None else (f"{to.ipv4}/32", f"{to.ipv6}/128")
+    targets = face.networks if to is None else _host_targets(to)
     window = f" window {window_bytes}" if window_bytes else ""
     return [
         f"route replace {target} dev {face.device} src {source} congctl {congestion}{window}"
         for target, source in zip(targets, face.addresses, strict=True)
     ]
+
+
+def no_routes(face: Interface, to: Interface) -> list[str]:
+    """Return lines for `ip -batch`: `face` has no routes to the one interface `to`, if it ever had."""
+    # What is not there cannot be deleted without an error.
+    return [
+        f"route {action} {target} dev {face.device}"
+        for target in _host_targets(to)
+        for action in ("replace", "del")
+    ]
+
+
+def _host_targets(to: Interface) -> tuple[str, str]:
+    return f"{to.ipv4}/32", f"{to.ipv6}/128"
 
 
 def window_settings(window_bytes: int | None) -> tuple[tuple[str, str], ...]:

@@ -108,10 +108,13 @@ def test_routes_give_congestion_control_and_window_to_programs_that_ask_for_none
         for address in lab.host(sink).addresses:
             with connection(lab, "src1", sink, address) as (near, _):
                 assert congestion(near) == name
-    told = (
-        lab.host("src1").run(["ip", "-6", "route", "get", "fd00::4"], capture_output=True, text=True).stdout
-    )
-    assert "window 65535" in told
+    ask = ["ip", "-6", "route", "get", "fd00::4"]
+    assert "window 65535" in lab.host("src1").run(ask, capture_output=True, text=True).stdout
+    lab.host("src1").set_route(congestion="cubic")  # for all is for that one, too
+    for address in lab.host("dst2").addresses:
+        with connection(lab, "src1", "dst2", address) as (near, _):
+            assert congestion(near) == "cubic"
+    assert "window" not in lab.host("src1").run(ask, capture_output=True, text=True).stdout
 
 
 @pytest.mark.parametrize(
@@ -119,6 +122,7 @@ def test_routes_give_congestion_control_and_window_to_programs_that_ask_for_none
     [
         ({"congestion": "no\nsuch"}, "no congestion control"),
         ({"window_bytes": 0}, "window"),
+        ({"to": "dst", "window_bytes": 100_000}, "cannot be for one host only"),
         ({"to": "nobody"}, "no host 'nobody'"),
         ({"to": "src"}, "no network together"),
     ],
