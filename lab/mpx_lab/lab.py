@@ -1,5 +1,6 @@
 """A lab: built from a topology, asked and changed while it runs, and taken down without a trace."""
 
+import json
 import os
 from dataclasses import asdict
 from types import TracebackType
@@ -134,11 +135,16 @@ class Lab:
         for link in self.links:
             try:
                 link.status()
-            except (MpxError, OSError):
-                found.append(f"the link {link.name} has ended")
+            except (MpxError, OSError) as error:
+                found.append(f"the link {link.name} has ended ({error})")
         if self.topology.switches and not OpenVSwitch(self.folder, "", {}).serves():
             found.append("the switches have ended")
+        if self.topology.switches and self.controller and not self._relay().lives():
+            found.append("the relay to the controller has ended")
         return found
+
+    def _relay(self) -> Owner:
+        return Owner(**json.loads((self.folder / "relay.json").read_text()))
 
     def lost_elsewhere(self) -> int:
         """Return how many frames were lost anywhere but in an emulated queue, or by a loss or cut asked for.

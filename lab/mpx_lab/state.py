@@ -29,7 +29,7 @@ class LabError(MpxError):
 
 @dataclass(frozen=True)
 class Owner:
-    """The program that holds a lab; when it has ended without taking it down, the lab is remains."""
+    """A process, for example the program that holds a lab: when it has ended, the lab is remains."""
 
     pid: int
     started: int  # clock ticks after boot, so that a later process with that number is another
@@ -37,7 +37,12 @@ class Owner:
     @classmethod
     def this_process(cls) -> "Owner":
         """Return the calling process."""
-        return cls(os.getpid(), _started(os.getpid()))
+        return cls.of(os.getpid())
+
+    @classmethod
+    def of(cls, pid: int) -> "Owner":
+        """Return the process that has this number now; raises OSError where there is none."""
+        return cls(pid, _started(pid))
 
     def lives(self) -> bool:
         """Whether it still runs."""

@@ -107,7 +107,7 @@ class EmulatedLink(RunningLink):
         mtu: int = 1500,
         log_bytes: int = 32 << 20,
     ) -> None:
-        super().__init__(folder, name)
+        super().__init__(folder.absolute(), name)
         self._ends = (a, b)
         self._shapes = (a_to_b, b_to_a)
         self._mtu = mtu
@@ -143,6 +143,7 @@ class EmulatedLink(RunningLink):
             stderr=subprocess.PIPE,
             text=True,
             env=environment,
+            cwd="/",  # no folder of the caller's stays busy
             start_new_session=True,  # a ^C is for whoever runs the lab, who then stops its links
         )
         assert process.stdout is not None
