@@ -6,7 +6,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -48,8 +48,9 @@ class RunningLink:
         What has left the serialiser keeps its time, what waits for it goes on with the new values.
         Setting one kind of queue limit replaces the other. Raises UsageError for an impossible shape.
         """
-        shape = changed_shape(self.stats().direction(direction).shape, changes)
-        self._ask_ok(f"set {direction} {shape_arguments(shape).replace(',', ' ')}")
+        words = change_arguments(changes)
+        if words:
+            self._ask_ok(f"set {direction} {' '.join(words)}")
 
     def set_up(self, up: bool) -> None:
         """Connect or cut the link: both devices show it as their carrier; a cut loses all on its way."""
@@ -200,14 +201,21 @@ def shape_arguments(shape: Shape) -> str:
     )
 
 
-def changed_shape(shape: Shape, changes: Mapping[str, Any]) -> Shape:
-    """Return the shape with these changes; one kind of queue limit takes the place of the other."""
-    kinds = {"queue_bytes": "queue_packets", "queue_packets": "queue_bytes"}
-    given = dict(changes)
-    for kind, other in kinds.items():
-        if changes.get(kind) is not None:
-            given.setdefault(other, None)
+def change_arguments(changes: Mapping[str, Any]) -> list[str]:
+    """Return changes of a shape as the emulator reads them: what is not among them stays as it is there.
+
+    One kind of queue limit takes the place of the other. Raises UsageError for an impossible value.
+    """
     try:
-        return replace(shape, **given)
+        shape = Shape(**changes)
     except TypeError as exc:
         raise UsageError(f"a link has no such property: {exc}") from exc
+    told = {
+        "rate_bps": f"rate={shape.rate_bps or 0}",
+        "delay_s": f"delay_ns={round(shape.delay_s * NS)}",
+        "queue_bytes": f"queue_bytes={shape.queue_bytes or 0}",
+        "queue_packets": f"queue_packets={shape.queue_packets or 0}",
+        "loss": f"loss={shape.loss:.17f}",
+        "seed": f"seed={shape.seed}",
+    }
+    return [told[name] for name in changes]
