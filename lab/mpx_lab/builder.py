@@ -80,8 +80,8 @@ class Builder:
                 self._switches.configure(*arguments)
             case WriteFile(name, text):
                 (self.folder / name).write_text(text)
-            case WaitReachable(pairs):
-                wait_reachable(pairs)
+            case WaitReachable(pairs, within_s):
+                wait_reachable(pairs, within_s)
 
     def _add_namespace(self, step: AddNamespace) -> None:
         run([find("ip"), "netns", "add", step.netns], environment=self._environment)

@@ -216,7 +216,11 @@ def _from_file(path: Path) -> Topology:
     try:
         found = runpy.run_path(str(path)).get("topology")
     except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
+    except MpxError as error:
+        raise UsageError(f"{path}: {error}") from None
+    except Exception as error:  # it is the user's program, and so is what it raises
+        raise UsageError(f"{path} cannot be run: {type(error).__name__}: {error}") from None
     if not isinstance(found, Topology):
         raise UsageError(f"{path} has no value called 'topology' that is a Topology; see docs/lab.md")
     return found
