@@ -2,7 +2,7 @@
 
 import json
 import os
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from types import TracebackType
 from typing import Any, Self
 
@@ -24,7 +24,10 @@ from mpx_lab.topology import Topology
 class Lab:
     """A running lab. Made by `up` or `attach`; as a context manager it is taken down at the end."""
 
-    def __init__(self, complete: State, started: dict[str, EmulatedLink] | None = None) -> None:
+    def __init__(
+        self, complete: State, started: dict[str, EmulatedLink] | None = None, replaced: bool = False
+    ) -> None:
+        self.replaced = replaced  # there was something left of another of its ID
         self.id = complete.lab_id
         self.topology = complete.topology
         self.controller = complete.controller
@@ -62,6 +65,7 @@ class Lab:
                     f"the lab '{lab_id}' is up already ({there.topology.name}); take it down with "
                     f"'mpx lab down --lab {lab_id}', or give this one another ID"
                 )
+            replaced = cleanup.remains(lab_id)
             cleanup.remove(lab_id)
             builder = Builder(lab_id)
             try:
@@ -72,7 +76,7 @@ class Lab:
                 cleanup.remove(lab_id)
                 builder.reap_links()
                 raise
-        return cls(complete, builder.links)
+        return cls(complete, builder.links, replaced)
 
     @classmethod
     def attach(cls, lab_id: str = DEFAULT_ID) -> Self:
@@ -178,11 +182,19 @@ class Lab:
         }
 
 
-def take_down(lab_id: str) -> bool:
-    """Remove all that there is of a lab and return whether there was anything; waits for who builds it."""
+@dataclass(frozen=True)
+class TakenDown:
+    """What was there of a lab."""
+
+    anything: bool
+    complete: bool
+
+
+def take_down(lab_id: str) -> TakenDown:
+    """Remove all that there is of a lab and return what it was; waits for who builds it."""
     require_root()
     with state.locked(state.check_id(lab_id)):
-        there = cleanup.remains(lab_id)
+        there = TakenDown(cleanup.remains(lab_id), state.is_complete(lab_id))
         cleanup.remove(lab_id)
     return there
 

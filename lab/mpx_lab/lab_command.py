@@ -74,7 +74,10 @@ def up_command(
         raise UsageError("--rest and --xmlrpc belong to a controller: give --controller tcp:HOST:PORT too")
     told = parse_controller(controller, rest, xmlrpc) if controller else None
     topology = _from_file(Path(name)) if name.endswith(".py") else named(name)
-    _print_status(Lab.up(topology, lab_id, scale=scale, controller=told, keep=True))
+    running = Lab.up(topology, lab_id, scale=scale, controller=told, keep=True)
+    if running.replaced:
+        click.echo(f"what was left of an earlier lab '{lab_id}' is removed")
+    _print_status(running)
 
 
 @lab.command("status")
@@ -164,8 +167,11 @@ def route_command(lab_id: str, host: str, to: str | None, congestion: str, windo
 @lab_option
 def down_command(lab_id: str) -> None:
     """Take a lab down with everything that runs in it."""
-    if not take_down(lab_id):
+    took = take_down(lab_id)
+    if not took.anything:
         click.echo(f"there is no lab '{lab_id}'")
+    elif not took.complete:
+        click.echo(f"the lab '{lab_id}' was interrupted; what it had left is removed")
 
 
 def invoking_user(environment: "os._Environ[str] | dict[str, str]") -> tuple[int, int]:

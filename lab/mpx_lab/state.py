@@ -113,6 +113,11 @@ def load(lab_id: str) -> State | None:
     return None if state.owner and not state.owner.lives() else state
 
 
+def is_complete(lab_id: str) -> bool:
+    """Whether a lab was built to its end and not taken down since, whoever made it."""
+    return (folder_of(lab_id) / "state.json").exists()
+
+
 def save(state: State) -> None:
     """Say that a lab is complete."""
     folder = folder_of(state.lab_id)
