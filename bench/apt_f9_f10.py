@@ -29,6 +29,7 @@ class F9F10(GridRow):
     doc = __doc__ or ""
     axis = "delay, ms"
     numbers = (4, 8, 16, 32, 64)
+    papers = (4, 8, 16, 32)
 
     def links(self, effort: str) -> Sequence[Link]:
         """The paper's ten delays, or three of them."""

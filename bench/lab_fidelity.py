@@ -30,11 +30,11 @@ from lab_load import (
 from lab_pair import Pair
 from mpx_lab.emulator.accounting import DirectionStats, Tally
 from mpx_lab.shape import Shape
+from mpx_lab.validity import LATE_P99_S
 
 MBIT = 1_000_000
 RATE_BPS = 300 * MBIT
 DELAY_S = 0.064
-VALID_LATE_P99_S = 0.0003
 VALID_SHARE = 0.99
 WARM_S = 7.0  # of TCP
 IDLE_S = 0.5  # longer than anything the link holds
@@ -57,11 +57,7 @@ class Run:
     @property
     def valid(self) -> bool:
         """Whether a measurement over such a link may be believed."""
-        return (
-            self.whole
-            and self.share >= VALID_SHARE * min(self.offered, 1)
-            and self.late[1] <= VALID_LATE_P99_S
-        )
+        return self.whole and self.share >= VALID_SHARE * min(self.offered, 1) and self.late[1] <= LATE_P99_S
 
 
 def shape(rate_bps: int, delay_s: float = DELAY_S) -> Shape:

@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 from mpx_lab import cleanup, state
 from mpx_lab.emulator.link import EmulatedLink, End
@@ -80,11 +81,11 @@ class Pair:
             self.stop()
             cleanup.remove(self._id)
 
-    def start(self, a_to_b: Shape, b_to_a: Shape, congestion: str = "cubic") -> EmulatedLink:
+    def start(self, a_to_b: Shape, b_to_a: Shape, congestion: str = "cubic", **options: Any) -> EmulatedLink:
         """Start one more link; its addresses are `10.0.N.1` and `10.0.N.2` with N from 0."""
         device = f"wan{(number := len(self.links))}"
         ends = [End(netns, device, _mac(number, host)) for host, netns in enumerate(self.netns, 1)]
-        link = EmulatedLink(device, self.folder, ends[0], ends[1], a_to_b, b_to_a)
+        link = EmulatedLink(device, self.folder, ends[0], ends[1], a_to_b, b_to_a, **options)
         link.start(state.environment(self._id))
         self.links.append(link)
         self.address(number, congestion)

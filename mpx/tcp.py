@@ -42,6 +42,9 @@ _COUNTERS = struct.Struct("=Q")  # tcpi_bytes_acked at 120
 _LIMITS = struct.Struct("=QQQ")  # tcpi_busy_time, tcpi_rwnd_limited, tcpi_sndbuf_limited at 168
 _TCP_INFO_BYTES = 192
 _TCP_NOTSENT_LOWAT = 25  # Linux; the socket module has no name for it
+_SO_MAX_PACING_RATE = 47  # that one neither
+_UNLIMITED_PACE = struct.pack("=Q", 1 << 62)  # byte/s: any limit turns pacing on, none is meant
+PACED_RTT_S = 0.005  # over a shorter way bursts are small, and the timers cost more than they bring
 
 
 def tcp_info(connection: socket.socket) -> TcpInfo | None:
@@ -91,6 +94,18 @@ def set_congestion(connection: socket.socket, name: str) -> None:
 def limit_unsent(connection: socket.socket, size_bytes: int) -> None:
     """Let the kernel hold at most about `size_bytes` that are not sent yet (TCP_NOTSENT_LOWAT)."""
     connection.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT, size_bytes)
+
+
+def pace(connection: socket.socket) -> None:
+    """Have the kernel spread what it sends over each round trip, where that is long, instead of in bursts.
+
+    The bursts with which many streams begin overflow a small queue, and what that costs takes many round
+    trips to win back (docs/decisions/0014). Best effort: a kernel without it sends as it always did.
+    """
+    info = tcp_info(connection)
+    if info and info.rtt_s and info.rtt_s >= PACED_RTT_S:
+        with contextlib.suppress(OSError):
+            connection.setsockopt(socket.SOL_SOCKET, _SO_MAX_PACING_RATE, _UNLIMITED_PACE)
 
 
 def unacknowledged_bytes(connection: socket.socket | None) -> int:
@@ -191,7 +206,7 @@ def connect(
     congestion: str | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> socket.socket:
-    """Open a connection, blocking afterwards and without Nagle's delay.
+    """Open a connection, blocking afterwards, without Nagle's delay, and paced if the other side is far.
 
     Raises ConnectionLost when refused or unreachable (no answer in time counts as that), Interrupted
     soon after `stop` says so, and UsageError when every port of `source_ports` is in use.
@@ -227,6 +242,7 @@ def _connect_from(
         if failed:
             raise OSError(failed, os.strerror(failed))
         connection.setblocking(True)
+        pace(connection)
     except TimeoutError as error:
         connection.close()
         if error.errno is not None:  # the kernel gave up before we did

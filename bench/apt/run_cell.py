@@ -107,6 +107,8 @@ def _run(cell: Cell, folder: Path, slot: int) -> None:
             if link.udp_share:
                 udp.stop()  # which writes what it could not send in time
                 given_up["udp"] = RecordedRun.open(folder).datagrams("udp").given_up_share
+            if after.log_failed:
+                lost["the log of the link"] = 1
             run.validity = judge(facts, run.cpu.uses, lost, given_up)
         shutil.copy(lab.folder / "wan.csv", run.links / "wan.csv")
 

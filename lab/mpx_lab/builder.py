@@ -1,12 +1,16 @@
 """Carry out the steps of a plan; every function here makes one thing of a lab."""
 
+import json
+import os
 import socket
 import subprocess
 import sys
 from collections.abc import Iterable
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
+from mpx_lab import relay
 from mpx_lab.devices import without_offloads
 from mpx_lab.emulator.link import EmulatedLink, End
 from mpx_lab.namespace import RUN_NETNS, inside
@@ -29,7 +33,7 @@ from mpx_lab.plan import (
 )
 from mpx_lab.programs import find, run
 from mpx_lab.reach import wait_reachable
-from mpx_lab.state import LabError, environment, folder_of
+from mpx_lab.state import LabError, Owner, environment, folder_of
 
 
 class Builder:
@@ -43,10 +47,13 @@ class Builder:
 
     def build(self, steps: Iterable[Step]) -> None:
         """Do all `steps`; raises LabError or OSError where one fails, and leaves what was made."""
-        self.folder.mkdir()
-        self.folder.chmod(0o755)  # whatever the umask, as commands of any user read the hosts file
-        for step in steps:
-            self._do(step)
+        before = os.umask(0o022)  # commands of any user read the hosts file, and write nothing of the lab's
+        try:
+            self.folder.mkdir()
+            for step in steps:
+                self._do(step)
+        finally:
+            os.umask(before)
 
     def reap_links(self) -> None:
         """Collect what is left of the links it has started, which have ended, and end any other."""
@@ -73,9 +80,8 @@ class Builder:
                 self._switches.configure(*arguments)
             case WriteFile(name, text):
                 (self.folder / name).write_text(text)
-                (self.folder / name).chmod(0o644)
-            case WaitReachable(pairs):
-                wait_reachable(pairs)
+            case WaitReachable(pairs, within_s):
+                wait_reachable(pairs, within_s)
 
     def _add_namespace(self, step: AddNamespace) -> None:
         run([find("ip"), "netns", "add", step.netns], environment=self._environment)
@@ -88,17 +94,27 @@ class Builder:
 
     def _start_relay(self, controller: Controller) -> None:
         """Start the relay with a socket that listens already, so the switches find it at once."""
-        with socket.socket(socket.AF_UNIX) as listening:
+        log = self.folder / "relay.log"
+        with socket.socket(socket.AF_UNIX) as listening, log.open("wb") as errors:
             listening.bind(str(self._switches.controller_socket))
             listening.listen()
-            subprocess.Popen(
-                [sys.executable, "-P", "-m", "mpx_lab.relay", controller.host, str(controller.port)],
+            # Isolated: root runs no code of the folder that the caller happens to be in.
+            process = subprocess.Popen(
+                [sys.executable, "-I", "-S", relay.__file__, controller.host, str(controller.port)],
                 stdin=listening.fileno(),
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
                 env=self._environment,
+                cwd="/",
                 start_new_session=True,
             )
+        assert process.stdout is not None
+        with process.stdout as told:
+            if told.readline() != b"ready\n":
+                process.kill()
+                process.wait()
+                raise LabError(f"the relay to the controller does not start: {log.read_text().strip()}")
+        (self.folder / "relay.json").write_text(json.dumps(asdict(Owner.of(process.pid))))
 
 
 def apply_settings(netns: str, settings: Iterable[tuple[str, str]]) -> None:

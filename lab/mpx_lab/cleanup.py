@@ -1,7 +1,7 @@
 """Take away what a lab has made, whatever became of the program that made it, and nothing else.
 
-Processes are a lab's when they run in one of its namespaces or carry its ID in their environment. Devices
-go with their namespaces.
+Processes are a lab's when they run in one of its namespaces, or carry its ID in their environment and are
+root's: other users may write there what they like. Devices go with their namespaces.
 """
 
 import os
@@ -9,8 +9,9 @@ import select
 import shutil
 import signal
 import time
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 from mpx_lab.namespace import RUN_NETNS, unmount
@@ -20,28 +21,38 @@ from mpx_lab.state import LabError, folder_of
 PATIENCE_S = 2.0  # between asking processes to end and ending them
 ATTEMPTS = 20  # processes may start others while they are being ended
 
+Identity = tuple[int, int]  # of a namespace, as the kernel numbers it
+
 
 def remains(lab_id: str) -> bool:
     """Whether anything of a lab is there."""
-    return folder_of(lab_id).exists() or bool(_namespaces(lab_id)) or bool(list(_processes(lab_id)))
+    if folder_of(lab_id).exists() or _namespaces(lab_id):
+        return True
+    return any(_belongs(lab_id, set(), pid) for pid in _all_pids())
 
 
 def remove(lab_id: str) -> None:
     """Remove a lab; its lock must be held. Raises LabError where a process does not end."""
     folder = folder_of(lab_id)
     (folder / "state.json").unlink(missing_ok=True)
-    for _ in range(ATTEMPTS):
-        pids = list(_processes(lab_id))
-        if not pids:
-            break
-        end(pids, PATIENCE_S)
-    else:
-        raise LabError(f"processes of the lab '{lab_id}' do not end: {' '.join(map(str, pids))}; try again")
-    for path in _namespaces(lab_id):
-        unmount(path)
-        path.unlink()
+    with _held_namespaces(lab_id) as namespaces:
+        _end_all(lab_id, namespaces)
+        for path in _namespaces(lab_id):
+            unmount(path)
+            path.unlink()
+        _end_all(lab_id, namespaces)  # whoever was just entering; from now on nobody can
     if folder.exists():
         shutil.rmtree(folder)
+
+
+def _end_all(lab_id: str, namespaces: set[Identity]) -> None:
+    belongs = partial(_belongs, lab_id, namespaces)
+    for _ in range(ATTEMPTS):
+        pids = [pid for pid in _all_pids() if belongs(pid)]
+        if not pids:
+            return
+        end(pids, PATIENCE_S, belongs)
+    raise LabError(f"processes of the lab '{lab_id}' do not end: {' '.join(map(str, pids))}; try again")
 
 
 def _namespaces(lab_id: str) -> list[Path]:
@@ -49,35 +60,64 @@ def _namespaces(lab_id: str) -> list[Path]:
     return sorted(RUN_NETNS.glob(netns_name(lab_id, "*")))
 
 
-def _processes(lab_id: str) -> Iterator[int]:
-    mark = f"MPX_LAB={lab_id}".encode()
-    namespaces = set()
-    for path in _namespaces(lab_id):
-        with suppress(FileNotFoundError):
-            namespaces.add(_identity(path))
-    # Whatever a name says, the namespace we are in is no lab's to end.
-    namespaces.discard(_identity(Path("/proc/self/ns/net")))
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdecimal() or int(entry.name) == os.getpid():
-            continue
-        with suppress(OSError):  # it has ended meanwhile
-            if _identity(entry / "ns" / "net") in namespaces or mark in (
-                (entry / "environ").read_bytes().split(b"\0")
-            ):
-                yield int(entry.name)
+@contextmanager
+def _held_namespaces(lab_id: str) -> Iterator[set[Identity]]:
+    """Give its namespaces, which last until the end, so that their numbers mean no others meanwhile."""
+    held = []
+    try:
+        for path in _namespaces(lab_id):
+            with suppress(FileNotFoundError):
+                held.append(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+        # Whatever a name says, the namespace we are in is no lab's to end.
+        yield {_identity(os.stat(fd)) for fd in held} - {_identity(os.stat("/proc/self/ns/net"))}
+    finally:
+        for fd in held:
+            os.close(fd)
 
 
-def _identity(path: Path) -> tuple[int, int]:
-    found = path.stat()
+def _all_pids() -> list[int]:
+    """Return all processes but this one."""
+    return [
+        int(entry.name)
+        for entry in Path("/proc").iterdir()
+        if entry.name.isdecimal() and int(entry.name) != os.getpid()
+    ]
+
+
+def _belongs(lab_id: str, namespaces: set[Identity], pid: int) -> bool:
+    """Whether a process is the lab's; not when it has ended."""
+    entry = Path(f"/proc/{pid}")
+    try:
+        if _identity(os.stat(entry / "ns" / "net")) in namespaces:
+            return True
+        marked = f"MPX_LAB={lab_id}".encode() in (entry / "environ").read_bytes().split(b"\0")
+        return marked and _real_user(entry) == 0
+    except OSError:
+        return False
+
+
+def _real_user(entry: Path) -> int:
+    status = (entry / "status").read_text()
+    return int(next(line.split()[1] for line in status.splitlines() if line.startswith("Uid:")))
+
+
+def _identity(found: os.stat_result) -> Identity:
     return found.st_dev, found.st_ino
 
 
-def end(pids: list[int], patience_s: float) -> None:
-    """Ask processes to end, and end those that have not after `patience_s`."""
+def end(pids: list[int], patience_s: float, meant: Callable[[int], bool] = lambda _: True) -> None:
+    """Ask processes to end, and end those that have not after `patience_s`.
+
+    A number may come to mean another process: `meant` is asked again once it cannot.
+    """
     fds = set()
     for pid in pids:
         with suppress(ProcessLookupError):
-            fds.add(os.pidfd_open(pid))  # a number may come to mean another process, this cannot
+            fd = os.pidfd_open(pid)
+            if meant(pid):
+                fds.add(fd)
+            else:
+                os.close(fd)
     try:
         left = fds
         for number, wait_s in ((signal.SIGTERM, patience_s), (signal.SIGKILL, 1.0)):

@@ -72,12 +72,21 @@ def parse_queues(text: str) -> Counters:
     return found
 
 
+def parse_backlog(text: str) -> Counters:
+    """Return the drops of the queues between devices, a plain cable's two ends, from /proc/net/softnet_stat.
+
+    The kernel keeps them for each processor, and so for all hosts and the rest of the machine together.
+    """
+    return {"machine packet backlog drops": sum(int(line.split()[1], 16) for line in text.splitlines())}
+
+
 def read_counters(host: Host) -> Counters:
     """Ask a host for all of them; raises MpxError."""
     files = ["/proc/net/snmp", "/proc/net/netstat", "/proc/net/snmp6"]
     return {
         **parse_devices(_output(host, ["cat", "/proc/net/dev"])),
         **parse_sockets(_output(host, ["cat", *files])),
+        **parse_backlog(_output(host, ["cat", "/proc/net/softnet_stat"])),
         **parse_queues(_output(host, ["tc", "-statistics", "-json", "qdisc", "show"])),
     }
 

@@ -1,7 +1,8 @@
 """A lab: built from a topology, asked and changed while it runs, and taken down without a trace."""
 
+import json
 import os
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from types import TracebackType
 from typing import Any, Self
 
@@ -23,11 +24,15 @@ from mpx_lab.topology import Topology
 class Lab:
     """A running lab. Made by `up` or `attach`; as a context manager it is taken down at the end."""
 
-    def __init__(self, complete: State, started: dict[str, EmulatedLink] | None = None) -> None:
+    def __init__(
+        self, complete: State, started: dict[str, EmulatedLink] | None = None, replaced: bool = False
+    ) -> None:
+        self.replaced = replaced  # there was something left of another of its ID
         self.id = complete.lab_id
         self.topology = complete.topology
         self.controller = complete.controller
         self.folder = state.folder_of(complete.lab_id)
+        self._token = complete.token
         self._started = started or {}
 
     @classmethod
@@ -60,6 +65,7 @@ class Lab:
                     f"the lab '{lab_id}' is up already ({there.topology.name}); take it down with "
                     f"'mpx lab down --lab {lab_id}', or give this one another ID"
                 )
+            replaced = cleanup.remains(lab_id)
             cleanup.remove(lab_id)
             builder = Builder(lab_id)
             try:
@@ -70,7 +76,7 @@ class Lab:
                 cleanup.remove(lab_id)
                 builder.reap_links()
                 raise
-        return cls(complete, builder.links)
+        return cls(complete, builder.links, replaced)
 
     @classmethod
     def attach(cls, lab_id: str = DEFAULT_ID) -> Self:
@@ -96,8 +102,11 @@ class Lab:
         self.down()
 
     def down(self) -> None:
-        """Take it down; nothing happens when it is down already."""
-        take_down(self.id)
+        """Take it down; nothing happens when it is down already, whatever has its ID now."""
+        with state.locked(self.id):
+            there = state.load(self.id)
+            if there is None or there.token == self._token:
+                cleanup.remove(self.id)
         for link in self._started.values():
             link.stop()  # it has ended: this collects its exit code
 
@@ -130,11 +139,16 @@ class Lab:
         for link in self.links:
             try:
                 link.status()
-            except (MpxError, OSError):
-                found.append(f"the link {link.name} has ended")
+            except (MpxError, OSError) as error:
+                found.append(f"the link {link.name} has ended ({error})")
         if self.topology.switches and not OpenVSwitch(self.folder, "", {}).serves():
             found.append("the switches have ended")
+        if self.topology.switches and self.controller and not self._relay().lives():
+            found.append("the relay to the controller has ended")
         return found
+
+    def _relay(self) -> Owner:
+        return Owner(**json.loads((self.folder / "relay.json").read_text()))
 
     def lost_elsewhere(self) -> int:
         """Return how many frames were lost anywhere but in an emulated queue, or by a loss or cut asked for.
@@ -168,11 +182,19 @@ class Lab:
         }
 
 
-def take_down(lab_id: str) -> bool:
-    """Remove all that there is of a lab and return whether there was anything; waits for who builds it."""
+@dataclass(frozen=True)
+class TakenDown:
+    """What was there of a lab."""
+
+    anything: bool
+    complete: bool
+
+
+def take_down(lab_id: str) -> TakenDown:
+    """Remove all that there is of a lab and return what it was; waits for who builds it."""
     require_root()
     with state.locked(state.check_id(lab_id)):
-        there = cleanup.remains(lab_id)
+        there = TakenDown(cleanup.remains(lab_id), state.is_complete(lab_id))
         cleanup.remove(lab_id)
     return there
 

@@ -74,7 +74,10 @@ def up_command(
         raise UsageError("--rest and --xmlrpc belong to a controller: give --controller tcp:HOST:PORT too")
     told = parse_controller(controller, rest, xmlrpc) if controller else None
     topology = _from_file(Path(name)) if name.endswith(".py") else named(name)
-    _print_status(Lab.up(topology, lab_id, scale=scale, controller=told, keep=True))
+    running = Lab.up(topology, lab_id, scale=scale, controller=told, keep=True)
+    if running.replaced:
+        click.echo(f"what was left of an earlier lab '{lab_id}' is removed")
+    _print_status(running)
 
 
 @lab.command("status")
@@ -152,7 +155,7 @@ def link_command(
     "--congestion", metavar="NAME", default=DEFAULT_CONGESTION, show_default=True, help="cubic, bbr, reno."
 )
 @click.option(
-    "--window", metavar="SIZE|off", default="off", help="The window it advertises, for example 65535."
+    "--window", metavar="SIZE|off", default="off", help="The window it advertises; with --to 65535 or off."
 )
 def route_command(lab_id: str, host: str, to: str | None, congestion: str, window: str) -> None:
     """Set congestion control and window of a host's connections; what is not given is the default again."""
@@ -164,8 +167,11 @@ def route_command(lab_id: str, host: str, to: str | None, congestion: str, windo
 @lab_option
 def down_command(lab_id: str) -> None:
     """Take a lab down with everything that runs in it."""
-    if not take_down(lab_id):
+    took = take_down(lab_id)
+    if not took.anything:
         click.echo(f"there is no lab '{lab_id}'")
+    elif not took.complete:
+        click.echo(f"the lab '{lab_id}' was interrupted; what it had left is removed")
 
 
 def invoking_user(environment: "os._Environ[str] | dict[str, str]") -> tuple[int, int]:
@@ -216,7 +222,11 @@ def _from_file(path: Path) -> Topology:
     try:
         found = runpy.run_path(str(path)).get("topology")
     except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
+    except MpxError as error:
+        raise UsageError(f"{path}: {error}") from None
+    except Exception as error:  # it is the user's program, and so is what it raises
+        raise UsageError(f"{path} cannot be run: {type(error).__name__}: {error}") from None
     if not isinstance(found, Topology):
         raise UsageError(f"{path} has no value called 'topology' that is a Topology; see docs/lab.md")
     return found

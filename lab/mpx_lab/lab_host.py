@@ -8,9 +8,16 @@ from typing import Any
 from mpx.errors import UsageError
 from mpx_lab import namespace
 from mpx_lab.builder import apply_settings, ip
-from mpx_lab.plan import DEFAULT_CONGESTION, netns_name, routes, window_settings
+from mpx_lab.plan import (
+    DEFAULT_CONGESTION,
+    UNSCALED_WINDOW_BYTES,
+    netns_name,
+    no_routes,
+    routes,
+    window_settings,
+)
 from mpx_lab.state import environment, folder_of
-from mpx_lab.topology import Topology
+from mpx_lab.topology import Interface, Topology
 
 CONGESTION_NAME = re.compile(r"[a-z0-9_]{1,15}")
 LARGEST_WINDOW_BYTES = 1 << 30  # of TCP
@@ -52,35 +59,44 @@ class LabHost:
     def set_route(
         self, to: str | None = None, congestion: str = DEFAULT_CONGESTION, window_bytes: int | None = None
     ) -> None:
-        """Set what TCP connections to the host `to` (None: all) have: congestion control, advertised window.
+        """Set what TCP connections to the host `to` have: congestion control, advertised window.
 
-        The window is what this host lets the other send: 65535 exactly, any other to about a tenth, and then
-        for all that the host receives; None leaves it to the kernel. Programs that choose a congestion
-        control themselves get theirs. Raises UsageError, LabError where the kernel has it not.
+        Without `to` it is so for all, whatever was set for one before. The window is what this host lets the
+        other send: 65535 exactly, any other to about a tenth, which only all connections together can have;
+        None leaves it to the kernel. Programs that choose a congestion control themselves get theirs. Raises
+        UsageError, LabError where the kernel has it not.
         """
         if not CONGESTION_NAME.fullmatch(congestion):
             raise UsageError(f"'{congestion}' is no congestion control; write for example cubic or bbr")
         if window_bytes is not None and not 1 <= window_bytes <= LARGEST_WINDOW_BYTES:
             raise UsageError(f"a window must be 1 byte to 1 GiB, not {window_bytes}")
-        mine = self._topology.interfaces(self.name)
+        if to is not None and window_bytes not in (None, UNSCALED_WINDOW_BYTES):
+            raise UsageError(
+                f"a window of {window_bytes} bytes cannot be for one host only, as it needs buffers of that "
+                f"size for all that {self.name} receives; set it for all hosts, or one of "
+                f"{UNSCALED_WINDOW_BYTES} bytes"
+            )
         if to is None:
+            mine = self._topology.interfaces(self.name)
             lines = [line for face in mine for line in routes(face, None, congestion, window_bytes)]
+            lines += [line for pair in self._neighbours() for line in no_routes(*pair)]
         else:
-            other = LabHost(self._lab_id, self._topology, to)
+            other = LabHost(self._lab_id, self._topology, to).name
+            pairs = [(face, target) for face, target in self._neighbours() if target.host == other]
             lines = [
-                line
-                for face in mine
-                for target in self._topology.interfaces(other.name)
-                if face.network == target.network and other.name != self.name
-                for line in routes(face, target, congestion, window_bytes)
+                line for face, target in pairs for line in routes(face, target, congestion, window_bytes)
             ]
             if not lines:
                 raise UsageError(
                     f"{self.name} and {to} are in no network together, so there is no route to set"
                 )
         ip(self.netns, lines, environment(self._lab_id))
-        if to is None or window_bytes is not None:
+        if to is None:
             apply_settings(self.netns, window_settings(window_bytes))
+
+    def _neighbours(self) -> list[tuple[Interface, Interface]]:
+        """Return each interface of this host with each of another host in its network."""
+        return [pair for pair in self._topology.neighbours() if pair[0].host == self.name]
 
     def _with_mark(self, options: dict[str, Any]) -> dict[str, Any]:
         given = options.pop("env", None)

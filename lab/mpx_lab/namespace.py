@@ -10,6 +10,7 @@ by COMMAND: process id, streams, signals and exit code are the command's own.
 """
 
 import ctypes
+import errno
 import os
 import pwd
 import signal
@@ -29,7 +30,7 @@ NOT_FOUND, NOT_EXECUTABLE = 127, 126  # as shells say it
 _CLONE_NEWNS = 0x00020000
 _CLONE_NEWUTS = 0x04000000
 _CLONE_NEWNET = 0x40000000
-_MS_BIND, _MS_REC, _MS_PRIVATE = 0x1000, 0x4000, 0x40000
+_MS_BIND, _MS_REC, _MS_SLAVE = 0x1000, 0x4000, 0x80000
 _MNT_DETACH = 2
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -58,10 +59,13 @@ def inside(netns: str, action: Callable[[], T]) -> T:
 
 
 def enter(netns: Path) -> None:
-    """Put the calling thread into a network namespace."""
+    """Put the calling thread into a network namespace; OSError where there is none, or none any more."""
     fd = os.open(netns, os.O_RDONLY | os.O_CLOEXEC)
     try:
         _check(_LIBC.setns(fd, _CLONE_NEWNET), str(netns))
+        # Who takes a lab down first takes its names away and then looks who is still inside.
+        if not netns.exists() or not os.path.samestat(os.fstat(fd), netns.stat()):
+            raise OSError(errno.ESTALE, "the lab was just taken down", str(netns))
     finally:
         os.close(fd)
 
@@ -76,7 +80,8 @@ def become(netns: Path, hosts: Path, uid: int, gid: int, command: list[str]) -> 
     enter(netns)
     _check(_LIBC.unshare(_CLONE_NEWNS | _CLONE_NEWUTS), "namespaces for mounts and the host's name")
     socket.sethostname(netns.name.rpartition(".")[2])  # a program looks its own name up in that file
-    _mount(None, Path("/"), _MS_REC | _MS_PRIVATE)  # nothing that is mounted here is seen outside
+    # Nothing that is mounted here is seen outside; what is unmounted outside is gone here, too.
+    _mount(None, Path("/"), _MS_REC | _MS_SLAVE)
     _mount(hosts, Path("/etc/hosts"), _MS_BIND)
     if uid != SAME_USER:
         become_user(uid, gid)

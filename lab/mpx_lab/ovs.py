@@ -7,6 +7,7 @@ from pathlib import Path
 from mpx_lab.packet_sockets import give_room, lost
 from mpx_lab.programs import find, run
 
+ANSWER_S = 10.0
 SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
 
 
@@ -28,7 +29,7 @@ class OpenVSwitch:
 
     def start_database(self) -> None:
         """Return when it serves."""
-        self._folder.mkdir()
+        self._folder.mkdir(0o700)
         self._run("ovsdb-tool", "create", str(self._folder / "conf.db"), str(SCHEMA))
         self._daemon("ovsdb-server", str(self._folder / "conf.db"), f"--remote=punix:{self._folder}/db.sock")
 
@@ -49,8 +50,12 @@ class OpenVSwitch:
         """Whether database and daemon answer."""
         for name in ("ovsdb-server", "ovs-vswitchd"):
             with socket.socket(socket.AF_UNIX) as asking:
+                asking.settimeout(ANSWER_S)
                 try:
                     asking.connect(str(self._folder / f"{name}.ctl"))
+                    asking.sendall(b'{"id": 0, "method": "version", "params": []}')
+                    if not asking.recv(1):
+                        return False
                 except OSError:
                     return False
         return True
@@ -61,7 +66,7 @@ class OpenVSwitch:
     def _daemon(self, program: str, *arguments: str) -> None:
         own = self._folder / program
         files = (f"--pidfile={own}.pid", f"--unixctl={own}.ctl", f"--log-file={own}.log")
-        self._run(program, *arguments, *files, "-vconsole:emer", "--detach", "--no-chdir")
+        self._run(program, *arguments, *files, "-vconsole:emer", "--detach")
 
     def _run(self, program: str, *arguments: str) -> None:
         """Run a program of Open vSwitch inside; with --detach it returns when the daemon is ready."""

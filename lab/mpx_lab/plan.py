@@ -28,6 +28,8 @@ HOST_SETTINGS = (
 )
 # Switches are no hosts: nothing of their own goes out of their ports.
 SWITCH_SETTINGS = (("net/ipv6/conf/all/disable_ipv6", "1"), ("net/ipv6/conf/default/disable_ipv6", "1"))
+REACH_S = 30.0  # until all hosts reach each other, besides what their links take
+REACH_ROUND_TRIPS = 4  # through all links: asking for the address, and some that are lost
 ROOT_PRIORITY = 4096  # of the switch that becomes the root of the spanning tree; others have 32768
 
 
@@ -117,6 +119,7 @@ class WaitReachable:
     """Until datagrams have gone from every `from` to every `to`: (namespace, address) each."""
 
     pairs: tuple[tuple[tuple[str, str], tuple[str, str]], ...]
+    within_s: float
 
 
 Step = (
@@ -194,7 +197,8 @@ def _steps(topology: Topology, lab_id: str, controller: Controller | None) -> It
                 ((netns_name(lab_id, one.host), source), (netns_name(lab_id, other.host), target))
                 for one, other in topology.neighbours()
                 for source, target in zip(one.addresses, other.addresses, strict=True)
-            )
+            ),
+            REACH_S + REACH_ROUND_TRIPS * 2 * sum(link.delay_s for link in topology.links),
         )
 
 
@@ -229,12 +233,26 @@ def capacities(topology: Topology) -> list[dict[str, object]]:
 
 def routes(face: Interface, to: Interface | None, congestion: str, window_bytes: int | None) -> list[str]:
     """Return lines for `ip -batch`: how `face` reaches its networks, or only the one interface `to`."""
-    targets = face.networks if to is None else (f"{to.ipv4}/32", f"{to.ipv6}/128")
+    targets = face.networks if to is None else _host_targets(to)
     window = f" window {window_bytes}" if window_bytes else ""
     return [
         f"route replace {target} dev {face.device} src {source} congctl {congestion}{window}"
         for target, source in zip(targets, face.addresses, strict=True)
     ]
+
+
+def no_routes(face: Interface, to: Interface) -> list[str]:
+    """Return lines for `ip -batch`: `face` has no routes to the one interface `to`, if it ever had."""
+    # What is not there cannot be deleted without an error.
+    return [
+        f"route {action} {target} dev {face.device}"
+        for target in _host_targets(to)
+        for action in ("replace", "del")
+    ]
+
+
+def _host_targets(to: Interface) -> tuple[str, str]:
+    return f"{to.ipv4}/32", f"{to.ipv6}/128"
 
 
 def window_settings(window_bytes: int | None) -> tuple[tuple[str, str], ...]:

@@ -15,7 +15,7 @@ AGAIN_S = 0.1  # between two tries
 PORT = 9  # of the discard service; these namespaces are new, so nothing else is there
 
 
-def wait_reachable(pairs: Iterable[tuple[Place, Place]], within_s: float = 30.0) -> None:
+def wait_reachable(pairs: Iterable[tuple[Place, Place]], within_s: float) -> None:
     """Return when each first place has reached its second; raises LabError naming one that has not."""
     missing = set(pairs)
     places = {place for pair in missing for place in pair}
@@ -32,9 +32,10 @@ def wait_reachable(pairs: Iterable[tuple[Place, Place]], within_s: float = 30.0)
         while missing:
             if time.monotonic() > deadline_s:
                 (_, source), (_, target) = min(missing)
+                others = f", nor do {len(missing) - 1} others" if len(missing) > 1 else ""
                 raise LabError(
-                    f"{source} does not reach {target} within {within_s:g} s, "
-                    f"and {len(missing) - 1} others neither; take the lab down and try again"
+                    f"{source} does not reach {target} within {within_s:g} s{others}; if a link is to lose "
+                    "nearly all, build the lab without that and change the link once it is up"
                 )
             for source_place, target_place in missing:
                 with suppress(OSError):  # nobody has answered for the address yet

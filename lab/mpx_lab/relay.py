@@ -1,9 +1,9 @@
 """Carry the switches' connections to their controller, which is in another network namespace.
 
-    python -m mpx_lab.relay HOST PORT < a listening Unix socket
+    python -I -S relay.py HOST PORT < a listening Unix socket
 
-Ends when it is told to (SIGTERM). A controller that cannot be reached ends the switch's connection, and
-the switch tries again.
+Uses nothing but the standard library. Prints `ready` once it serves, and ends when it is told to (SIGTERM).
+A controller that cannot be reached ends the switch's connection, and the switch tries again.
 """
 
 import asyncio
@@ -26,6 +26,7 @@ async def relay(listening: socket.socket, host: str, port: int) -> None:
             writer.close()
 
     server = await asyncio.start_unix_server(serve, sock=listening)
+    print("ready", flush=True)  # noqa: T201
     await server.serve_forever()
 
 

@@ -8,9 +8,10 @@ import fcntl
 import json
 import os
 import re
+import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from mpx.errors import MpxError, UsageError
@@ -28,7 +29,7 @@ class LabError(MpxError):
 
 @dataclass(frozen=True)
 class Owner:
-    """The program that holds a lab; when it has ended without taking it down, the lab is remains."""
+    """A process, for example the program that holds a lab: when it has ended, the lab is remains."""
 
     pid: int
     started: int  # clock ticks after boot, so that a later process with that number is another
@@ -36,7 +37,12 @@ class Owner:
     @classmethod
     def this_process(cls) -> "Owner":
         """Return the calling process."""
-        return cls(os.getpid(), _started(os.getpid()))
+        return cls.of(os.getpid())
+
+    @classmethod
+    def of(cls, pid: int) -> "Owner":
+        """Return the process that has this number now; raises OSError where there is none."""
+        return cls(pid, _started(pid))
 
     def lives(self) -> bool:
         """Whether it still runs."""
@@ -54,6 +60,7 @@ class State:
     topology: Topology
     controller: Controller | None = None
     owner: Owner | None = None  # None: it stays until it is taken down
+    token: str = field(default_factory=lambda: secrets.token_hex(8))  # tells it from any other of its ID
 
     def to_json(self) -> str:
         """Return it as text."""
@@ -71,6 +78,7 @@ class State:
             topology=Topology(**{**topology, **names, "links": links}),
             controller=told["controller"] and Controller(**told["controller"]),
             owner=told["owner"] and Owner(**told["owner"]),
+            token=told["token"],
         )
 
 
@@ -105,9 +113,15 @@ def load(lab_id: str) -> State | None:
     return None if state.owner and not state.owner.lives() else state
 
 
+def is_complete(lab_id: str) -> bool:
+    """Whether a lab was built to its end and not taken down since, whoever made it."""
+    return (folder_of(lab_id) / "state.json").exists()
+
+
 def save(state: State) -> None:
     """Say that a lab is complete."""
     folder = folder_of(state.lab_id)
+    (folder / "state.new").touch(0o600)
     (folder / "state.new").write_text(state.to_json())
     (folder / "state.new").rename(folder / "state.json")
 
@@ -120,6 +134,8 @@ def lab_ids() -> list[str]:
 @contextmanager
 def locked(lab_id: str, wait: bool = True) -> Iterator[None]:
     """Hold the lock of a lab; raises LabError without `wait` while another process builds or removes it."""
+    LABS.mkdir(exist_ok=True)  # it stays, or whoever locks another lab would miss it
+    LABS.chmod(0o755)
     path = LABS / f"{lab_id}.lock"
     fd = _lock(path, wait, lab_id)
     try:
@@ -127,19 +143,12 @@ def locked(lab_id: str, wait: bool = True) -> Iterator[None]:
     finally:
         if not folder_of(lab_id).exists():  # the lock is a file of the lab too
             path.unlink()
-            with suppress(OSError):
-                LABS.rmdir()  # unless there are others
         os.close(fd)
 
 
 def _lock(path: Path, wait: bool, lab_id: str) -> int:
     while True:
-        LABS.mkdir(exist_ok=True)
-        LABS.chmod(0o755)
-        try:
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except FileNotFoundError:  # the folder was just removed
-            continue
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:

@@ -169,6 +169,17 @@ TWO_LINKS = Topology(
     text="two hosts with two interfaces each, joined by two links of 100 Mbit/s",
 )
 
+UNEVEN_LINKS = Topology(
+    "uneven-links",
+    ("src",),
+    ("dst",),
+    tuple(
+        Link("src", "dst", f"link{i}", rate_bps=rate * MBIT, queue_bytes=SHORT_QUEUE_BYTES)
+        for i, rate in ((1, 100), (2, 50))
+    ),
+    text="two hosts with two interfaces each, joined by links of 100 and 50 Mbit/s",
+)
+
 CEPH6 = Topology(
     "ceph6",
     ("node5", "node6"),
@@ -204,6 +215,7 @@ TOPOLOGIES = (
     PRAGMA_4,
     PRAGMA_2,
     TWO_LINKS,
+    UNEVEN_LINKS,
     CEPH6,
     STAR,
 )

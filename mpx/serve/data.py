@@ -15,6 +15,7 @@ from contextlib import suppress
 
 from mpx.gridftp_wire import HEADER_BYTES, Address
 from mpx.serve.replies import DataChannelError, Refusal
+from mpx.tcp import pace
 
 MOST_CONNECTIONS = 256  # of one session at a time
 BLOCK_BYTES = 1024 * 1024  # moved at once: see docs/serve.md for what was measured
@@ -55,6 +56,7 @@ class Connection:
                 raise DataChannelError(f"cannot connect to {self._address}: {os.strerror(failed)}")
             self._address = None
         self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _TICK)
+        pace(self._sock)
         if self._cancelled:
             raise DataChannelError("cancelled")
 

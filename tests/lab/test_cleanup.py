@@ -2,17 +2,20 @@
 
 import os
 import signal
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from mpx_command import command, mpx
-from mpx_lab import state
+from mpx_lab import cleanup, state
 from mpx_lab.builder import Builder
 from mpx_lab.lab import Lab
-from mpx_lab.plan import plan
+from mpx_lab.namespace import unmount
+from mpx_lab.plan import Controller, plan
 from mpx_lab.state import LabError
 from mpx_lab.topologies import named
 from mpx_lab.topology import Link, Topology
@@ -104,6 +107,7 @@ def test_each_command_removes_it(lab_id: str, words: list[str]) -> None:
         assert "was interrupted" in ended.err
     else:
         assert ended.code == 0
+        assert "is removed" in ended.out
     if words[0] == "up":
         assert mpx("lab", "status", "--lab", lab_id).code == 0
         assert mpx("lab", "down", "--lab", lab_id).code == 0
@@ -243,3 +247,82 @@ def test_a_lab_whose_emulator_does_not_run_any_more_is_taken_down(lab_id: str, l
     os.kill(int(emulator.split()[1].rstrip(":")), signal.SIGSTOP)
     lab.down()
     assert not traces(lab_id)
+
+
+def test_a_lab_that_was_replaced_takes_down_only_itself(lab_id: str, lab_root: None) -> None:
+    old = Lab.up(named("path"), lab_id)
+    with Lab.attach(lab_id):
+        pass
+    with Lab.up(named("path"), lab_id) as new:
+        old.down()
+        assert not new.faults()
+    assert not traces(lab_id)
+
+
+def pids(lab_id: str) -> list[int]:
+    """The processes with the mark of a lab."""
+    return [int(line.split()[1].rstrip(":")) for line in traces(lab_id) if line.startswith("process ")]
+
+
+def test_the_mark_in_a_process_of_another_user_is_not_believed(lab_id: str, lab_root: None) -> None:
+    with subprocess.Popen(["sleep", "1000"], user=65534, env={"MPX_LAB": lab_id}) as theirs:
+        try:
+            Lab.up(named("path"), lab_id).down()
+            assert theirs.poll() is None
+            assert pids(lab_id) == [theirs.pid]
+        finally:
+            theirs.kill()
+
+
+def test_who_enters_while_a_lab_is_taken_down_goes_with_it(
+    lab_id: str, lab_root: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = []
+
+    def enter_first(path: Path) -> None:
+        late.append(
+            subprocess.Popen(
+                ["ip", "netns", "exec", path.name, "sh", "-c", "echo; exec sleep 1000"],
+                stdout=subprocess.PIPE,
+            )
+        )
+        assert late[-1].stdout is not None
+        late[-1].stdout.read(1)
+        unmount(path)
+
+    lab = Lab.up(named("path"), lab_id)
+    monkeypatch.setattr(cleanup, "unmount", enter_first)
+    lab.down()
+    for one in late:
+        with one:
+            assert one.wait(0) == -signal.SIGTERM
+    assert len(late) == 2
+
+
+def test_a_lab_keeps_nothing_of_who_made_it_busy_and_lets_nobody_else_drive_it(
+    lab_id: str, lab_root: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = os.umask(0)
+    try:
+        lab = Lab.up(ALL_KINDS, lab_id, controller=Controller("127.0.0.1", 9))
+    finally:
+        os.umask(before)
+    with lab:
+        assert {Path(f"/proc/{pid}/cwd").readlink() for pid in pids(lab_id)} == {Path("/")}
+        open_to_all = [path for path in lab.folder.rglob("*") if path.stat().st_mode & stat.S_IWOTH]
+        assert all((lab.folder / "ovs") in path.parents for path in open_to_all)
+        assert stat.S_IMODE((lab.folder / "ovs").stat().st_mode) == 0o700
+
+
+def test_a_relay_that_ended_and_switches_that_stand_still_are_faults(
+    lab_id: str, lab_root: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mpx_lab.ovs.ANSWER_S", 0.5)
+    with Lab.up(ALL_KINDS, lab_id, controller=Controller("127.0.0.1", 9)) as lab:
+        assert not lab.faults()
+        (relay,) = (line for line in traces(lab_id) if "relay.py" in line)
+        os.kill(int(relay.split()[1].rstrip(":")), signal.SIGKILL)
+        daemon = int((lab.folder / "ovs" / "ovs-vswitchd.pid").read_text())
+        os.kill(daemon, signal.SIGSTOP)
+        assert lab.faults() == ["the switches have ended", "the relay to the controller has ended"]

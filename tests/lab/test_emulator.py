@@ -17,7 +17,7 @@ import pytest
 from lab_pair import Pair, inside
 from mpx_lab.emulator.accounting import LinkStats, Tally
 from mpx_lab.emulator.link import EmulatedLink, End, LinkError
-from mpx_lab.emulator.link_log import read_log
+from mpx_lab.emulator.link_log import Sample, older_part, read_log
 from mpx_lab.shape import Direction, Shape
 from mpx_lab.state import LabError
 from traces import traces
@@ -28,7 +28,7 @@ Eventually = Callable[..., None]
 KIND = 0x88B5  # an EtherType for experiments
 FULL = 1514
 NUMBER = struct.Struct("!I")
-SO_RCVBUFFORCE = 33
+SO_SNDBUFFORCE, SO_RCVBUFFORCE = 32, 33
 SO_TIMESTAMPNS = 35
 STANDSTILL = Shape(rate_bps=1)  # a full frame takes three hours
 OPEN = Shape()
@@ -80,6 +80,10 @@ class Wire:
             self._sender.send(each)
         return frames
 
+    def make_room(self) -> None:
+        """Let frames be sent although nobody takes them yet."""
+        self._sender.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, 1 << 27)
+
     def receive(self, count: int) -> list[bytes]:
         return [self.receiver.recv(65536) for _ in range(count)]
 
@@ -113,6 +117,10 @@ def numbers(frames: list[bytes]) -> list[int]:
 
 def taken_in(link: EmulatedLink, count: int) -> Callable[[], bool]:
     return lambda: link.stats().a_to_b.received.frames == count
+
+
+def stopped(link: EmulatedLink) -> Callable[[], bool]:
+    return lambda: Path(f"/proc/{link.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
 
 def balanced(stats: LinkStats) -> bool:
@@ -290,6 +298,38 @@ def test_what_the_other_device_does_not_take_is_counted(
     assert balanced(link.stats())
 
 
+def test_what_nobody_listens_for_is_not_lost(wired: Wired, eventually: Eventually) -> None:
+    link, wire = wired(OPEN)
+    wire.receiver.close()
+    wire.send(5)
+    eventually(lambda: link.stats().a_to_b.delivered == Tally(5, 5 * FULL))
+    stats = link.stats()
+    assert stats.a_to_b.dropped_elsewhere == stats.b_to_a.dropped_elsewhere == 0
+
+
+def test_what_the_kernel_dropped_before_the_emulator_read_it_is_counted(
+    wired: Wired, eventually: Eventually
+) -> None:
+    link, wire = wired(OPEN)
+    wire.make_room()
+    os.kill(link.pid, signal.SIGSTOP)
+    eventually(stopped(link))
+    wire.send(11_000, 60)  # the device has room for 10,000
+    os.kill(link.pid, signal.SIGCONT)
+    eventually(lambda: link.stats().a_to_b.received.frames >= 10_000)
+    there = link.stats().a_to_b
+    assert there.device_dropped > 0
+    assert there.received.frames + there.device_dropped == 11_000
+
+
+def test_losses_at_a_device_that_was_renamed_are_unknown_and_not_none(pair: Pair) -> None:
+    link = pair.start(OPEN, OPEN)
+    with inside(pair.netns[0]):
+        subprocess.run(["ip", "link", "set", "wan0", "name", "other"], check=True)
+    with pytest.raises(LinkError, match="wan0 is not where it was made"):
+        link.stats()
+
+
 def test_without_memory_frames_are_counted_as_such(wired: Wired, eventually: Eventually) -> None:
     link, wire = wired(STANDSTILL)
     status = Path(f"/proc/{link.pid}/status").read_text()
@@ -305,24 +345,87 @@ def test_without_memory_frames_are_counted_as_such(wired: Wired, eventually: Eve
 
 
 def test_the_log_tells_what_happened(wired: Wired, eventually: Eventually) -> None:
-    link, wire = wired(Shape(rate_bps=5_000_000, queue_packets=50))
+    link, wire = wired(Shape(rate_bps=1, queue_packets=50))
     wire.send(100)
+    eventually(taken_in(link, 100))  # however slowly they were sent
+    link.change(Direction.A_TO_B, rate_bps=5_000_000)
     wire.receive(50)
-    eventually(lambda: len(read_log(link.log)) >= 6)
+    eventually(lambda: link.stats().a_to_b.held == Tally())
     stats = link.stats()
     link.stop()
-    samples = read_log(link.log)
-    there = [sample for sample in samples if sample.direction is Direction.A_TO_B]
-    assert len(there) * 2 == len(samples)
+    there, back = (lines_of(direction, link) for direction in Direction)
+    assert len(back) == 1  # nothing happened in it
     assert max(sample.queue_max_bytes for sample in there) == 50 * FULL
     last = there[-1]
     assert (last.received, last.delivered) == (stats.a_to_b.received, stats.a_to_b.delivered)
     assert last.dropped_queue == Tally(50, 50 * FULL)
-    assert all(sample.up and sample.rate_bps == 5_000_000 for sample in there)
+    assert all(sample.up for sample in there)
+    assert last.rate_bps == 5_000_000
+    assert max(sample.pickup_max_s for sample in there) == stats.a_to_b.pickup.max_ns / 1e9
 
 
-def stopped(link: EmulatedLink) -> Callable[[], bool]:
-    return lambda: Path(f"/proc/{link.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+def lines_of(direction: Direction, link: EmulatedLink) -> list[Sample]:
+    return [sample for sample in read_log(link.log) if sample.direction is direction]
+
+
+def test_a_pause_has_no_lines_but_its_end_is_told(wired: Wired, eventually: Eventually) -> None:
+    link, wire = wired(OPEN)
+    eventually(lambda: lines_of(Direction.A_TO_B, link))
+    paused_s = time.monotonic() + 0.5
+    eventually(lambda: time.monotonic() > paused_s)
+    wire.send(1)
+    eventually(lambda: lines_of(Direction.A_TO_B, link)[-1].received.frames == 1)
+    first, last, new = lines_of(Direction.A_TO_B, link)
+    assert (first.received, last.received) == (Tally(), Tally())
+    assert first.time_s < last.time_s < new.time_s
+    assert new.time_s - last.time_s < last.time_s - first.time_s
+
+
+def test_a_log_that_has_its_size_goes_on_in_a_new_file(
+    pair: Pair, wired: Wired, eventually: Eventually
+) -> None:
+    link = pair.start(OPEN, OPEN, log_bytes=2000)
+    wire = Wire(pair)
+    while not older_part(link.log).exists():
+        wire.send(1)
+        wire.receive(1)
+    wire.send(1)
+    wire.receive(1)
+    eventually(lambda: lines_of(Direction.A_TO_B, link)[-1].received == link.stats().a_to_b.received)
+    assert link.log.stat().st_size < 4000
+    times = [sample.time_s for sample in lines_of(Direction.A_TO_B, link)]
+    assert times == sorted(set(times))
+    wire.close()
+
+
+def test_a_log_that_cannot_be_written_on_is_told_of(wired: Wired, eventually: Eventually) -> None:
+    link, wire = wired(OPEN)
+    eventually(lambda: len(read_log(link.log)) == 2)
+    size_bytes = link.log.stat().st_size + 20
+    resource.prlimit(link.pid, resource.RLIMIT_FSIZE, (size_bytes, size_bytes))
+    assert not link.stats().log_failed
+    wire.send(1)
+    eventually(lambda: link.stats().log_failed)
+    assert len(read_log(link.log)) == 2
+    assert wire.receive(1)
+
+
+def test_a_frame_that_waited_while_the_machine_stood_still_shows_it(
+    wired: Wired, eventually: Eventually
+) -> None:
+    link, wire = wired(OPEN)
+    wire.send(1)
+    wire.receive(1)
+    os.kill(link.pid, signal.SIGSTOP)
+    eventually(stopped(link))
+    wire.send(1)
+    sent_s = time.monotonic()
+    eventually(lambda: time.monotonic() > sent_s + 0.3)
+    waited_s = time.monotonic() - sent_s
+    os.kill(link.pid, signal.SIGCONT)
+    wire.receive(1)
+    longest_s = link.stats().a_to_b.pickup.max_ns / 1e9
+    assert longest_s > waited_s - 0.1  # without frames it looks after its log ten times a second
 
 
 def sigterm_is_blocked(link: EmulatedLink) -> bool:

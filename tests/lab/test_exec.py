@@ -132,6 +132,25 @@ def test_list_names_topologies_and_labs(running: str) -> None:
     assert f"there is a lab now: {running}\n" in told
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("topology =", "SyntaxError"),
+        ("raise OSError('oh')", "cannot read"),
+        ("import nowhere", "ModuleNotFoundError"),
+        ("from mpx_lab.topology import Link\nLink('a', 'a')", "at both ends"),
+    ],
+)
+def test_a_topology_that_cannot_be_is_no_fault_of_the_lab(
+    lab_id: str, tmp_path: Path, text: str, message: str
+) -> None:
+    mine = tmp_path / "mine.py"
+    mine.write_text(text)
+    ended = mpx("lab", "up", mine, "--lab", lab_id)
+    assert ended.code == 2
+    assert str(mine) in ended.err and message in ended.err
+
+
 def test_a_topology_of_ones_own(lab_id: str, tmp_path: Path) -> None:
     mine = tmp_path / "mine.py"
     mine.write_text(

@@ -10,6 +10,7 @@ import pytest
 from mpx_lab.lab import Lab
 from mpx_lab.plan import Controller, WaitReachable, plan
 from mpx_lab.reach import wait_reachable
+from mpx_lab.shape import Shape
 from mpx_lab.state import LabError
 from mpx_lab.topologies import named
 from mpx_lab.topology import Link, Topology
@@ -108,10 +109,13 @@ def test_routes_give_congestion_control_and_window_to_programs_that_ask_for_none
         for address in lab.host(sink).addresses:
             with connection(lab, "src1", sink, address) as (near, _):
                 assert congestion(near) == name
-    told = (
-        lab.host("src1").run(["ip", "-6", "route", "get", "fd00::4"], capture_output=True, text=True).stdout
-    )
-    assert "window 65535" in told
+    ask = ["ip", "-6", "route", "get", "fd00::4"]
+    assert "window 65535" in lab.host("src1").run(ask, capture_output=True, text=True).stdout
+    lab.host("src1").set_route(congestion="cubic")  # for all is for that one, too
+    for address in lab.host("dst2").addresses:
+        with connection(lab, "src1", "dst2", address) as (near, _):
+            assert congestion(near) == "cubic"
+    assert "window" not in lab.host("src1").run(ask, capture_output=True, text=True).stdout
 
 
 @pytest.mark.parametrize(
@@ -119,6 +123,7 @@ def test_routes_give_congestion_control_and_window_to_programs_that_ask_for_none
     [
         ({"congestion": "no\nsuch"}, "no congestion control"),
         ({"window_bytes": 0}, "window"),
+        ({"to": "dst", "window_bytes": 100_000}, "cannot be for one host only"),
         ({"to": "nobody"}, "no host 'nobody'"),
         ({"to": "src"}, "no network together"),
     ],
@@ -175,12 +180,33 @@ def test_a_cable_can_be_pulled_and_nothing_else(make_lab: Make) -> None:
         cable.change(rate_bps=1_000_000)
 
 
+def test_who_is_not_reached_is_told(make_lab: Make) -> None:
+    lab = make_lab("path")
+    lab.link("wan").change(loss=1.0)
+    pairs = next(step.pairs for step in plan(lab.topology, lab.id) if isinstance(step, WaitReachable))
+    with pytest.raises(LabError, match=r"within 0.3 s, nor do 3 others; if a link is to lose"):
+        wait_reachable(pairs, 0.3)
+
+
+def test_two_changes_of_the_same_direction_at_once_both_stay(make_lab: Make) -> None:
+    lab = make_lab("path")
+    changes = ({"rate_bps": 1_000_000}, {"delay_s": 0.5}, {"loss": 0.5}, {"queue_packets": 7}, {"seed": 9})
+    for _ in range(20):
+        lab.link("wan").change(rate_bps=None, delay_s=0.0, loss=0.0, queue_bytes=None, seed=1)
+        both = [threading.Thread(target=lab.link("wan").change, kwargs=change) for change in changes]
+        for one in both:
+            one.start()
+        for one in both:
+            one.join()
+        assert lab.link("wan").stats().a_to_b.shape == Shape(1_000_000, 0.5, None, 7, 0.5, 9)
+
+
 def test_switches_find_another_way_when_a_link_is_cut(make_lab: Make) -> None:
     lab = make_lab("thesis-b")
     pairs = next(step.pairs for step in plan(lab.topology, lab.id) if isinstance(step, WaitReachable))
     for name in ("s1-s5", "s1-s2"):
         lab.link(name).set_up(False)
-        wait_reachable(pairs)
+        wait_reachable(pairs, 30.0)
         lab.link(name).set_up(True)
 
 

@@ -34,6 +34,7 @@ def answer(**tallies: list[int]) -> dict[str, Any]:
         "time_ns": 2_000_000_000,
         "up": True,
         "realtime": False,
+        "log_failed": False,
         "cpu_s": 0.5,
         "a-to-b": direction,
         "b-to-a": direction,

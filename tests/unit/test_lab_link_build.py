@@ -36,9 +36,17 @@ def test_another_source_is_another_program(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_without_a_compiler_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UsageError, match="C compiler"):
         build.built_link()
+
+
+def test_what_is_built_needs_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    program = build.built_link()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert build.built_link() == program
 
 
 def test_a_relative_cache_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:

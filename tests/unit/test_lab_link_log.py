@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mpx_lab.emulator.accounting import TALLIES, Tally
-from mpx_lab.emulator.link_log import Sample, parse_log
+from mpx_lab.emulator.link_log import Sample, older_part, parse_log, read_log
 from mpx_lab.shape import Direction
 
 HEADER = (
     "time_ns,direction,up,rate_bps,delay_ns,queue_max_bytes,"
     + ",".join(f"{name}_frames,{name}_bytes" for name in TALLIES)
-    + ",late_p50_ns,late_p99_ns,late_max_ns\n"
+    + ",late_p50_ns,late_p99_ns,late_max_ns,pickup_p50_ns,pickup_p99_ns,pickup_max_ns\n"
 )
 tallies = st.builds(Tally, st.integers(0, 2**40), st.integers(0, 2**50))
 whole_ms = st.integers(0, 10**6).map(lambda ms: ms / 1000)
@@ -25,6 +25,9 @@ samples = st.builds(
     late_p50_s=whole_ms,
     late_p99_s=whole_ms,
     late_max_s=whole_ms,
+    pickup_p50_s=whole_ms,
+    pickup_p99_s=whole_ms,
+    pickup_max_s=whole_ms,
     **dict.fromkeys(TALLIES, tallies),
 )
 
@@ -36,8 +39,10 @@ def ns(seconds: float) -> int:
 def line(sample: Sample) -> str:
     head = [ns(sample.time_s), sample.direction, int(sample.up), sample.rate_bps or 0, ns(sample.delay_s)]
     counts = [f"{getattr(sample, name).frames},{getattr(sample, name).bytes}" for name in TALLIES]
-    late = [ns(late) for late in (sample.late_p50_s, sample.late_p99_s, sample.late_max_s)]
-    return ",".join(str(word) for word in [*head, sample.queue_max_bytes, *counts, *late]) + "\n"
+    late = (sample.late_p50_s, sample.late_p99_s, sample.late_max_s)
+    pickup = (sample.pickup_p50_s, sample.pickup_p99_s, sample.pickup_max_s)
+    times = [ns(time_s) for time_s in (*late, *pickup)]
+    return ",".join(str(word) for word in [*head, sample.queue_max_bytes, *counts, *times]) + "\n"
 
 
 @given(st.lists(samples, max_size=5))
@@ -57,3 +62,14 @@ def test_a_line_cut_by_a_kill_is_left_out(whole: Sample, cut: Sample, data: st.D
 def test_what_is_no_log_is_refused(lines: list[str]) -> None:
     with pytest.raises(ValueError, match=r"."):
         list(parse_log(lines))
+
+
+@given(samples, samples)
+def test_the_part_before_is_read_too(
+    tmp_path_factory: pytest.TempPathFactory, old: Sample, new: Sample
+) -> None:
+    log = tmp_path_factory.mktemp("log") / "wan.csv"
+    log.write_text(HEADER + line(new))
+    assert read_log(log) == [new]
+    older_part(log).write_text(HEADER + line(old))
+    assert read_log(log) == [old, new]

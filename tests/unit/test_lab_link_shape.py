@@ -6,7 +6,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mpx_lab.emulator.link import changed_shape, shape_arguments
+from mpx_lab.emulator.link import change_arguments, shape_arguments
 from mpx_lab.shape import FULL_FRAME_BYTES, MAX_RATE_BPS, Shape
 
 from mpx.errors import UsageError
@@ -58,18 +58,17 @@ def test_impossible_shapes_are_refused(impossible: dict[str, int]) -> None:
         Shape(**impossible)
 
 
-def test_one_kind_of_queue_limit_replaces_the_other() -> None:
-    packets = changed_shape(Shape(queue_bytes=15140), {"queue_packets": 10})
-    assert (packets.queue_bytes, packets.queue_packets) == (None, 10)
-    unlimited = changed_shape(packets, {"queue_packets": None})
-    assert (unlimited.queue_bytes, unlimited.queue_packets) == (None, None)
+def test_only_what_is_named_is_told() -> None:
+    assert change_arguments({"rate_bps": None, "queue_packets": 10}) == ["rate=0", "queue_packets=10"]
+    assert change_arguments({"delay_s": 0.5, "seed": 0}) == ["delay_ns=500000000", "seed=0"]
+    assert change_arguments({}) == []
 
 
-def test_what_is_not_named_stays() -> None:
-    before = Shape(1_000_000, 0.02, queue_packets=7, loss=0.5, seed=9)
-    assert changed_shape(before, {"rate_bps": 2_000_000}) == Shape(2_000_000, 0.02, None, 7, 0.5, 9)
+def test_impossible_changes_are_refused() -> None:
+    with pytest.raises(UsageError, match="not in both"):
+        change_arguments({"queue_bytes": 15140, "queue_packets": 10})
 
 
 def test_what_a_link_does_not_have_is_refused() -> None:
     with pytest.raises(UsageError, match="colour"):
-        changed_shape(Shape(), {"colour": "red"})
+        change_arguments({"colour": "red"})

@@ -2,7 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from mpx_lab.counters import increase, parse_devices, parse_queues, parse_sockets
+from mpx_lab.counters import increase, parse_backlog, parse_devices, parse_queues, parse_sockets
 from mpx_lab.cpu import parse_stat, use_between
 
 STAT = """cpu  100 10 50 800 20 5 10 5 0 0
@@ -27,6 +27,11 @@ TcpExt: 0 4 3 2 1
 Udp6InDatagrams                 	55
 Udp6RcvbufErrors                	6
 """
+
+
+def test_what_was_dropped_between_the_ends_of_cables_is_counted_for_all_processors() -> None:
+    text = "0001e240 0000000a 00000000 0000\n00000010 00000001 00000002 0000\n"
+    assert parse_backlog(text) == {"machine packet backlog drops": 11}
 
 
 def test_processors() -> None:

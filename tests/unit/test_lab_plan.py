@@ -58,8 +58,9 @@ def test_nothing_is_used_before_it_is_there_and_everything_is_the_labs_own(topol
                         assert (netns, words[words.index("dev") + 1]) in devices
             case PlainFrames(netns, device):
                 assert (netns, device) in devices
-            case WaitReachable(pairs):
+            case WaitReachable(pairs, within_s):
                 assert {netns for pair in pairs for netns, _ in pair} <= namespaces
+                assert within_s > 2 * sum(link.delay_s for link in topology.links)
     assert all(len(device) < 16 for _, device in devices)
     assert len(devices) == 2 * len(topology.links)
 

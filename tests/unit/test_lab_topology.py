@@ -127,6 +127,7 @@ MAX_FLOW_MBIT = {
     "pragma-4": 200,
     "pragma-2": 200,
     "two-links": 200,
+    "uneven-links": 150,
     "ceph6": 200,
     "star": 100,
 }

@@ -77,9 +77,9 @@ class DirectionStats:
     write_errors: Tally  # the other device did not take it
     held: Tally  # in the queue or on its way
     queued: Tally  # of these in the queue
-    device_dropped: int  # frames that the kernel dropped at the device this direction reads from
+    device_dropped: int  # frames that the kernel dropped before the emulator could read them
     late: Histogram  # delivered so much after it was due
-    pickup: Histogram  # a frame may have waited so long for being read; waking up is not in it
+    pickup: Histogram  # a frame may have waited so long for being read, also while the machine stood still
 
     @property
     def balance(self) -> Tally:
@@ -106,6 +106,7 @@ class LinkStats:
     time_s: float  # of time.monotonic()
     up: bool
     realtime: bool  # the emulator runs in the kernel's real-time class
+    log_failed: bool  # its log could not be written on and ends before now
     cpu_s: float  # processor time it has used
     a_to_b: DirectionStats
     b_to_a: DirectionStats
@@ -124,6 +125,7 @@ class LinkStats:
                 time_s=raw["time_ns"] / NS,
                 up=raw["up"],
                 realtime=raw["realtime"],
+                log_failed=raw["log_failed"],
                 cpu_s=raw["cpu_s"],
                 a_to_b=_direction(raw[Direction.A_TO_B]),
                 b_to_a=_direction(raw[Direction.B_TO_A]),

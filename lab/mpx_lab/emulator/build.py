@@ -24,11 +24,13 @@ def built_link() -> Path:
 
     Raises UsageError where there is no C compiler or the source cannot be compiled.
     """
-    compiler = shutil.which("cc")
-    if compiler is None:
-        raise UsageError("the lab's emulator needs a C compiler (cc); install one, for example Debian's gcc")
     program = cache_folder() / f"link-{_key()}"
     if not program.exists():
+        compiler = shutil.which("cc")
+        if compiler is None:
+            raise UsageError(
+                "the lab's emulator needs a C compiler (cc); install one, for example Debian's gcc"
+            )
         program.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=program.parent) as folder:
             fresh = Path(folder) / program.name

@@ -6,7 +6,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -48,8 +48,9 @@ class RunningLink:
         What has left the serialiser keeps its time, what waits for it goes on with the new values.
         Setting one kind of queue limit replaces the other. Raises UsageError for an impossible shape.
         """
-        shape = changed_shape(self.stats().direction(direction).shape, changes)
-        self._ask_ok(f"set {direction} {shape_arguments(shape).replace(',', ' ')}")
+        words = change_arguments(changes)
+        if words:
+            self._ask_ok(f"set {direction} {' '.join(words)}")
 
     def set_up(self, up: bool) -> None:
         """Connect or cut the link: both devices show it as their carrier; a cut loses all on its way."""
@@ -57,7 +58,10 @@ class RunningLink:
 
     def stats(self) -> LinkStats:
         """Return everything it has counted since its start."""
-        return LinkStats.parse(self._ask("stats"))
+        answer = self._ask("stats")
+        if answer.startswith("error "):
+            raise LinkError(f"link {self.name} cannot say what it did: {answer.removeprefix('error ')}")
+        return LinkStats.parse(answer)
 
     def stop(self) -> None:
         """End it, and its devices with it."""
@@ -88,7 +92,8 @@ class RunningLink:
 class EmulatedLink(RunningLink):
     """A link with its process. Its log and its control socket lie in a folder of the caller's.
 
-    Both `name.csv` and `name.control` are its own; the socket's path must fit in 107 bytes.
+    `name.csv`, `name.csv.1` and `name.control` are its own; the socket's path must fit in 107 bytes. A log
+    that has `log_bytes` becomes `name.csv.1`.
     """
 
     def __init__(
@@ -101,11 +106,13 @@ class EmulatedLink(RunningLink):
         b_to_a: Shape,
         *,
         mtu: int = 1500,
+        log_bytes: int = 32 << 20,
     ) -> None:
-        super().__init__(folder, name)
+        super().__init__(folder.absolute(), name)
         self._ends = (a, b)
         self._shapes = (a_to_b, b_to_a)
         self._mtu = mtu
+        self._log_bytes = log_bytes
         self._process: subprocess.Popen[str] | None = None
 
     @classmethod
@@ -137,6 +144,7 @@ class EmulatedLink(RunningLink):
             stderr=subprocess.PIPE,
             text=True,
             env=environment,
+            cwd="/",  # no folder of the caller's stays busy
             start_new_session=True,  # a ^C is for whoever runs the lab, who then stops its links
         )
         assert process.stdout is not None
@@ -170,7 +178,7 @@ class EmulatedLink(RunningLink):
 
     def _arguments(self) -> list[str]:
         words = ["--name", self.name, "--log", str(self.log), "--control", str(self._socket)]
-        words += ["--mtu", str(self._mtu)]
+        words += ["--mtu", str(self._mtu), "--log-bytes", str(self._log_bytes)]
         for side, end in zip(("a", "b"), self._ends, strict=True):
             words += [f"--{side}", end.netns, end.device]
             if end.mac is not None:
@@ -193,14 +201,21 @@ def shape_arguments(shape: Shape) -> str:
     )
 
 
-def changed_shape(shape: Shape, changes: Mapping[str, Any]) -> Shape:
-    """Return the shape with these changes; one kind of queue limit takes the place of the other."""
-    kinds = {"queue_bytes": "queue_packets", "queue_packets": "queue_bytes"}
-    given = dict(changes)
-    for kind, other in kinds.items():
-        if changes.get(kind) is not None:
-            given.setdefault(other, None)
+def change_arguments(changes: Mapping[str, Any]) -> list[str]:
+    """Return changes of a shape as the emulator reads them: what is not among them stays as it is there.
+
+    One kind of queue limit takes the place of the other. Raises UsageError for an impossible value.
+    """
     try:
-        return replace(shape, **given)
+        shape = Shape(**changes)
     except TypeError as exc:
         raise UsageError(f"a link has no such property: {exc}") from exc
+    told = {
+        "rate_bps": f"rate={shape.rate_bps or 0}",
+        "delay_s": f"delay_ns={round(shape.delay_s * NS)}",
+        "queue_bytes": f"queue_bytes={shape.queue_bytes or 0}",
+        "queue_packets": f"queue_packets={shape.queue_packets or 0}",
+        "loss": f"loss={shape.loss:.17f}",
+        "seed": f"seed={shape.seed}",
+    }
+    return [told[name] for name in changes]

@@ -1,11 +1,16 @@
-"""The log of a link: what each direction held, carried and dropped, every 100 ms.
+"""The log of a link: what each direction held, carried and dropped, every 100 ms in which something happened.
 
-A CSV file with a header. Counters run from the link's start; `queue_max_bytes` and the lateness are those of
-the time since the line before. Times are CLOCK_MONOTONIC, in nanoseconds.
+A CSV file with a header. Counters run from the link's start; `queue_max_bytes`, lateness and pickup are
+those of the time since the line before. A direction in which nothing happens has no lines, but before the
+next one comes the last that was left out: two lines of it that are further apart are the same but for their
+time. Times are CLOCK_MONOTONIC, in nanoseconds. A file that reaches its size becomes `NAME.csv.1`, in the
+place of an older one.
 """
 
 import csv
+import os
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,12 +41,26 @@ class Sample:
     late_p50_s: float  # since the line before
     late_p99_s: float
     late_max_s: float
+    pickup_p50_s: float  # since the line before
+    pickup_p99_s: float
+    pickup_max_s: float
 
 
 def read_log(file: Path) -> list[Sample]:
-    """Read a log; raises OSError, and ValueError where the file is no log of a link."""
-    with file.open(newline="") as lines:
-        return list(parse_log(lines))
+    """Read a log with the part before it; raises OSError, and ValueError where a file is no log of a link."""
+    with ExitStack() as opened:
+        parts = [opened.enter_context(file.open(newline=""))]
+        with suppress(FileNotFoundError):
+            older = opened.enter_context(older_part(file).open(newline=""))
+            # Where they are the same, the log has turned over between the two.
+            if not os.path.sameopenfile(older.fileno(), parts[0].fileno()):
+                parts.insert(0, older)
+        return [sample for part in parts for sample in parse_log(part)]
+
+
+def older_part(file: Path) -> Path:
+    """Return where a log goes when it has reached its size; there may be none."""
+    return file.with_name(f"{file.name}.1")
 
 
 def parse_log(lines: Iterable[str]) -> Iterator[Sample]:
@@ -65,5 +84,8 @@ def _sample(row: dict[str, str]) -> Sample:
         late_p50_s=int(row["late_p50_ns"]) / NS,
         late_p99_s=int(row["late_p99_ns"]) / NS,
         late_max_s=int(row["late_max_ns"]) / NS,
+        pickup_p50_s=int(row["pickup_p50_ns"]) / NS,
+        pickup_p99_s=int(row["pickup_p99_ns"]) / NS,
+        pickup_max_s=int(row["pickup_max_ns"]) / NS,
         **{name: Tally(int(row[f"{name}_frames"]), int(row[f"{name}_bytes"])) for name in TALLIES},
     )

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -21,8 +22,10 @@ void control_open(struct control *control, const char *path) {
     strcpy(address.sun_path, path);
     unlink(path);
     int listening = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    mode_t before = umask(077); /* whoever may connect may change the link */
     if (listening < 0 || bind(listening, (struct sockaddr *)&address, sizeof address) < 0 || listen(listening, 8) < 0)
         err(1, "cannot listen at %s", path);
+    umask(before);
     control->fds[0] = (struct pollfd){.fd = listening, .events = POLLIN};
     for (int i = 1; i < CONTROL_FDS; i++)
         control->fds[i] = (struct pollfd){.fd = -1, .events = POLLIN};

@@ -112,6 +112,7 @@ bool direction_read(struct direction *direction, int limit) {
         }
         frame->length = (uint32_t)length;
         histogram_add(&direction->pickup, now - direction->seen_empty_ns);
+        histogram_add(&direction->pickup_interval, now - direction->seen_empty_ns);
         accept_frame(direction, frame, kept, now);
     }
     return true;

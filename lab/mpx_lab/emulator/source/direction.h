@@ -20,18 +20,33 @@ struct tally {
     uint64_t bytes;
 };
 
-/* received = delivered + every dropped + write_errors + held, in frames and in bytes, at any time. */
+/* received = delivered + every dropped + write_errors + held, in frames and in bytes, at any time.
+ *
+ *     dropped_queue    the queue was full
+ *     dropped_loss     lost at random
+ *     dropped_down     the link was down, or went down while it was held
+ *     dropped_ring     no memory left: what is measured is worthless
+ *     dropped_invalid  longer than the link's MTU permits: no single packet
+ *     write_errors     the other device did not take it
+ *     held             in the queue or on its way
+ *     queued           of these in the queue, the one on the serialiser included
+ */
+#define TALLIES(DO)                                                                                                    \
+    DO(received)                                                                                                       \
+    DO(delivered)                                                                                                      \
+    DO(dropped_queue)                                                                                                  \
+    DO(dropped_loss)                                                                                                   \
+    DO(dropped_down)                                                                                                   \
+    DO(dropped_ring)                                                                                                   \
+    DO(dropped_invalid)                                                                                                \
+    DO(write_errors)                                                                                                   \
+    DO(held)                                                                                                           \
+    DO(queued)
+
 struct counters {
-    struct tally received;
-    struct tally delivered;
-    struct tally dropped_queue;   /* the queue was full */
-    struct tally dropped_loss;    /* lost at random */
-    struct tally dropped_down;    /* the link was down, or went down while it was held */
-    struct tally dropped_ring;    /* no memory left: what is measured is worthless */
-    struct tally dropped_invalid; /* longer than the link's MTU permits: no single packet */
-    struct tally write_errors;    /* the other device did not take it */
-    struct tally held;            /* in the queue or on its way */
-    struct tally queued;          /* of these in the queue, the one on the serialiser included */
+#define MEMBER(name) struct tally name;
+    TALLIES(MEMBER)
+#undef MEMBER
 };
 
 struct direction {
@@ -45,8 +60,9 @@ struct direction {
     struct histogram late;          /* delivered so much after it was due */
     struct histogram late_interval; /* the same, since the last line of the log */
     struct histogram pickup;        /* a frame may have waited so long for being read */
-    uint64_t queued_bytes_max;      /* since the last line of the log */
-    int64_t seen_empty_ns;          /* when in_fd had nothing to read, or could not have been read earlier */
+    struct histogram pickup_interval;
+    uint64_t queued_bytes_max; /* since the last line of the log */
+    int64_t seen_empty_ns;     /* when in_fd had nothing to read, or could not have been read earlier */
 
     struct store store;
     int64_t last_departure_ns;

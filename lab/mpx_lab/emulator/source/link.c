@@ -1,7 +1,7 @@
 /* Emulates one link: Ethernet frames between two TAP devices in two network namespaces.
  *
  *     link --name L --log FILE --control SOCKET --mtu 1500 --a NETNS DEV [--a-mac MAC] --b NETNS DEV [--b-mac MAC]
- *          --a-to-b rate=200000000,delay_ns=30000000,queue_bytes=1500000,loss=0.0005,seed=7 --b-to-a ...
+ *          --log-bytes N --a-to-b rate=200000000,delay_ns=30000000,queue_bytes=1500000,loss=0.0005,seed=7 --b-to-a ...
  *
  * Prints `ready` once it serves, and ends on SIGTERM or when told to; the devices go with it.
  */
@@ -10,7 +10,7 @@
 
 #include "clock.h"
 #include "control.h"
-#include "report.h"
+#include "log.h"
 
 #include <err.h>
 #include <fcntl.h>
@@ -28,13 +28,16 @@
 #define BATCH_FRAMES 64          /* per direction and round, so that no direction waits long for the other */
 #define SHORT_PAUSE_NS 25000 /* between two rounds at least, or others starve */
 #define PAUSE_NS 50000       /* when nothing is due sooner: fewer, larger rounds cost less */
-#define LOG_EVERY_NS 100000000
+#define WATCH_NS 1000000     /* the longest wait while frames come and none is held */
+#define WATCHED_NS 100000000 /* frames come: there was one so recently */
+#define LOG_BYTES (UINT64_C(32) << 20)
 #define PRIORITY 10
 
 struct options {
     const char *name, *log, *control;
     const char *netns[2], *device[2], *mac[2];
     int mtu;
+    uint64_t log_bytes;
     struct shape shapes[DIRECTIONS];
 };
 
@@ -52,7 +55,7 @@ static void parse_shape(struct shape *shape, char *text) {
 }
 
 static struct options parse(int count, char **words) {
-    struct options options = {.mtu = 1500};
+    struct options options = {.mtu = 1500, .log_bytes = LOG_BYTES};
     int i = 1;
 #define NEXT (i < count ? words[i++] : (errx(2, "a value is missing at the end"), ""))
     while (i < count) {
@@ -66,6 +69,8 @@ static struct options parse(int count, char **words) {
             options.control = NEXT;
         } else if (!strcmp(option, "--mtu")) {
             options.mtu = atoi(NEXT);
+        } else if (!strcmp(option, "--log-bytes")) {
+            options.log_bytes = strtoull(NEXT, NULL, 10);
         } else if (!strcmp(option, "--a") || !strcmp(option, "--b")) {
             options.netns[end] = NEXT;
             options.device[end] = NEXT;
@@ -116,9 +121,18 @@ static void wait_until(struct pollfd *fds, int count, int64_t until_ns) {
             fds[i].revents = 0;
 }
 
-static void run(struct link *link, struct control *control, FILE *log) {
+/* Returns until when to wait at most. While frames come, but none is held that would wake us, it is a short time:
+ * only a wait that ends later than it should have shows that the machine stood still. */
+static int64_t wait_limit(int64_t due_ns, int64_t log_at_ns, int64_t now, int64_t came_ns) {
+    int64_t until_ns = due_ns < log_at_ns ? due_ns : log_at_ns;
+    int64_t watch_ns = now + WATCH_NS;
+    return due_ns == NEVER_NS && now - came_ns < WATCHED_NS && watch_ns < until_ns ? watch_ns : until_ns;
+}
+
+static void run(struct link *link, struct control *control, struct log *log) {
     int64_t log_at_ns = now_ns() + LOG_EVERY_NS;
     int64_t due_ns = 0;
+    int64_t came_ns = 0; /* when there was a frame last */
     bool more = false;
     while (!terminated && !link->stopped) {
         struct pollfd fds[DIRECTIONS + CONTROL_FDS];
@@ -126,20 +140,24 @@ static void run(struct link *link, struct control *control, FILE *log) {
             fds[i] = (struct pollfd){.fd = link->directions[i].in_fd, .events = POLLIN};
         memcpy(fds + DIRECTIONS, control->fds, sizeof control->fds);
         int64_t asked_ns = now_ns();
-        wait_until(fds, DIRECTIONS + CONTROL_FDS, more ? 0 : due_ns < log_at_ns ? due_ns : log_at_ns);
+        int64_t until_ns = more ? asked_ns : wait_limit(due_ns, log_at_ns, asked_ns, came_ns);
+        wait_until(fds, DIRECTIONS + CONTROL_FDS, until_ns);
         int64_t began_ns = now_ns();
 
         more = false;
         for (int i = 0; i < DIRECTIONS; i++) {
             struct direction *direction = &link->directions[i];
-            if (began_ns - asked_ns > PAUSE_NS) /* it slept, so there was nothing before it woke */
-                direction->seen_empty_ns = began_ns;
+            /* If it slept, there was nothing before it woke, or before it should have woken. */
+            if (until_ns > asked_ns && began_ns - asked_ns > PAUSE_NS)
+                direction->seen_empty_ns = began_ns < until_ns ? began_ns : until_ns;
             if (fds[i].revents & (POLLERR | POLLNVAL))
                 errx(1, "device %s was removed", link->ends[i].device);
-            if (fds[i].revents & POLLIN)
+            if (fds[i].revents & POLLIN) {
+                came_ns = began_ns;
                 more |= direction_read(direction, BATCH_FRAMES);
-            else
+            } else {
                 direction->seen_empty_ns = began_ns;
+            }
         }
         due_ns = NEVER_NS;
         for (int i = 0; i < DIRECTIONS; i++) {
@@ -149,14 +167,14 @@ static void run(struct link *link, struct control *control, FILE *log) {
         control_serve(control, fds + DIRECTIONS, link);
         int64_t now = now_ns();
         if (now >= log_at_ns) {
-            report_log_lines(log, link);
+            log_lines(log, link);
             log_at_ns = now + LOG_EVERY_NS;
         }
         if (!more && due_ns > now) {
-            int64_t until_ns = began_ns + PAUSE_NS;
-            if (due_ns < until_ns)
-                until_ns = due_ns > began_ns + SHORT_PAUSE_NS ? due_ns : began_ns + SHORT_PAUSE_NS;
-            struct timespec until = timespec_of(until_ns);
+            int64_t pause_ns = began_ns + PAUSE_NS;
+            if (due_ns < pause_ns)
+                pause_ns = due_ns > began_ns + SHORT_PAUSE_NS ? due_ns : began_ns + SHORT_PAUSE_NS;
+            struct timespec until = timespec_of(pause_ns);
             clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
         }
     }
@@ -166,25 +184,23 @@ int main(int count, char **words) {
     struct options options = parse(count, words);
     struct link link = {0};
     struct control control;
-    FILE *log = fopen(options.log, "we");
-    if (!log)
-        err(1, "cannot write %s", options.log);
+    struct log log;
     /* Not blocked while it works: a wait that finds frames at once would never let them through. One that
      * comes just before a wait is seen after it, within LOG_EVERY_NS. */
     struct sigaction action = {.sa_handler = on_signal};
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a log that may not grow is no reason to end */
 
     link.realtime = be_punctual();
     open_link(&link, &options);
-    report_log_header(log);
-    fflush(log);
+    log_open(&log, options.log, options.log_bytes);
     control_open(&control, options.control);
     puts("ready");
     fflush(stdout);
-    run(&link, &control, log);
-    report_log_lines(log, &link);
+    run(&link, &control, &log);
+    log_lines(&log, &link);
     for (int i = 0; i < 2; i++)
         close(link.ends[i].fd); /* whoever told it to stop sees the end of its connection after the devices' */
     unlink(options.control);

@@ -15,6 +15,7 @@ struct link {
     struct direction directions[DIRECTIONS]; /* reads from end i, writes to the other */
     bool realtime;                           /* SCHED_FIFO was permitted */
     bool stopped;                            /* it was told to stop */
+    bool log_failed;                         /* the log could not be written on */
 };
 
 #endif

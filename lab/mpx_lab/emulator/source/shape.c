@@ -36,12 +36,14 @@ bool shape_set(struct shape *shape, const char *pair) {
         return true;
     }
     if (IS("queue_bytes")) {
-        shape->queue_packets = 0;
-        return whole(text, UINT64_MAX, &shape->queue_bytes);
+        bool understood = whole(text, UINT64_MAX, &shape->queue_bytes);
+        shape->queue_packets = shape->queue_bytes ? 0 : shape->queue_packets; /* one limit replaces the other */
+        return understood;
     }
     if (IS("queue_packets")) {
-        shape->queue_bytes = 0;
-        return whole(text, UINT64_MAX, &shape->queue_packets);
+        bool understood = whole(text, UINT64_MAX, &shape->queue_packets);
+        shape->queue_bytes = shape->queue_packets ? 0 : shape->queue_bytes;
+        return understood;
     }
     if (IS("loss"))
         return share(text, &shape->loss);

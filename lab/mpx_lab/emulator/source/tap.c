@@ -87,7 +87,7 @@ bool tap_carrier(const struct tap *tap, bool up) {
     return ioctl(tap->fd, TUNSETCARRIER, &carrier) == 0;
 }
 
-uint64_t tap_dropped(const struct tap *tap) {
+bool tap_dropped(const struct tap *tap, uint64_t *frames) {
     char text[65536];
     size_t length = 0;
     ssize_t part; /* the kernel gives a page at a time */
@@ -97,11 +97,9 @@ uint64_t tap_dropped(const struct tap *tap) {
     for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
         char *name = line + strspn(line, " ");
         size_t size = strlen(tap->device);
-        uint64_t received = 0, sent = 0;
         if (!strncmp(name, tap->device, size) && name[size] == ':' &&
-            sscanf(name + size + 1, "%*u %*u %*u %" SCNu64 " %*u %*u %*u %*u %*u %*u %*u %" SCNu64, &received,
-                   &sent) == 2)
-            return received + sent;
+            sscanf(name + size + 1, "%*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %" SCNu64, frames) == 1)
+            return true;
     }
-    return 0;
+    return false;
 }

@@ -18,7 +18,8 @@ void tap_open(struct tap *tap, const char *netns, const char *device, const char
 /* Tells the kernel whether there is a carrier; false when it refuses. */
 bool tap_carrier(const struct tap *tap, bool up);
 
-/* Returns how many frames the kernel dropped at this device, before we could read them or after we wrote them. */
-uint64_t tap_dropped(const struct tap *tap);
+/* Tells how many frames the kernel dropped at this device before we could read them; false when the device is not
+ * there under its name. Of those that we wrote nothing is told: the kernel counts as dropped what nobody listens for. */
+bool tap_dropped(const struct tap *tap, uint64_t *frames);
 
 #endif
