@@ -67,6 +67,8 @@ void tap_open(struct tap *tap, const char *netns, const char *device, const char
     int home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
     if (home < 0)
         err(1, "cannot open /proc/self/ns/net");
+    tap->cut = false;
+    tap->dropped_before_cut = tap->dropped_by_cuts = 0;
     enter(netns);
     tap->fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
     must(tap->fd, device, "open /dev/net/tun");
@@ -82,12 +84,7 @@ void tap_open(struct tap *tap, const char *netns, const char *device, const char
     close(home);
 }
 
-bool tap_carrier(const struct tap *tap, bool up) {
-    int carrier = up;
-    return ioctl(tap->fd, TUNSETCARRIER, &carrier) == 0;
-}
-
-bool tap_dropped(const struct tap *tap, uint64_t *frames) {
+static bool device_dropped(const struct tap *tap, uint64_t *frames) {
     char text[65536];
     size_t length = 0;
     ssize_t part; /* the kernel gives a page at a time */
@@ -102,4 +99,29 @@ bool tap_dropped(const struct tap *tap, uint64_t *frames) {
             return true;
     }
     return false;
+}
+
+bool tap_carrier(struct tap *tap, bool up) {
+    int carrier = up;
+    uint64_t dropped;
+    if (!device_dropped(tap, &dropped))
+        return false;
+    if (!up && !tap->cut) {
+        tap->dropped_before_cut = dropped;
+        tap->cut = true;
+    }
+    if (ioctl(tap->fd, TUNSETCARRIER, &carrier) != 0)
+        return false;
+    if (up && tap->cut) {
+        tap->dropped_by_cuts += dropped - tap->dropped_before_cut;
+        tap->cut = false;
+    }
+    return true;
+}
+
+bool tap_dropped(const struct tap *tap, uint64_t *frames) {
+    if (!device_dropped(tap, frames))
+        return false;
+    *frames = (tap->cut ? tap->dropped_before_cut : *frames) - tap->dropped_by_cuts;
+    return true;
 }

@@ -9,6 +9,8 @@ struct tap {
     int fd;
     char device[16];
     int counts_fd; /* /proc/net/dev of its namespace */
+    bool cut;
+    uint64_t dropped_before_cut, dropped_by_cuts; /* at the device: what the kernel had in hand at a cut */
 };
 
 /* Opens a new device and brings it up; on failure says why on stderr and ends the process.
@@ -16,10 +18,10 @@ struct tap {
 void tap_open(struct tap *tap, const char *netns, const char *device, const char *mac, int mtu);
 
 /* Tells the kernel whether there is a carrier; false when it refuses. */
-bool tap_carrier(const struct tap *tap, bool up);
+bool tap_carrier(struct tap *tap, bool up);
 
 /* Tells how many frames the kernel dropped at this device before we could read them; false when the device is not
- * there under its name. Of those that we wrote nothing is told: the kernel counts as dropped what nobody listens for. */
+ * there under its name. Those of cuts are left out. Of those that we wrote nothing is told: the kernel counts as dropped what nobody listens for. */
 bool tap_dropped(const struct tap *tap, uint64_t *frames);
 
 #endif
