@@ -40,7 +40,13 @@ def test_signals_reach_the_command_as_it_is_the_same_process(running: str) -> No
 def test_no_signal_is_ignored_that_the_caller_did_not_ignore(running: str) -> None:
     command = ["grep", "SigIgn", "/proc/self/status"]
     plain = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert mpx("lab", "exec", "--lab", running, "src", "--", *command).out == plain
+    inside = mpx("lab", "exec", "--lab", running, "src", "--", *command).out
+    assert ignored(inside) == ignored(plain)
+
+
+def ignored(line: str) -> int:
+    """The set of a line of /proc, but for 32 and 33, which the C library ignores when it starts a process."""
+    return int(line.split()[1], 16) & ~(0b11 << 31)
 
 
 def test_names_of_hosts_are_known_inside_and_only_there(running: str) -> None:
