@@ -4,7 +4,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 PAYLOAD_SHARE = 1448 / 1514  # of a full frame: Ethernet, IPv4 and TCP headers with time stamps off it
-FRAME_BYTES = 1514
 
 
 @dataclass(frozen=True)
@@ -27,13 +26,6 @@ class Link:
     def ceiling_bps(self) -> float:
         """The most goodput that TCP can have beside the UDP."""
         return self.rate_bps * (1 - self.udp_share) * PAYLOAD_SHARE
-
-    @property
-    def streams_to_fill(self) -> float:
-        """How many streams of that window fill the link; 1 where windows are not limited."""
-        if self.window_bytes is None:
-            return 1.0
-        return max(1.0, self.ceiling_bps * self.rtt_s / 8 / self.window_bytes)
 
     @property
     def name(self) -> str:

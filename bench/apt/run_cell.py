@@ -18,14 +18,15 @@ from mpx_lab.record_reader import RecordedRun
 from mpx_lab.topology import Link as LabLink
 from mpx_lab.topology import Topology
 from mpx_lab.traffic.background import Background, RttProbe
+from mpx_lab.traffic.udp_sender import DATAGRAM_BYTES
 from mpx_lab.validity import judge, link_facts
 
-from apt.cell import FRAME_BYTES, Cell
+from apt.cell import Cell
 from apt.store import Store
 from apt.transfer import place, transfer
 
 TRIES = 4  # until a run is valid
-UDP_BYTES = 1472  # of payload in a full frame
+UDP_HEADERS_BYTES = 42  # Ethernet, IPv4, UDP
 HERE = Path(__file__).resolve().parents[2]
 
 
@@ -86,7 +87,9 @@ def _run(cell: Cell, folder: Path, slot: int) -> None:
             source, sink = lab.host("src1"), lab.host("dst1")
             stack.enter_context(RttProbe("wan", source, sink, sink.addresses[0], run.rtt, run.epoch_s))
             if link.udp_share:
-                payload_bps = link.rate_bps * link.udp_share * UDP_BYTES / FRAME_BYTES
+                payload_bps = (
+                    link.rate_bps * link.udp_share * DATAGRAM_BYTES / (DATAGRAM_BYTES + UDP_HEADERS_BYTES)
+                )
                 spec = f"udp(rate={payload_bps:.0f}bit/s)"
                 udp = Background(spec, "udp", source, sink, sink.addresses[0], run.flows, run.epoch_s)
                 stack.enter_context(udp)

@@ -10,6 +10,7 @@ import pytest
 from mpx.errors import UsageError
 from mpx_lab.emulator.build import built_link
 from mpx_lab.lab import Lab, require_root
+from mpx_lab.plan import Controller
 from mpx_lab.programs import PACKAGES, find
 from mpx_lab.topologies import named
 from mpx_lab.topology import Topology
@@ -38,12 +39,15 @@ def lab_id(lab_root: None) -> str:  # noqa: ARG001
 
 
 @pytest.fixture
-def make_lab(lab_root: None) -> Iterator[Callable[[str | Topology], Lab]]:  # noqa: ARG001
+def make_lab(lab_root: None) -> Iterator[Callable[..., Lab]]:  # noqa: ARG001
     """`make_lab("path")` or `make_lab(topology)` is a running lab, taken down after the test."""
     with ExitStack() as labs:
 
-        def make(topology: str | Topology, **options: object) -> Lab:
+        def make(
+            topology: str | Topology, *, scale: float = 1.0, controller: Controller | None = None
+        ) -> Lab:
             chosen = named(topology) if isinstance(topology, str) else topology
-            return labs.enter_context(Lab.up(chosen, f"t{os.getpid()}-{next(_numbers)}", **options))  # type: ignore[arg-type]
+            name = f"t{os.getpid()}-{next(_numbers)}"
+            return labs.enter_context(Lab.up(chosen, name, scale=scale, controller=controller))
 
         yield make

@@ -1,9 +1,15 @@
 """Labs for the tests of this folder; without root each of them is skipped with a line that says so."""
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
+from lab_pair import Pair
+from mpx_lab.emulator.link import EmulatedLink
 from mpx_lab.fixtures import lab_id, lab_root, make_lab  # noqa: F401  fixtures
+from mpx_lab.shape import Shape
+from wires import OPEN, Wire
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -12,3 +18,30 @@ def one_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    """Two namespaces; as root only, and only where a TAP device can be made."""
+    if os.geteuid() != 0 or not Path("/dev/net/tun").exists():
+        message = "needs root and /dev/net/tun, for network namespaces and TAP devices"
+        if os.environ.get("CI"):
+            pytest.fail(message)
+        pytest.skip(message)
+    with Pair(f"test{os.getpid()}") as made:
+        yield made
+
+
+@pytest.fixture
+def wired(pair: Pair) -> Iterator[Callable[..., tuple[EmulatedLink, Wire]]]:
+    """`wired(shape)` starts a link that has this shape from A to B, and its wire."""
+    wires = []
+
+    def start(there: Shape, back: Shape = OPEN) -> tuple[EmulatedLink, Wire]:
+        link = pair.start(there, back)
+        wires.append(Wire(pair))
+        return link, wires[-1]
+
+    yield start
+    for wire in wires:
+        wire.close()
