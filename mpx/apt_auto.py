@@ -8,19 +8,18 @@ import math
 from collections.abc import Mapping, Sequence
 
 from mpx.apt_belief import CurveBelief
-from mpx.apt_meter import BIN_S, TAKEOVER_RTT, Bin, Meter
+from mpx.apt_looks import Looks
+from mpx.apt_meter import Bin, Meter
+from mpx.apt_takeover import AT_LEAST_RTT
 from mpx.tuner import Decision, Sample
 
 FIRST_STEP = 4.0  # the first comparison is a large one: it shows the slope, and often the plateau too
-MOST_UP, MOST_DOWN = 8.0, 4.0  # no single change by more than that
+MOST_UP, MOST_DOWN = 4.0, 4.0  # no single change by more than that ...
+MOST_UP_TOLD, FEW = 2.0, 16  # ... and from so many on, where the kernel tells what holds them back, that
+DOWN_FULL = 0.7  # on a full path not by more than that: those that stay have to fill it again
 MOVE_FIT = 0.05  # change only if that fits so much better (1: inside the good range, 0: far from it)
-LOOK_S, LOOK_RTT = 0.3, 10.0  # a look elsewhere lasts about that long: the sum of both
-SOON, RARER = 4.0, 1.3  # however sure, wait so many looks for the first, and that much longer each time
-RAREST_S, RAREST_RTT = 5.0, 40.0  # never longer than the longer of these
 LOOK_COST = 0.25  # streams opened for a look, to that power, against what it tells
-MOST_LOOKS = 40  # counted, so that the wait stays a number
-LOOKS = (0.25, 0.35, 0.5, 0.7, 1.4, 2.0, 2.8, 4.0)  # where a look may go, in multiples
-LOOK_BINS = 1
+LOOKS = (0.35, 0.5, 0.7, 1.4, 2.0, 2.8, 4.0)  # where a look may go, in multiples
 LOSSY = 0.05  # no looking upwards while more than that share is sent again
 LEVEL_BINS = 5.0  # a change of the network shows in the mean of about that many bins
 LEVEL_SIGMA, LEVEL_LEAST = 2.5, 0.2  # how far goodput must leave the prediction (of its logarithm)
@@ -28,6 +27,9 @@ JUMP_BINS, JUMP_SIGMA = 3, 5.0  # or in the errors of that many bins in a row, e
 PATIENCE_S, PATIENCE_RTT = 2.0, 20.0  # then streams that did not come are given up ...
 RETRY_S = 30.0  # ... for that long
 HELD_HIGH, HELD_LOW = 0.6, 0.3  # shares of time: held back by windows mostly; hardly
+OVER = 1.1  # where that many are enough, a knee beyond it by that factor is unlikely
+UNDER, LONG_QUEUE, HELD_HARDLY = 0.8, 0.1, 0.1  # with so long a queue and free windows even fewer will do
+SHARING = 2  # streams on a full path: as many as any other transfer there has, and one loss does not halve it
 HELD_KNEE = 0.7  # streams held back mostly may still be somewhat beyond the knee, not far
 HINT = -1.0  # log-odds that each bin with such a hint takes from the candidates it contradicts
 ENDING = 3.0  # no exploring with less left than that many times what a change needs to pay
@@ -54,19 +56,22 @@ class AutoTuner:
         self._errors: list[float] = []  # of the last bins, each from the one before
         self._first = True  # nothing was compared yet
         self._home: int | None = None  # where the look under way started
-        self._looks, self._looked_s = 0, -math.inf  # since the network changed; when the last one ended
+        self._looks = Looks()
         self._held_at = math.inf  # fewest streams that windows held back
         self._ceiling, self._ceiling_until_s = max_streams, -math.inf
 
     def observe(self, now_s: float, samples: Mapping[str, Sample]) -> Sequence[Decision]:
         """See `mpx.tuner.Tuner`. There is never a chunk or a barrier."""
         starts = self._start(now_s, samples)
-        measured = self._meter.add(now_s, samples)
+        measured = self._meter.add(now_s, samples, self._belief.noise)
         if starts or not samples:
             return starts
         settled, decisions = self._settle(now_s, samples)
-        if not settled or measured is None:
+        if not settled:
             return decisions
+        if measured is None:
+            return self._without_answer(now_s, samples)
+        self._looks.rest(now_s, _arrived(samples))
         self._learn(measured)
         if self._ending(samples, measured):
             return []
@@ -85,8 +90,9 @@ class AutoTuner:
         total = max(1, sum(self._asked.values()))
         self._belief = CurveBelief(max(self._max, total), total)
         self._first, self._home, self._changed_s, self._bins = True, None, now_s, 0
-        self._errors, self._looks, self._looked_s = [], 0, -math.inf
-        return [Decision(p, self._asked[p], f"start with {self._asked[p]} streams") for p in fresh]
+        self._errors = []
+        self._looks.forget()
+        return [Decision(p, self._asked[p], f"start with {_streams(self._asked[p])}") for p in fresh]
 
     def _settle(self, now_s: float, samples: Mapping[str, Sample]) -> tuple[bool, list[Decision]]:
         """Whether the streams asked for are there; those that do not come in time are given up."""
@@ -116,16 +122,23 @@ class AutoTuner:
         if measured.worth > 0.9 and self._has_changed(measured):
             belief.reopen(n)
             self._bins, self._level, self._home = 0, 0.0, None
-            self._errors, self._looks, self._looked_s, self._held_at = [], 0, -math.inf, math.inf
+            self._errors, self._held_at = [], math.inf
+            self._looks.forget()
         belief.add(measured.at_s, measured.up, measured.goodput_bps, measured.worth)
         self._bins += 1
-        if measured.held_back is None or measured.worth < 0.9:
+        if measured.worth < 0.9:
+            return
+        if measured.excess is not None:
+            free = measured.excess > LONG_QUEUE and (measured.held_back or 0.0) < HELD_HARDLY
+            enough = max(SHARING, (UNDER if free else OVER) * n * (1 - measured.excess))
+            belief.hint(lambda _knee, fewest: HINT if fewest > enough else 0.0)
+        if measured.held_back is None:
             return
         if measured.held_back > HELD_HIGH:
             self._held_at = min(n, self._held_at)
-            belief.hint(lambda knee: HINT if knee < HELD_KNEE * n else 0.0)
+            belief.hint(lambda knee, _fewest: HINT if knee < HELD_KNEE * n else 0.0)
         elif measured.held_back < HELD_LOW and self._held_at < n:
-            belief.hint(lambda knee: HINT if knee > 1.1 * n else 0.0)
+            belief.hint(lambda knee, _fewest: HINT if knee > OVER * n else 0.0)
 
     def _has_changed(self, measured: Bin) -> bool:
         """Whether goodput has left what was predicted, at a blow or for a while."""
@@ -137,7 +150,7 @@ class AutoTuner:
         self._errors = [*self._errors, error][-JUMP_BINS:]
         if self._home is not None or len(self._errors) < JUMP_BINS:
             return False
-        usual = self._belief.fresh_noise(BIN_S) * math.sqrt(JUMP_BINS)
+        usual = self._belief.fresh_noise(self._meter.bin_s) * math.sqrt(JUMP_BINS)
         return abs(sum(self._errors)) > max(LEVEL_LEAST, JUMP_SIGMA * usual)
 
     def _ending(self, samples: Mapping[str, Sample], measured: Bin) -> bool:
@@ -147,58 +160,97 @@ class AutoTuner:
 
     def _decide(self, now_s: float, measured: Bin, samples: Mapping[str, Sample]) -> list[Decision]:
         belief, n = self._belief, measured.streams
-        if self._home is not None and self._bins < LOOK_BINS:
-            return []
         home, self._home = self._home, None
         least = len(samples)
         most = max(least, self._ceiling if now_s < self._ceiling_until_s else self._max)
         stay = max(least, min(most, n if home is None else home))
         target = max(least, min(most, belief.target()))
         why = "the good range seems to be"
-        if self._first and n < most:
+        if measured.full:
+            target = self._when_full(now_s, measured, samples, max(SHARING, target), stay)
+            why = "the path is full; the good range seems to be"
+        elif self._first and n < most:
             self._first = False
             target = max(target, round(FIRST_STEP * n))
             why = "a first comparison; the good range may be"
         elif belief.fit(target) - belief.fit(stay) <= MOVE_FIT:
             if home is not None:
-                target, self._looked_s = stay, now_s
+                target = self._back(now_s, stay)
             else:
-                target = self._look(now_s, measured, least, most)
+                target = self._look(now_s, measured, samples, least, most)
             said = "a look elsewhere" if home is None else "back from a look"
             why = f"{said}; the good range seems to be"
-        target = max(math.ceil(n / MOST_DOWN), min(round(n * MOST_UP), target))
+        up = MOST_UP if measured.held_back is None or n < FEW else MOST_UP_TOLD
+        target = max(math.ceil(n / MOST_DOWN), min(round(n * up), target))
         target = max(least, min(most, target))
         if target == n:
             return []
-        self._changed_s, self._bins, self._level, self._errors = now_s, 0, 0.0, []
         reason = (
-            f"{measured.goodput_bps / 1e6:.1f} Mbit/s with {n} streams; {why} "
+            f"{measured.goodput_bps / 1e6:.1f} Mbit/s with {_streams(n)}; {why} "
             f"{belief.quantile(0.2):.0f} to {belief.quantile(0.8):.0f} (noise {100 * belief.noise:.0f} %)"
         )
-        return [self._change_one(samples, target - n, reason)]
+        return [self._change_one(now_s, samples, target - n, reason)]
 
-    def _look(self, now_s: float, measured: Bin, least: int, most: int) -> int:
-        """Where to look now, to learn or to notice that the network has changed; or stay.
+    def _when_full(
+        self, now_s: float, measured: Bin, samples: Mapping[str, Sample], target: int, home: int
+    ) -> int:
+        """Where to go while a queue stands, whoever made it: never up, and down as far as it still stands.
 
-        Time goes to staying and to looking as the odds that staying is right.
+        More streams would bring us only what they take from others.
         """
-        belief, n, rtt_s = self._belief, measured.streams, self._meter.rtt_s
-        good = belief.good(n)
-        look_s = LOOK_S + LOOK_RTT * rtt_s
-        wait_s = look_s * min(good / max(1e-9, 1 - good), SOON * RARER**self._looks)
-        wait_s = min(wait_s, max(RAREST_S, RAREST_RTT * rtt_s))
-        if now_s - max(self._looked_s, self._changed_s) < wait_s:
+        n = measured.streams
+        if home < n:
+            return self._back(now_s, home)
+        if home > n:  # it is full with fewer, too
+            self._looks.end(now_s)
+        if measured.excess is None:
             return n
+        self._first = False
+        target = max(target, round(DOWN_FULL * n))
+        return target if target < n and self._may_look(now_s, measured, samples) else n
+
+    def _without_answer(self, now_s: float, samples: Mapping[str, Sample]) -> list[Decision]:
+        """Nothing was learnt just now. A look that goes on like that too long ends, and teaches nothing."""
+        if self._home is None or self._meter.settled:
+            return []
+        if not self._looks.too_long(now_s, _arrived(samples), self._meter.rtt_s):
+            return []
+        n, home = sum(s.streams for s in samples.values()), self._back(now_s, self._home)
+        self._home = None
+        reason = f"back from a look: {_streams(n)} not up to speed within {now_s - self._changed_s:.1f} s"
+        return [self._change_one(now_s, samples, home - n, reason)]
+
+    def _back(self, now_s: float, home: int) -> int:
+        """End a look; goodput counts again when it is what it was at home."""
+        self._looks.end(now_s)
+        self._meter.expect(self._looks.home_bps)
+        return home
+
+    def _look(self, now_s: float, measured: Bin, samples: Mapping[str, Sample], least: int, most: int) -> int:
+        """Where to look now, to learn or to notice that the network has changed; or stay."""
+        belief, n, rtt_s = self._belief, measured.streams, self._meter.rtt_s
         looks = [look for look in LOOKS if look < 1 or measured.resent <= LOSSY]
         places = {max(least, min(most, round(n * look))) for look in looks} - {n}
-        if not places:
+        if not places or not self._may_look(now_s, measured, samples):
             return n
-        noise = belief.fresh_noise(2 * BIN_S + TAKEOVER_RTT * rtt_s)
-        self._home, self._looks = n, min(self._looks + 1, MOST_LOOKS)
+        noise = belief.fresh_noise(2 * self._meter.bin_s + AT_LEAST_RTT * rtt_s)
         return max(sorted(places), key=lambda p: belief.value(n, p, noise) / abs(p - n) ** LOOK_COST)
 
-    def _change_one(self, samples: Mapping[str, Sample], change: int, reason: str) -> Decision:
+    def _may_look(self, now_s: float, measured: Bin, samples: Mapping[str, Sample]) -> bool:
+        """Whether a look is due and the last one paid for; then it begins."""
+        good, arrived = self._belief.good(measured.streams), _arrived(samples)
+        if not self._looks.due(now_s, self._changed_s, good, self._meter.rtt_s):
+            return False
+        if not self._looks.paid(now_s, arrived, good):
+            return False
+        self._home = measured.streams
+        self._looks.begin(now_s, arrived)
+        return True
+
+    def _change_one(self, now_s: float, samples: Mapping[str, Sample], change: int, reason: str) -> Decision:
         """The path whose streams carry most grows; the one whose streams carry least shrinks."""
+        self._changed_s, self._bins, self._level, self._errors = now_s, 0, 0.0, []
+        self._looks.stir()
 
         def per_stream(path: str) -> float:
             return self._meter.goodput_bps(path) / samples[path].streams
@@ -209,3 +261,11 @@ class AutoTuner:
             path = min((p for p in samples if samples[p].streams > 1), key=per_stream)
         self._asked[path] = max(1, samples[path].streams + change)
         return Decision(path, self._asked[path], reason)
+
+
+def _arrived(samples: Mapping[str, Sample]) -> int:
+    return sum(sample.arrived_bytes for sample in samples.values())
+
+
+def _streams(count: int) -> str:
+    return f"{count} stream{'' if count == 1 else 's'}"

@@ -127,10 +127,10 @@ class CurveBelief:
         self._noises = _normal([each / total + NOISE_RETURNS for each in seen])
         return likely
 
-    def hint(self, log_odds: Callable[[float], float]) -> None:
-        """Add log-odds to every candidate by its knee (streams)."""
-        pairs = zip(self._weights, self._known.knees, strict=True)
-        self._weights = _normal([w * math.exp(log_odds(knee)) for w, knee in pairs])
+    def hint(self, log_odds: Callable[[float, int], float]) -> None:
+        """Add log-odds to every candidate by its knee and by the fewest streams that are good."""
+        each = zip(self._weights, self._known.knees, self._known.ranges, strict=True)
+        self._weights = _normal([w * math.exp(log_odds(knee, fewest)) for w, knee, (fewest, _) in each])
 
     def quantile(self, share: float) -> float:
         """The streams below which that share of the belief lies (of the ends of the good ranges)."""

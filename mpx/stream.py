@@ -1,6 +1,7 @@
 """What the data connections of uploads and downloads have in common: a thread, a socket, its counters."""
 
 import contextlib
+import math
 import socket
 import threading
 import time
@@ -44,6 +45,8 @@ class StreamTotals:
     busy_s: float = 0.0
     limited_by_receiver_s: float = 0.0
     limited_by_sender_s: float = 0.0
+    rtts_s: float = 0.0  # sum over those that are open; 0 where the other side sends
+    least_rtt_s: float = math.inf  # of any
 
     def add(self, other: "StreamTotals") -> None:
         """Add what another sum holds."""
@@ -53,6 +56,8 @@ class StreamTotals:
         self.busy_s += other.busy_s
         self.limited_by_receiver_s += other.limited_by_receiver_s
         self.limited_by_sender_s += other.limited_by_sender_s
+        self.rtts_s += other.rtts_s
+        self.least_rtt_s = min(self.least_rtt_s, other.least_rtt_s)
 
 
 class Stream(threading.Thread):
@@ -102,9 +107,11 @@ class Stream(threading.Thread):
                     busy_s=info.busy_s,
                     limited_by_receiver_s=info.limited_by_receiver_s,
                     limited_by_sender_s=info.limited_by_sender_s,
+                    rtts_s=info.rtt_s,
+                    least_rtt_s=info.least_rtt_s or math.inf,
                 )
             elif self.connection is None:
-                self._last.streams = 0
+                self._last.streams, self._last.rtts_s = 0, 0.0
             return self._last
 
     def unanswered_s(self) -> float | None:

@@ -32,12 +32,13 @@ class TcpInfo:
     bytes_acked: int
     retransmits: int
     rtt_s: float
+    least_rtt_s: float
     busy_s: float  # time with data to send
     limited_by_receiver_s: float  # of which held back by the receiver's window
     limited_by_sender_s: float  # of which held back by our send buffer
 
 
-_RTT = struct.Struct("=I")  # tcpi_rtt at 68, tcpi_total_retrans at 100, both in struct tcp_info
+_RTT = struct.Struct("=I")  # tcpi_rtt at 68, tcpi_total_retrans at 100, tcpi_min_rtt at 148
 _COUNTERS = struct.Struct("=Q")  # tcpi_bytes_acked at 120
 _LIMITS = struct.Struct("=QQQ")  # tcpi_busy_time, tcpi_rwnd_limited, tcpi_sndbuf_limited at 168
 _TCP_INFO_BYTES = 192
@@ -60,6 +61,7 @@ def tcp_info(connection: socket.socket) -> TcpInfo | None:
         bytes_acked=_COUNTERS.unpack_from(raw, 120)[0],
         retransmits=_RTT.unpack_from(raw, 100)[0],
         rtt_s=_RTT.unpack_from(raw, 68)[0] / 1e6,
+        least_rtt_s=_RTT.unpack_from(raw, 148)[0] / 1e6,
         busy_s=busy / 1e6,
         limited_by_receiver_s=receiver / 1e6,
         limited_by_sender_s=sender / 1e6,

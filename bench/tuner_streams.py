@@ -1,0 +1,293 @@
+"""The tuner on simulated CUBIC streams, one by one, through one queue: what a switch of streams really costs.
+
+    python bench/tuner_streams.py [--runs N] [--timeline LINK]
+
+The race (tuner_race.py) gives every number of streams a goodput and lets those that stay take over within
+three round-trip times. Real streams do not: what congestion control took back in one round trip it gives
+back over seconds, most slowly where the queue is short and the path is long. Here each stream has a
+congestion window, grows by slow start or RFC 9438, and loses 30 % of it when the queue drops one of its
+packets. One step is one round trip. The links are those of the lab's experiments (bench/apt_*.py).
+
+Best: the best of the fixed numbers. Reached: one second at 90 % of it. Steady: after the first minute.
+"""
+
+import argparse
+import statistics
+from dataclasses import dataclass
+from random import Random
+
+from mpx.apt_auto import AutoTuner
+from mpx.tuner import Decision, Sample
+
+SEGMENT_BYTES, FRAME_BYTES = 1448, 1514
+STEP_S = 0.1  # one call of the tuner
+RUN_S, FIRST_S, WORST_S = 92, 60, 10
+FIXED = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128)
+FIXED_S = 30
+BETA, C = 0.7, 0.4  # of RFC 9438
+FRIENDLY = 3 * (1 - BETA) / (1 + BETA)  # segments per round trip at least
+HURRY = 0.7  # a window arrives within that share of the round trip
+
+
+@dataclass(frozen=True)
+class Link:
+    """A bottleneck with a drop-tail queue; `window_bytes` is the receivers', None for as much as it takes."""
+
+    rate_bps: float
+    rtt_s: float
+    queue_packets: int
+    window_bytes: int | None = 65535
+    loss: float = 0.0  # of packets, at random
+
+    @property
+    def name(self) -> str:
+        """What the table calls it."""
+        windows = "tuned" if self.window_bytes is None else f"{(self.window_bytes + 1) >> 10} KB"
+        path = f"{self.rate_bps / 1e6:g} Mbit/s, {self.rtt_s * 1e3:g} ms"
+        loss = f", loss {self.loss:.1%}" if self.loss else ""
+        return f"{path}, {self.queue_packets} packets, {windows}{loss}"
+
+
+LINKS = (
+    Link(20e6, 0.05, 500),
+    Link(200e6, 0.01, 100),
+    Link(200e6, 0.05, 50),
+    Link(200e6, 0.05, 500),
+    Link(200e6, 0.08, 100),
+    Link(200e6, 0.1, 100),
+    Link(200e6, 0.06, 1000, None),
+    Link(200e6, 0.06, 1000, None, 0.001),
+)
+
+
+@dataclass(slots=True)
+class Stream:
+    """One TCP connection; windows in segments."""
+
+    carries_from_s: float
+    window: float = 10.0
+    slow_start: bool = True
+    top: float = 0.0  # window before the last loss
+    floor: float = 0.0  # and after it
+    grows_from_s: float | None = None
+
+    def lose(self, most: float) -> None:
+        """A packet of this round trip was dropped."""
+        window = min(self.window, most)
+        self.top = window if window >= self.top else window * (1 + BETA) / 2
+        self.window = max(2.0, window * BETA)
+        self.slow_start, self.grows_from_s = False, None
+
+    def grow(self, now_s: float, round_s: float) -> None:
+        """All packets of this round trip arrived."""
+        if self.slow_start:
+            self.window *= 2
+            return
+        if self.grows_from_s is None:
+            self.grows_from_s, self.floor = now_s, self.window
+        top, age_s = max(self.top, self.floor), now_s - self.grows_from_s + round_s
+        cubic = C * (age_s - ((top - self.floor) / C) ** (1 / 3)) ** 3 + top
+        friendly = self.floor + FRIENDLY * age_s / round_s
+        self.window = min(max(self.window, cubic, friendly), 1.5 * self.window)
+
+
+class Transfer:
+    """The streams of one transfer; `set_count` opens and retires them."""
+
+    def __init__(self, path: "Path"):
+        self._path = path
+        self.streams: list[Stream] = []
+        self.round_bytes = self.done_bytes = 0.0
+        self.resent = 0
+        self.held_back = 0.0
+
+    def set_count(self, count: int) -> None:
+        """Open streams, which carry two round trips later, or retire the youngest."""
+        ready_s = self._path.from_s + 2 * self._path.link.rtt_s
+        self.streams += [Stream(ready_s) for _ in range(count - len(self.streams))]
+        del self.streams[count:]
+
+    def carrying(self) -> list[Stream]:
+        """The streams that take part in the round under way."""
+        return [stream for stream in self.streams if stream.carries_from_s <= self._path.from_s]
+
+    def arrived_bytes(self, at_s: float) -> int:
+        """What has arrived by then: each round's share comes early in the round."""
+        return int(self.done_bytes + self._path.share(at_s) * self.round_bytes)
+
+    def sample(self, at_s: float) -> Sample:
+        """What a mover would tell the tuner; the file has no end."""
+        return Sample(
+            streams=len(self.carrying()),
+            arrived_bytes=self.arrived_bytes(at_s),
+            bytes_left=10**15,
+            rtt_s=self._path.link.rtt_s,
+            retransmits=self.resent,
+            limited_by_receiver=self.held_back,
+            limited_by_sender=0.0,
+            queue_s=self._path.queue_s,
+        )
+
+
+class Path:
+    """Transfers that share a link; `advance` to a time, change their streams in between."""
+
+    def __init__(self, link: Link, seed: str):
+        self.link, self._random = link, Random(seed)
+        self._most = link.window_bytes / SEGMENT_BYTES if link.window_bytes else float("inf")
+        self.transfers: list[Transfer] = []
+        self.from_s = self._round_s = 0.0  # of the round under way
+        self.queue_s = 0.0  # smoothed as the kernel smooths a round-trip time
+
+    def join(self) -> Transfer:
+        """One more transfer, without streams at first."""
+        self.transfers.append(Transfer(self))
+        return self.transfers[-1]
+
+    def share(self, at_s: float) -> float:
+        """How much of the round's data has arrived."""
+        return min(1.0, (at_s - self.from_s) / (HURRY * self._round_s)) if self._round_s else 0.0
+
+    def advance(self, to_s: float) -> None:
+        """Let the time pass."""
+        while self.from_s + self._round_s <= to_s:
+            for transfer in self.transfers:
+                transfer.done_bytes += transfer.round_bytes
+            self.from_s += self._round_s
+            self._one_round()
+
+    def _one_round(self) -> None:
+        link = self.link
+        carrying = [(each, stream) for each in self.transfers for stream in each.carrying()]
+        windows = [min(stream.window, self._most) for _, stream in carrying]
+        in_flight = link.rate_bps * link.rtt_s / 8 / FRAME_BYTES
+        excess = max(0.0, sum(windows) - in_flight)
+        self._round_s = link.rtt_s * (1 + min(excess, link.queue_packets) / in_flight)
+        self.queue_s += 0.5 * (self._round_s - link.rtt_s - self.queue_s)
+        dropped = max(0.0, excess - link.queue_packets)
+        whole = int(dropped) + (self._random.random() < dropped % 1)
+        hit = set(self._random.choices(range(len(carrying)), windows, k=whole)) if whole else set()
+        most_bytes = link.rate_bps * self._round_s / 8 * SEGMENT_BYTES / FRAME_BYTES
+        bytes_of_one = min(SEGMENT_BYTES, most_bytes / max(1.0, sum(windows)))
+        for transfer in self.transfers:
+            held = [stream.window >= self._most for each, stream in carrying if each is transfer]
+            transfer.held_back = sum(held) / len(held) if held else 0.0
+            transfer.round_bytes = 0.0
+        for i, (transfer, stream) in enumerate(carrying):
+            transfer.round_bytes += windows[i] * bytes_of_one
+            if i in hit or self._random.random() > (1 - link.loss) ** windows[i]:
+                transfer.resent += 1
+                stream.lose(self._most)
+            elif stream.window < self._most:
+                stream.grow(self.from_s, self._round_s)
+
+
+@dataclass
+class Run:
+    """Bytes of each step, streams asked for, and the decisions with their times."""
+
+    moved: list[int]
+    asked: list[int]
+    decisions: list[tuple[float, Decision]]
+    arrived: int = 0
+
+    def bps(self, from_s: float, to_s: float) -> float:
+        """Mean goodput."""
+        part = self.moved[round(from_s / STEP_S) : round(to_s / STEP_S)]
+        return sum(part) * 8 / (len(part) * STEP_S)
+
+    def reached_s(self, bps: float) -> float:
+        """When the first second began that carried so much."""
+        second = round(1 / STEP_S)
+        starts = range(len(self.moved) - second)
+        enough = (i * STEP_S for i in starts if sum(self.moved[i : i + second]) * 8 >= bps)
+        return next(enough, float("inf"))
+
+    def worst_bps(self) -> float:
+        """The least goodput of ten seconds after the first minute."""
+        return min(self.bps(start, start + WORST_S) for start in range(FIRST_S, RUN_S - WORST_S + 1))
+
+    def opened(self) -> int:
+        """How many streams were opened."""
+        pairs = zip([0, *self.asked], self.asked, strict=False)
+        return sum(max(0, after - before) for before, after in pairs)
+
+
+def run(link: Link, seed: str, fixed: int | None = None, seconds: float = RUN_S) -> Run:
+    """One transfer: a fixed number of streams, or our tuner."""
+    return together(link, seed, 1, seconds, seconds, fixed)[0]
+
+
+def together(
+    link: Link, seed: str, count: int, every_s: float, seconds: float, fixed: int | None = None
+) -> list[Run]:
+    """So many transfers, one more every `every_s`; times of a run count from its own beginning."""
+    path = Path(link, seed)
+    joined: list[tuple[float, Transfer, AutoTuner, Run]] = []
+    for step in range(round(seconds / STEP_S)):
+        now_s = step * STEP_S
+        path.advance(now_s)
+        if len(joined) < count and now_s >= len(joined) * every_s - STEP_S / 2:
+            joined.append((now_s, path.join(), AutoTuner(), Run([], [], [])))
+            if fixed is not None:
+                joined[-1][1].set_count(fixed)
+        for began_s, transfer, tuner, found in joined:
+            own_s = now_s - began_s
+            if fixed is None:
+                for decision in tuner.observe(own_s, {"path": transfer.sample(now_s)}):
+                    found.decisions.append((own_s, decision))
+                    transfer.set_count(decision.streams)
+            found.moved.append(transfer.arrived_bytes(now_s) - found.arrived)
+            found.arrived += found.moved[-1]
+            found.asked.append(len(transfer.streams))
+    return [found for *_, found in joined]
+
+
+def best_fixed(link: Link) -> tuple[int, float]:
+    """The fewest streams within 1 % of the best fixed number, and what the best carries (bit/s)."""
+    found = {n: run(link, f"fixed {n}", n, FIXED_S).bps(FIXED_S / 2, FIXED_S) for n in FIXED}
+    best = max(found.values())
+    return min(n for n, bps in found.items() if bps >= 0.99 * best), best
+
+
+def line(link: Link, runs: int) -> str:
+    """One row of the table: median, and the worst run where it is more telling."""
+    number, best = best_fixed(link)
+    found = [run(link, f"run {i}") for i in range(runs)]
+    reached = sorted(each.reached_s(0.9 * best) for each in found)
+    first = sorted(each.bps(0, FIRST_S) / best for each in found)
+    steady = sorted(each.bps(FIRST_S, RUN_S) / best for each in found)
+    later = [statistics.median(each.asked[round(FIRST_S / STEP_S) :]) for each in found]
+    cells = [
+        f"{link.name:48s} {number:5d} {best / 1e6:6.1f}",
+        f"{statistics.median(reached):5.1f} {reached[-1]:5.1f}",
+        f"{statistics.median(first):6.1%} {first[0]:6.1%}",
+        f"{statistics.median(steady):6.1%} {steady[0]:6.1%}",
+        f"{min(each.worst_bps() for each in found) / best:6.1%}",
+        f"{statistics.median(later):5.0f} {max(later):5.0f}",
+        f"{statistics.mean(each.opened() for each in found):6.0f}",
+    ]
+    return " | ".join(cells)
+
+
+def main() -> None:
+    """Run and print the table, or the decisions of one run."""
+    parser = argparse.ArgumentParser(description="the tuner on simulated CUBIC streams")
+    parser.add_argument("--runs", type=int, default=12, help="transfers per link")
+    parser.add_argument("--timeline", type=int, metavar="LINK", help="decisions on one link, from 1")
+    args = parser.parse_args()
+    if args.timeline is not None:
+        for at_s, decision in run(LINKS[args.timeline - 1], "run 0").decisions:
+            print(f"{at_s:6.1f} {decision.streams:4d}  {decision.reason}")
+        return
+    print(f"{args.runs} transfers of {RUN_S} s on each link; worst of them in the second column of a pair\n")
+    print(
+        f"{'link':48s} {'fixed':>5s} {'Mbit/s':>6s} | {'reached, s':>11s} | {'first minute':>13s} | "
+        f"{'steady':>13s} | {'10 s':>6s} | {'streams':>11s} | opened"
+    )
+    for link in LINKS:
+        print(line(link, args.runs), flush=True)
+
+
+if __name__ == "__main__":
+    main()

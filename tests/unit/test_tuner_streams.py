@@ -1,0 +1,49 @@
+"""The tuner on simulated CUBIC streams (bench/tuner_streams.py): long paths, short queues, and company."""
+
+import statistics
+
+import pytest
+from mpx_lab.series import jain
+from tuner_streams import FIRST_S, RUN_S, Link, best_fixed, run, together
+
+SHORT_QUEUE = Link(200e6, 0.1, 100)
+SHARED = Link(100e6, 0.05, 250, None)
+EVERY_S = 45
+
+
+@pytest.mark.parametrize(
+    "link", [SHORT_QUEUE, Link(200e6, 0.05, 500), Link(20e6, 0.05, 500)], ids=lambda link: str(link.name)
+)
+def test_it_finds_what_fixed_streams_carry_and_holds_it(link: Link) -> None:
+    _, best = best_fixed(link)
+    runs = [run(link, f"test {i}") for i in range(3)]
+    assert statistics.median(each.reached_s(0.9 * best) for each in runs) <= max(3.0, 40 * link.rtt_s)
+    assert statistics.median(each.bps(0, FIRST_S) for each in runs) >= 0.92 * best
+    assert statistics.median(each.bps(FIRST_S, RUN_S) for each in runs) >= 0.95 * best
+
+
+def test_with_windows_as_the_kernel_tunes_them_it_stays_low() -> None:
+    link = Link(200e6, 0.06, 1000, None)
+    for i in range(3):
+        asked = run(link, f"test {i}").asked
+        assert statistics.median(asked[round(20 / 0.1) :]) <= 2
+        assert max(asked) <= 16
+
+
+def test_transfers_that_join_share_as_evenly_as_plain_flows() -> None:
+    def least(fixed: int | None) -> float:
+        runs = together(SHARED, "test", 4, EVERY_S, 4 * EVERY_S, fixed)
+        shares = [
+            [each.bps(start - i * EVERY_S, start + 10 - i * EVERY_S) for i, each in enumerate(runs)]
+            for start in range(3 * EVERY_S + 30, 4 * EVERY_S - 9)
+        ]
+        return min(map(jain, shares))
+
+    assert least(None) >= min(0.9, least(1) - 0.02)
+
+
+def test_on_a_full_path_nobody_goes_up() -> None:
+    runs = together(SHARED, "test", 4, EVERY_S, 4 * EVERY_S)
+    for each in runs[1:]:
+        assert max(each.asked) <= 4
+        assert statistics.median(each.asked[100:]) <= 3
