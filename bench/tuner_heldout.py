@@ -1,7 +1,7 @@
 """The held-out family of the tuner race: written and committed after the tuner's last change.
 
-Three kinds of curves that no candidate of the tuner and no other family has: work that streams must agree on
-with one another, streams that help only once there are many, and gains that halve again and again.
+Three kinds of curves that no candidate of the tuner and no other family has: two groups of servers with a gap
+between them, a gentle optimum without a knee, and a start-up cost that few streams do not overcome.
 """
 
 import math
@@ -11,31 +11,36 @@ from random import Random
 from tuner_models import Curve, capacity, knee
 
 
-def agreeing(random: Random) -> Curve:
-    """The universal scalability law: n / (1 + a (n - 1) + b n (n - 1)), a up to 5 %, its top at the knee."""
-    k, contention = knee(random), random.uniform(0.0, 0.05)
-    coherence = (1 - contention) / k**2
-    bps = capacity(random)
-    return Curve(bps, lambda n: n / (1 + contention * abs(n - 1) + coherence * n * abs(n - 1)) / k)
+def two_knees(random: Random) -> Curve:
+    """A first knee with 55 to 80 % of the capacity, then slowly, by a tenth of that slope, up to all of it."""
+    first, low = knee(random) / 4, random.uniform(0.55, 0.8)
+    slope = 0.1 * low / first
+    return Curve(
+        capacity(random), lambda n: min(1.0, low * min(1.0, n / first) + slope * max(0.0, n - first))
+    )
 
 
-def starting_late(random: Random) -> Curve:
-    """An S: x^h / (1 + x^h), h in 1.5 to 3; up to a third of the way each stream helps more than the last."""
-    h = random.uniform(1.5, 3.0)
-    k = knee(random) / 9 ** (1 / h)
-    return Curve(capacity(random), lambda n: (n / k) ** h / (1 + (n / k) ** h))
+def gentle_top(random: Random) -> Curve:
+    """A parabola in the logarithm around its top, so wide that a quarter is lost 2 to 4 octaves away."""
+    top, octaves = knee(random), random.uniform(2.0, 4.0)
+
+    def share(n: float) -> float:
+        away = math.log2(max(n, 1e-6) / top) / octaves
+        return max(0.02, 1 - 0.25 * away * away)
+
+    return Curve(capacity(random), share)
 
 
-def halving(random: Random) -> Curve:
-    """A logarithm up to a limit: log(1 + n / s) / log(1 + k / s), s from a twentieth to a half of k."""
-    k = knee(random)
-    s = k * random.uniform(0.05, 0.5)
-    return Curve(capacity(random), lambda n: min(1.0, math.log1p(n / s) / math.log1p(k / s)))
+def toll(random: Random) -> Curve:
+    """Each of n streams loses a part to all others, 1 / (1 + n / k), after a fixed toll of up to half a stream."""
+    k, fixed = knee(random) * 2, random.uniform(0.0, 0.5)
+    scale = max((n - fixed) / (1 + n / k) ** 1.5 for n in range(1, 257))
+    return Curve(capacity(random), lambda n: max(0.01, n - fixed) / (1 + n / k) ** 1.5 / scale)
 
 
 def any_of_three(random: Random) -> Curve:
     """One of the three, evenly."""
-    return random.choice([agreeing, starting_late, halving])(random)
+    return random.choice([two_knees, gentle_top, toll])(random)
 
 
 HELD_OUT: dict[str, Callable[[Random], Curve]] = {"held-out": any_of_three}
