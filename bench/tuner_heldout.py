@@ -12,7 +12,7 @@ from tuner_models import Curve, capacity, knee
 
 
 def two_knees(random: Random) -> Curve:
-    """A first knee with 55 to 80 % of the capacity, then slowly, by a tenth of that slope, up to all of it."""
+    """A first knee with 55 to 80 % of the capacity, then up to all of it with a tenth of the slope."""
     first, low = knee(random) / 4, random.uniform(0.55, 0.8)
     slope = 0.1 * low / first
     return Curve(
@@ -32,7 +32,7 @@ def gentle_top(random: Random) -> Curve:
 
 
 def toll(random: Random) -> Curve:
-    """Each of n streams loses a part to all others, 1 / (1 + n / k), after a fixed toll of up to half a stream."""
+    """Each stream loses a part to all others, (1 + n / k)^-1.5, and up to half a stream is paid as a toll."""
     k, fixed = knee(random) * 2, random.uniform(0.0, 0.5)
     scale = max((n - fixed) / (1 + n / k) ** 1.5 for n in range(1, 257))
     return Curve(capacity(random), lambda n: max(0.01, n - fixed) / (1 + n / k) ** 1.5 / scale)
