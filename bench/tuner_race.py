@@ -286,7 +286,8 @@ def main() -> None:
     tuners = [args.tuner] if args.tuner else list(TUNERS)
     noises = (args.noise / 100,) if args.noise is not None else (0.0, 0.25) if args.quick else NOISES
     kept = Kept(args.keep)
-    for path in (*(f"mpx/apt_{part}.py" for part in ("auto", "belief", "curves", "looks", "meter", "takeover")), HELD_OUT_FILE):
+    parts = ("auto", "belief", "curves", "looks", "meter", "takeover")
+    for path in (*(f"mpx/apt_{part}.py" for part in parts), HELD_OUT_FILE):
         print(f"{path:25s} last changed in {last_commit(path)}")
     print("\nGood:" + (__doc__ or "").split("Good:")[1])
     print(f"seed {args.seed}, {runs} transfers per row, {RUN_S:.0f} s each")
