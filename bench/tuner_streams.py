@@ -8,6 +8,8 @@ back over seconds, most slowly where the queue is short and the path is long. He
 congestion window, grows by slow start or RFC 9438, and loses 30 % of it when the queue drops one of its
 packets. One step is one round trip. The links are those of the lab's experiments (bench/apt_*.py).
 
+Four transfers that join one after another follow, beside four plain flows that do the same.
+
 Best: the best of the fixed numbers. Reached: one second at 90 % of it. Steady: after the first minute.
 """
 
@@ -15,6 +17,8 @@ import argparse
 import statistics
 from dataclasses import dataclass
 from random import Random
+
+from mpx_lab.series import jain
 
 from mpx.apt_auto import AutoTuner
 from mpx.tuner import Decision, Sample
@@ -58,6 +62,10 @@ LINKS = (
     Link(200e6, 0.06, 1000, None),
     Link(200e6, 0.06, 1000, None, 0.001),
 )
+
+
+SHARED = Link(100e6, 0.05, 250, None)
+JOINING, EVERY_S = 4, 45
 
 
 @dataclass(slots=True)
@@ -270,6 +278,37 @@ def line(link: Link, runs: int) -> str:
     return " | ".join(cells)
 
 
+def fairness(seed: str, fixed: int | None) -> list[float]:
+    """Jain's index of 2, 3 and 4 transfers in the worst ten seconds from 30 s after a join."""
+    runs = together(SHARED, seed, JOINING, EVERY_S, JOINING * EVERY_S, fixed)
+    worst = []
+    for count in range(2, JOINING + 1):
+        starts = range((count - 1) * EVERY_S + 30, count * EVERY_S - WORST_S + 1)
+        shares = [
+            [
+                each.bps(start - i * EVERY_S, start + WORST_S - i * EVERY_S)
+                for i, each in enumerate(runs[:count])
+            ]
+            for start in starts
+        ]
+        worst.append(min(map(jain, shares)))
+    return worst
+
+
+def joining(runs: int) -> str:
+    """The table of transfers that join one after another: ours, and plain flows of one stream."""
+    lines = [
+        f"\n{SHARED.name}: {JOINING} transfers, one more every {EVERY_S} s; Jain, worst 10 s: median (least)"
+    ]
+    for name, fixed in (("ours", None), ("plain", 1)):
+        found = list(zip(*(fairness(f"joining {i}", fixed) for i in range(runs)), strict=True))
+        cells = [
+            f"{count}: {statistics.median(each):.3f} ({min(each):.3f})" for count, each in enumerate(found, 2)
+        ]
+        lines.append(f"{name:5s} | " + " | ".join(cells))
+    return "\n".join(lines)
+
+
 def main() -> None:
     """Run and print the table, or the decisions of one run."""
     parser = argparse.ArgumentParser(description="the tuner on simulated CUBIC streams")
@@ -287,6 +326,7 @@ def main() -> None:
     )
     for link in LINKS:
         print(line(link, args.runs), flush=True)
+    print(joining(args.runs))
 
 
 if __name__ == "__main__":

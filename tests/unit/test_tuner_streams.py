@@ -3,12 +3,9 @@
 import statistics
 
 import pytest
-from mpx_lab.series import jain
-from tuner_streams import FIRST_S, RUN_S, Link, best_fixed, run, together
+from tuner_streams import EVERY_S, FIRST_S, RUN_S, SHARED, Link, best_fixed, fairness, run, together
 
 SHORT_QUEUE = Link(200e6, 0.1, 100)
-SHARED = Link(100e6, 0.05, 250, None)
-EVERY_S = 45
 
 
 @pytest.mark.parametrize(
@@ -31,15 +28,8 @@ def test_with_windows_as_the_kernel_tunes_them_it_stays_low() -> None:
 
 
 def test_transfers_that_join_share_as_evenly_as_plain_flows() -> None:
-    def least(fixed: int | None) -> float:
-        runs = together(SHARED, "test", 4, EVERY_S, 4 * EVERY_S, fixed)
-        shares = [
-            [each.bps(start - i * EVERY_S, start + 10 - i * EVERY_S) for i, each in enumerate(runs)]
-            for start in range(3 * EVERY_S + 30, 4 * EVERY_S - 9)
-        ]
-        return min(map(jain, shares))
-
-    assert least(None) >= min(0.9, least(1) - 0.02)
+    ours, plain = fairness("test", None), fairness("test", 1)
+    assert all(mine >= min(0.9, other - 0.02) for mine, other in zip(ours, plain, strict=True))
 
 
 def test_on_a_full_path_nobody_goes_up() -> None:
