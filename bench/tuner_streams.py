@@ -107,6 +107,7 @@ class Transfer:
         self.streams: list[Stream] = []
         self.round_bytes = self.done_bytes = 0.0
         self.resent = 0
+        self.least_rtt_s = float("inf")  # that it has met: one that joins a full path never sees it empty
         self.held_back = 0.0
 
     def set_count(self, count: int) -> None:
@@ -129,11 +130,11 @@ class Transfer:
             streams=len(self.carrying()),
             arrived_bytes=self.arrived_bytes(at_s),
             bytes_left=10**15,
-            rtt_s=self._path.link.rtt_s,
+            rtt_s=self._path.round_trip_s,
             retransmits=self.resent,
             limited_by_receiver=self.held_back,
             limited_by_sender=0.0,
-            queue_s=self._path.queue_s,
+            queue_s=self._path.round_trip_s - self.least_rtt_s if self.least_rtt_s < 9 else None,
         )
 
 
@@ -145,7 +146,7 @@ class Path:
         self._most = link.window_bytes / SEGMENT_BYTES if link.window_bytes else float("inf")
         self.transfers: list[Transfer] = []
         self.from_s = self._round_s = 0.0  # of the round under way
-        self.queue_s = 0.0  # smoothed as the kernel smooths a round-trip time
+        self.round_trip_s = link.rtt_s  # smoothed as the kernel does
 
     def join(self) -> Transfer:
         """One more transfer, without streams at first."""
@@ -171,13 +172,15 @@ class Path:
         in_flight = link.rate_bps * link.rtt_s / 8 / FRAME_BYTES
         excess = max(0.0, sum(windows) - in_flight)
         self._round_s = link.rtt_s * (1 + min(excess, link.queue_packets) / in_flight)
-        self.queue_s += 0.5 * (self._round_s - link.rtt_s - self.queue_s)
+        self.round_trip_s += 0.5 * (self._round_s - self.round_trip_s)
         dropped = max(0.0, excess - link.queue_packets)
         whole = int(dropped) + (self._random.random() < dropped % 1)
         hit = set(self._random.choices(range(len(carrying)), windows, k=whole)) if whole else set()
         most_bytes = link.rate_bps * self._round_s / 8 * SEGMENT_BYTES / FRAME_BYTES
         bytes_of_one = min(SEGMENT_BYTES, most_bytes / max(1.0, sum(windows)))
         for transfer in self.transfers:
+            if transfer.streams:
+                transfer.least_rtt_s = min(transfer.least_rtt_s, self._round_s)
             held = [stream.window >= self._most for each, stream in carrying if each is transfer]
             transfer.held_back = sum(held) / len(held) if held else 0.0
             transfer.round_bytes = 0.0

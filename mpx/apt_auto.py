@@ -32,6 +32,7 @@ UNDER, LONG_QUEUE, HELD_HARDLY = 0.8, 0.1, 0.1  # with so long a queue and free 
 SHARING = 2  # streams on a full path: as many as any other transfer there has, and one loss does not halve it
 HELD_KNEE = 0.7  # streams held back mostly may still be somewhat beyond the knee, not far
 HINT = -1.0  # log-odds that each bin with such a hint takes from the candidates it contradicts
+ALIKE = 0.95  # paths whose streams carry so much of what the best carry are as good: the fewest get more
 ENDING = 3.0  # no exploring with less left than that many times what a change needs to pay
 
 
@@ -55,10 +56,11 @@ class AutoTuner:
         self._level = 0.0  # how far goodput runs off the prediction (logarithm, smoothed)
         self._errors: list[float] = []  # of the last bins, each from the one before
         self._first = True  # nothing was compared yet
-        self._home: int | None = None  # where the look under way started
+        self._home: dict[str, int] | None = None  # where the look under way started, by path
         self._looks = Looks()
         self._held_at = math.inf  # fewest streams that windows held back
         self._ceiling, self._ceiling_until_s = max_streams, -math.inf
+        self._floor, self._floor_until_s = 1, -math.inf
 
     def observe(self, now_s: float, samples: Mapping[str, Sample]) -> Sequence[Decision]:
         """See `mpx.tuner.Tuner`. There is never a chunk or a barrier."""
@@ -71,7 +73,8 @@ class AutoTuner:
             return decisions
         if measured is None:
             return self._without_answer(now_s, samples)
-        self._looks.rest(now_s, _arrived(samples))
+        if measured.worth > 0.9:
+            self._looks.rest(now_s, _arrived(samples))
         self._learn(measured)
         if self._ending(samples, measured):
             return []
@@ -92,10 +95,11 @@ class AutoTuner:
         self._first, self._home, self._changed_s, self._bins = True, None, now_s, 0
         self._errors = []
         self._looks.forget()
+        self._meter.ask(total)
         return [Decision(p, self._asked[p], f"start with {_streams(self._asked[p])}") for p in fresh]
 
     def _settle(self, now_s: float, samples: Mapping[str, Sample]) -> tuple[bool, list[Decision]]:
-        """Whether the streams asked for are there; those that do not come in time are given up."""
+        """Whether the streams asked for are there; those that do not come, or go, in time are given up."""
         if all(sample.streams == self._asked[path] for path, sample in samples.items()):
             self._complete_s = now_s
             return True, []
@@ -103,9 +107,15 @@ class AutoTuner:
         waited_s = now_s - max(self._changed_s, self._complete_s)  # some may only pause between two files
         if waited_s < patience_s or any(s.streams == 0 for s in samples.values()):
             return False, []
+        self._home = None
+        self._looks.end(now_s)
+        self._meter.ask(None)
         decisions = []
         for path, sample in samples.items():
-            if sample.streams < self._asked[path]:
+            if sample.streams > self._asked[path]:  # each file under way keeps one
+                self._asked[path] = sample.streams
+                self._floor, self._floor_until_s = sum(s.streams for s in samples.values()), now_s + RETRY_S
+            elif sample.streams < self._asked[path]:
                 reason = (
                     f"only {sample.streams} of {self._asked[path]} streams came within {patience_s:.1f} s"
                 )
@@ -161,106 +171,131 @@ class AutoTuner:
     def _decide(self, now_s: float, measured: Bin, samples: Mapping[str, Sample]) -> list[Decision]:
         belief, n = self._belief, measured.streams
         home, self._home = self._home, None
-        least = len(samples)
-        most = max(least, self._ceiling if now_s < self._ceiling_until_s else self._max)
-        stay = max(least, min(most, n if home is None else home))
-        target = max(least, min(most, belief.target()))
+        least, most = self._limits(now_s, samples)
+        stay = n if home is None else sum(home.values())
+        up = MOST_UP if measured.held_back is None or n < FEW else MOST_UP_TOLD
+        highest = max(least, min(most, round(n * up)))
+        target = max(least, math.ceil(n / MOST_DOWN), min(highest, belief.target()))
         why = "the good range seems to be"
         if measured.full:
-            target = self._when_full(now_s, measured, samples, max(SHARING, target), stay)
-            why = "the path is full; the good range seems to be"
-        elif self._first and n < most:
+            return self._when_full(now_s, measured, samples, max(least, target), home)
+        if self._first and n < most:
             self._first = False
-            target = max(target, round(FIRST_STEP * n))
+            target = max(target, min(most, round(FIRST_STEP * n)))
             why = "a first comparison; the good range may be"
         elif belief.fit(target) - belief.fit(stay) <= MOVE_FIT:
             if home is not None:
-                target = self._back(now_s, stay)
-            else:
-                target = self._look(now_s, measured, samples, least, most)
-            said = "a look elsewhere" if home is None else "back from a look"
-            why = f"{said}; the good range seems to be"
-        up = MOST_UP if measured.held_back is None or n < FEW else MOST_UP_TOLD
-        target = max(math.ceil(n / MOST_DOWN), min(round(n * up), target))
-        target = max(least, min(most, target))
-        if target == n:
-            return []
-        reason = (
-            f"{measured.goodput_bps / 1e6:.1f} Mbit/s with {_streams(n)}; {why} "
-            f"{belief.quantile(0.2):.0f} to {belief.quantile(0.8):.0f} (noise {100 * belief.noise:.0f} %)"
-        )
-        return [self._change_one(now_s, samples, target - n, reason)]
+                return self._back(now_s, home, self._reason(measured, "back from a look; " + why))
+            target = self._look(now_s, measured, samples, least, highest)
+            why = "a look elsewhere; " + why
+        return self._go(now_s, samples, target - n, self._reason(measured, why))
+
+    def _limits(self, now_s: float, samples: Mapping[str, Sample]) -> tuple[int, int]:
+        """The fewest and the most streams that there can be now."""
+        least = max(len(samples), self._floor if now_s < self._floor_until_s else 1)
+        return least, max(least, self._ceiling if now_s < self._ceiling_until_s else self._max)
 
     def _when_full(
-        self, now_s: float, measured: Bin, samples: Mapping[str, Sample], target: int, home: int
-    ) -> int:
+        self,
+        now_s: float,
+        measured: Bin,
+        samples: Mapping[str, Sample],
+        target: int,
+        home: dict[str, int] | None,
+    ) -> list[Decision]:
         """Where to go while a queue stands, whoever made it: never up, and down as far as it still stands.
 
         More streams would bring us only what they take from others.
         """
         n = measured.streams
-        if home < n:
-            return self._back(now_s, home)
-        if home > n:  # it is full with fewer, too
+        why = "the path is full; the good range seems to be"
+        if home is not None and sum(home.values()) < n:
+            return self._back(now_s, home, self._reason(measured, "back from a look; " + why))
+        if home is not None:  # it is full with fewer, too
             self._looks.end(now_s)
         if measured.excess is None:
-            return n
+            return []
         self._first = False
-        target = max(target, round(DOWN_FULL * n))
-        return target if target < n and self._may_look(now_s, measured, samples) else n
+        target = max(SHARING, target, round(DOWN_FULL * n))
+        if target >= n or not self._begin_look(now_s, measured, samples):
+            return []
+        return self._go(now_s, samples, target - n, self._reason(measured, why))
 
     def _without_answer(self, now_s: float, samples: Mapping[str, Sample]) -> list[Decision]:
         """Nothing was learnt just now. A look that goes on like that too long ends, and teaches nothing."""
-        if self._home is None or self._meter.settled:
+        meter, home = self._meter, self._home
+        if home is None or meter.settled:
             return []
-        if not self._looks.too_long(now_s, _arrived(samples), self._meter.rtt_s):
+        if not self._looks.too_long(now_s, _arrived(samples), meter.rtt_s, meter.bin_s):
             return []
-        n, home = sum(s.streams for s in samples.values()), self._back(now_s, self._home)
-        self._home = None
-        reason = f"back from a look: {_streams(n)} not up to speed within {now_s - self._changed_s:.1f} s"
-        return [self._change_one(now_s, samples, home - n, reason)]
-
-    def _back(self, now_s: float, home: int) -> int:
-        """End a look; goodput counts again when it is what it was at home."""
-        self._looks.end(now_s)
-        self._meter.expect(self._looks.home_bps)
-        return home
+        n = sum(sample.streams for sample in samples.values())
+        waited_s = now_s - self._changed_s
+        return self._back(
+            now_s, home, f"back from a look: {_streams(n)} not up to speed within {waited_s:.1f} s"
+        )
 
     def _look(self, now_s: float, measured: Bin, samples: Mapping[str, Sample], least: int, most: int) -> int:
         """Where to look now, to learn or to notice that the network has changed; or stay."""
         belief, n, rtt_s = self._belief, measured.streams, self._meter.rtt_s
         looks = [look for look in LOOKS if look < 1 or measured.resent <= LOSSY]
         places = {max(least, min(most, round(n * look))) for look in looks} - {n}
-        if not places or not self._may_look(now_s, measured, samples):
+        if not places or not self._begin_look(now_s, measured, samples):
             return n
         noise = belief.fresh_noise(2 * self._meter.bin_s + AT_LEAST_RTT * rtt_s)
         return max(sorted(places), key=lambda p: belief.value(n, p, noise) / abs(p - n) ** LOOK_COST)
 
-    def _may_look(self, now_s: float, measured: Bin, samples: Mapping[str, Sample]) -> bool:
-        """Whether a look is due and the last one paid for; then it begins."""
+    def _begin_look(self, now_s: float, measured: Bin, samples: Mapping[str, Sample]) -> bool:
+        """Begin a look if one is due and the last is paid for; say whether it did."""
         good, arrived = self._belief.good(measured.streams), _arrived(samples)
         if not self._looks.due(now_s, self._changed_s, good, self._meter.rtt_s):
             return False
         if not self._looks.paid(now_s, arrived, good):
             return False
-        self._home = measured.streams
+        self._first = False
+        self._home = dict(self._asked)
         self._looks.begin(now_s, arrived)
         return True
 
-    def _change_one(self, now_s: float, samples: Mapping[str, Sample], change: int, reason: str) -> Decision:
+    def _back(self, now_s: float, home: dict[str, int], reason: str) -> list[Decision]:
+        """End a look; goodput counts again when it is what it was at home."""
+        self._home = None
+        self._looks.end(now_s)
+        changes = [Decision(path, n, reason) for path, n in home.items() if self._asked[path] != n]
+        self._asked = dict(home)
+        if changes:
+            self._moved(now_s, self._looks.home_bps)
+        return changes
+
+    def _go(self, now_s: float, samples: Mapping[str, Sample], change: int, reason: str) -> list[Decision]:
         """The path whose streams carry most grows; the one whose streams carry least shrinks."""
-        self._changed_s, self._bins, self._level, self._errors = now_s, 0, 0.0, []
-        self._looks.stir()
 
         def per_stream(path: str) -> float:
             return self._meter.goodput_bps(path) / samples[path].streams
 
+        if change == 0:
+            return []
         if change > 0:
-            path = max(samples, key=per_stream)
+            most = max(map(per_stream, samples))
+            alike = [p for p in samples if per_stream(p) >= ALIKE * most]
+            path = min(alike, key=lambda p: samples[p].streams)
         else:
             path = min((p for p in samples if samples[p].streams > 1), key=per_stream)
         self._asked[path] = max(1, samples[path].streams + change)
-        return Decision(path, self._asked[path], reason)
+        self._moved(now_s)
+        return [Decision(path, self._asked[path], reason)]
+
+    def _moved(self, now_s: float, expected_bps: float | None = None) -> None:
+        """Other streams were asked for."""
+        self._changed_s, self._bins, self._level, self._errors = now_s, 0, 0.0, []
+        self._looks.stir()
+        self._meter.ask(sum(self._asked.values()), expected_bps)
+
+    def _reason(self, measured: Bin, why: str) -> str:
+        belief = self._belief
+        return (
+            f"{measured.goodput_bps / 1e6:.1f} Mbit/s with {_streams(measured.streams)}; {why} "
+            f"{belief.quantile(0.2):.0f} to {belief.quantile(0.8):.0f} (noise {100 * belief.noise:.0f} %)"
+        )
 
 
 def _arrived(samples: Mapping[str, Sample]) -> int:

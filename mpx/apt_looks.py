@@ -14,7 +14,8 @@ RAREST_S, RAREST_RTT = 5.0, 40.0  # looks that cost nothing come at least that o
 LEAST_COST = 0.01  # share of goodput that looks may always cost ...
 STAKE = 0.5  # ... and while it is doubtful whether to stay, that share of the doubt, over the looks so far
 OVERDUE_S = 120.0  # a look that is not paid for by then will never be: the network gives less now
-PATIENT_S, PATIENT_RTT = 2.0, 14.0  # a look that costs may last the longer of these, the next half ...
+PATIENT_S = 2.0  # a look that costs may last so long, the next half of it and so on, but at least ...
+PATIENT_RTT, PATIENT_BINS = 14.0, 3.0  # ... the sum of these ...
 COSTS = 0.05  # ... if less than this share of goodput is lost it may go on
 MOST_LOOKS = 40  # counted, so that the wait stays a number
 
@@ -81,9 +82,13 @@ class Looks:
         """Back from a look."""
         self._ended_s = now_s
 
-    def too_long(self, now_s: float, arrived_bytes: int, rtt_s: float) -> bool:
-        """Whether a look that still tells nothing, and costs, should end; there is ever less patience."""
+    def too_long(self, now_s: float, arrived_bytes: int, rtt_s: float, bin_s: float) -> bool:
+        """Whether a look that still tells nothing, and costs, should end; there is ever less patience.
+
+        What it waits for takes 12 RTT and some bins, so that is the least.
+        """
         assert self._begun is not None
-        if now_s - self._begun.at_s <= max(PATIENT_RTT * rtt_s, PATIENT_S * 0.5 ** (self._count - 1)):
+        least_s = PATIENT_RTT * rtt_s + PATIENT_BINS * bin_s
+        if now_s - self._begun.at_s <= max(least_s, PATIENT_S * 0.5 ** (self._count - 1)):
             return False
         return self._begun.bps_until(now_s, arrived_bytes) < (1 - COSTS) * self.home_bps

@@ -4,20 +4,16 @@ A new stream needs about ten round-trip times (RTT) until it carries its share, 
 back. A bin says what was measured and how much it is worth.
 """
 
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from mpx.apt_takeover import Takeover
+from mpx.apt_queue import Queue
+from mpx.apt_takeover import AT_THE_WINDOWS, Takeover
 from mpx.tuner import Sample
 
 BIN_S, BIN_RTT = 0.1, 2.0  # shortest bin, the longer of these: windows arrive in lumps, one in an RTT
 RAMP_RTT = 10.0  # a new stream is up to speed after that many RTT
 HELD_RTT = 5.0  # from that age on a stream that windows hold back is up to speed
-FULL_S, FULL_RTT = 0.001, 0.02  # a longer queue than the longer of these makes a path full
-NOW_S, NOW_RTT = 0.5, 10.0  # a path is full now if that was so for half of the longer of these ...
-STANDS_S, STANDS_RTT = 3.0, 40.0  # ... and has been so for a while, if for all of the longer of these ...
-DIPS = 0.2  # ... but for that share: losses empty a queue for a moment
 WORTH = 0.25  # bins worth less than that are dropped
 UNKNOWN_RTT_S = 0.05  # until the RTT is known
 SEGMENT_BYTES = 1448  # payload of a full segment on Ethernet
@@ -26,7 +22,7 @@ STALL_S = 0.5  # a silence of that length, and of four usual gaps between arriva
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """What a group of paths moved between two calls at least `BIN_S` apart."""
+    """What a group of paths moved in one bin."""
 
     at_s: float  # its middle
     streams: int
@@ -35,8 +31,8 @@ class Bin:
     worth: float  # 0 to 1: (up / streams)^4, so that hardly ramped streams prove nothing
     held_back: float | None  # share of the time in which windows or send buffers held streams back
     resent: float  # segments sent again, as a share of what arrived
-    full: bool  # a queue stands in front of the bottleneck, whoever filled it
-    excess: float | None  # its share of what is under way, if it has stood for a while
+    full: bool  # there is a queue, whoever filled it, and windows leave us free
+    excess: float | None  # its share of all that is under way, if it has stood for a while
 
 
 @dataclass(slots=True)
@@ -58,12 +54,15 @@ class Meter:
         self._last_s: float | None = None
         self._begin_s = 0.0  # of the open bin
         self._takeover = Takeover()
+        self._wanted: int | None = None  # streams asked for that have not all come or gone yet
         self._expected_bps: float | None = None
         self._last_bps = 0.0  # of the last bin that told something
         self._progress_s = 0.0
         self._gap_s = 0.0  # usual time between two arrivals
         self._stalled = False
-        self._queues: deque[tuple[float, float]] = deque()  # (time, queue)
+        self._queue = Queue()
+        self._held_back: list[float] = []  # in the open bin
+        self._is_told = False  # whether the kernel tells of windows
         self.rtt_s = UNKNOWN_RTT_S
 
     @property
@@ -81,9 +80,13 @@ class Meter:
         """Whether goodput has reached what the present streams will carry, so that bins come."""
         return not self._takeover.pending
 
-    def expect(self, goodput_bps: float) -> None:
-        """With the next change streams go back to a number that carried that much; wait until they do."""
-        self._expected_bps = goodput_bps
+    def ask(self, streams: int | None, expected_bps: float | None = None) -> None:
+        """So many streams were asked for, on all paths together; None: no more are waited for.
+
+        Once they are there, their goodput counts when it has reached what it will stay at. `expected_bps`
+        is what they are known to carry, if they are.
+        """
+        self._wanted, self._expected_bps = streams, expected_bps
 
     def goodput_bps(self, path: str) -> float:
         """Goodput of one path in the last bin."""
@@ -98,7 +101,7 @@ class Meter:
             return None
         rtts = [s.rtt_s for s in samples.values() if s.rtt_s]
         self.rtt_s = max(rtts) if rtts else UNKNOWN_RTT_S
-        self._follow_queue(now_s, samples)
+        self._queue.add(now_s, (sample.queue_s for sample in samples.values()), self.rtt_s)
         changed = self._follow(now_s, samples)
         silent_s = now_s - self._progress_s
         arrived = sum(s.arrived_bytes - self._paths[name].arrived_bytes for name, s in samples.items())
@@ -106,6 +109,9 @@ class Meter:
             self._paths[name].arrived_bytes = sample.arrived_bytes
             self._paths[name].retransmits = sample.retransmits
         self._last_s = now_s
+        if (held_back := _held_back(samples)) is not None:
+            self._held_back.append(held_back)
+            self._is_told = True
         if changed or sum(s.streams for s in samples.values()) == 0:
             self._open(now_s)
             self._progress_s = now_s
@@ -119,37 +125,9 @@ class Meter:
             return None
         return self._close(now_s, samples, noise)
 
-    def _follow_queue(self, now_s: float, samples: Mapping[str, Sample]) -> None:
-        """Remember how long the queue was lately, by the path that has the longest."""
-        known = [sample.queue_s for sample in samples.values() if sample.queue_s is not None]
-        if known:
-            self._queues.append((now_s, max(known)))
-        while self._queues and self._queues[0][0] < now_s - max(STANDS_S, STANDS_RTT * self.rtt_s):
-            self._queues.popleft()
-
-    def _standing_s(self, now_s: float, within_s: float, share: float) -> float:
-        """The queue that was exceeded for all but that share of the last `within_s`; 0 if none is known."""
-        recent = sorted(queue_s for at_s, queue_s in self._queues if at_s >= now_s - within_s)
-        return recent[int(share * len(recent))] if recent else 0.0
-
-    def _is_long(self, queue_s: float) -> bool:
-        return queue_s > max(FULL_S, FULL_RTT * self.rtt_s)
-
-    def _full(self, now_s: float) -> bool:
-        """Whether a queue stands now: for most of the last moments."""
-        return self._is_long(self._standing_s(now_s, max(NOW_S, NOW_RTT * self.rtt_s), 0.5))
-
-    def _excess(self, now_s: float) -> float | None:
-        """The queue that has stood for a while: longer than streams that begin overshoot."""
-        within_s = max(STANDS_S, STANDS_RTT * self.rtt_s)
-        standing_s = self._standing_s(now_s, within_s, DIPS)
-        if not self._is_long(standing_s) or self._queues[0][0] > now_s - 0.9 * within_s:
-            return None
-        return standing_s / (self.rtt_s + standing_s)
-
     def _follow(self, now_s: float, samples: Mapping[str, Sample]) -> bool:
         """Keep the ages of the streams; True if paths or streams came or went."""
-        changed = self._paths.keys() != samples.keys()
+        changed, grown = self._paths.keys() != samples.keys(), 0
         for name in self._paths.keys() - samples.keys():
             del self._paths[name]
         for name, sample in samples.items():
@@ -157,23 +135,35 @@ class Meter:
             if sample.streams > path.streams:
                 path.opened.append((sample.streams - path.streams, self._last_s or now_s))
             elif sample.streams < path.streams:
-                excess = path.streams - sample.streams
-                while excess > 0:
+                gone = path.streams - sample.streams
+                while gone > 0:
                     count, since = path.opened.pop()
-                    if count > excess:
-                        path.opened.append((count - excess, since))
-                    excess -= count
-            if sample.streams != path.streams:
-                grew = sample.streams > path.streams
-                self._takeover.begin(now_s, self._expected_bps or self._last_bps, grew)
-                self._expected_bps = None
-                self._queues.clear()
+                    if count > gone:
+                        path.opened.append((count - gone, since))
+                    gone -= count
             changed |= sample.streams != path.streams
+            grown += sample.streams - path.streams
             path.streams = sample.streams
+        self._await(now_s, grown)
         return changed
 
+    def _await(self, now_s: float, grown: int) -> None:
+        """Begin to wait for what the streams will carry, if they changed by `grown`.
+
+        Those that come and go by themselves, between two files, change little that lasts: after some have
+        gone what was under way is left out, no more. New ones count by their ramp where nobody tells of them.
+        """
+        if self._wanted is None:
+            if grown < 0 and not self._takeover.pending:
+                self._takeover.begin(now_s, 0.0, grew=False)
+        elif grown < 0 or (grown and (self._is_told or self._expected_bps or not self._last_bps)):
+            self._takeover.begin(now_s, self._expected_bps or self._last_bps, grew=grown > 0)
+            self._queue.clear()
+        if self._wanted == sum(path.streams for path in self._paths.values()):
+            self.ask(None)
+
     def _open(self, now_s: float) -> None:
-        self._begin_s, self._stalled = now_s, False
+        self._begin_s, self._stalled, self._held_back = now_s, False, []
         for path in self._paths.values():
             path.bin_bytes, path.bin_retransmits = path.arrived_bytes, path.retransmits
 
@@ -181,7 +171,7 @@ class Meter:
         begin_s, stalled = self._begin_s, self._stalled
         length_s, middle_s = now_s - begin_s, (now_s + begin_s) / 2
         total_bps = up = 0.0
-        held_back = _held_back(samples)
+        held_back = sum(self._held_back) / len(self._held_back) if self._held_back else None
         for path in self._paths.values():
             path.goodput_bps = (path.arrived_bytes - path.bin_bytes) * 8 / length_s
             total_bps += path.goodput_bps
@@ -195,18 +185,11 @@ class Meter:
         if not self._takeover.over(middle_s, total_bps, held_back, noise, self.rtt_s):
             return None
         self._last_bps = total_bps
+        free = held_back is None or held_back < AT_THE_WINDOWS  # else the queue is other people's
+        full = free and self._queue.is_full(now_s, self.rtt_s)
+        excess = self._queue.standing(now_s, self.rtt_s) if full else None
         resent_share = resent * 8 / (total_bps * length_s)
-        return Bin(
-            middle_s,
-            streams,
-            up,
-            total_bps,
-            worth,
-            held_back,
-            resent_share,
-            self._full(now_s),
-            self._excess(now_s),
-        )
+        return Bin(middle_s, streams, up, total_bps, worth, held_back, resent_share, full, excess)
 
     def _share_up(self, age_s: float, held_back: float | None) -> float:
         """How far a stream of that age is up to speed, from 0 to 1."""

@@ -104,7 +104,7 @@ class _LaneCarrier:
             retransmits=sums.retransmits,
             limited_by_receiver=share(sums.limited_by_receiver_s, before.limited_by_receiver_s),
             limited_by_sender=share(sums.limited_by_sender_s, before.limited_by_sender_s),
-            queue_s=sums.rtts_s / sums.streams - sums.least_rtt_s if sums.streams and sums.rtts_s else None,
+            queue_s=sums.queue_s,
             still=self._is_still(sums.bytes),
         )
 

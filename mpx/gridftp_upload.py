@@ -138,8 +138,7 @@ class DataPort:
         sums = StreamTotals()
         with self._changed:
             for stream in self._streams:
-                sums.add(stream.totals())
-                sums.streams -= stream.leaving and stream.connection is not None
+                sums.add(stream.totals().none_open() if stream.leaving else stream.totals())
             sums.add(self._ended)
         return sums
 

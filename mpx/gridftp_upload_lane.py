@@ -78,9 +78,7 @@ class UploadLane(threading.Thread):
             sums.add(self._past)
             if self._port:
                 sums.add(self._port.totals())
-        if not self.is_busy:
-            sums.streams = 0
-        return sums
+        return sums if self.is_busy else sums.none_open()
 
     def renew(self) -> None:
         """Replace every stream at its next block edge."""
@@ -355,8 +353,7 @@ class UploadLane(threading.Thread):
         else:
             port.cut()
         with self._counting:
-            self._past.add(port.totals())
-            self._past.streams = 0
+            self._past.add(port.totals().none_open())
             self._port = None
 
 

@@ -5,7 +5,7 @@ import math
 import socket
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mpx import tcp
 
@@ -45,8 +45,9 @@ class StreamTotals:
     busy_s: float = 0.0
     limited_by_receiver_s: float = 0.0
     limited_by_sender_s: float = 0.0
-    rtts_s: float = 0.0  # sum over those that are open; 0 where the other side sends
-    least_rtt_s: float = math.inf  # of any
+    timed: int = 0  # open ones whose round trips the kernel knows, since we send
+    rtts_s: float = 0.0  # sum over those
+    least_rtt_s: float = math.inf  # of those, as the kernel remembers it: of the last minutes
 
     def add(self, other: "StreamTotals") -> None:
         """Add what another sum holds."""
@@ -56,8 +57,20 @@ class StreamTotals:
         self.busy_s += other.busy_s
         self.limited_by_receiver_s += other.limited_by_receiver_s
         self.limited_by_sender_s += other.limited_by_sender_s
+        self.timed += other.timed
         self.rtts_s += other.rtts_s
         self.least_rtt_s = min(self.least_rtt_s, other.least_rtt_s)
+
+    def none_open(self) -> "StreamTotals":
+        """Return the same with what counts only while streams are open left out."""
+        return replace(self, streams=0, timed=0, rtts_s=0.0, least_rtt_s=math.inf)
+
+    @property
+    def queue_s(self) -> float | None:
+        """How much longer than the shortest the round trips are now, on average; None if nobody knows."""
+        if not self.timed or math.isinf(self.least_rtt_s):
+            return None
+        return self.rtts_s / self.timed - self.least_rtt_s
 
 
 class Stream(threading.Thread):
@@ -107,11 +120,12 @@ class Stream(threading.Thread):
                     busy_s=info.busy_s,
                     limited_by_receiver_s=info.limited_by_receiver_s,
                     limited_by_sender_s=info.limited_by_sender_s,
+                    timed=1,
                     rtts_s=info.rtt_s,
                     least_rtt_s=info.least_rtt_s or math.inf,
                 )
             elif self.connection is None:
-                self._last.streams, self._last.rtts_s = 0, 0.0
+                self._last = self._last.none_open()
             return self._last
 
     def unanswered_s(self) -> float | None:

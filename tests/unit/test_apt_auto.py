@@ -356,3 +356,78 @@ def test_meter_drops_a_bin_with_a_stall() -> None:
         meter.add(0.1 * i, {"p": Sample(1, i * 1000, 10**9, rtt_s=0.001)})
     assert meter.add(3.5, {"p": Sample(1, 20_000, 10**9, rtt_s=0.001)}) is None
     assert meter.add(3.6, {"p": Sample(1, 21_000, 10**9, rtt_s=0.001)}) is not None
+
+
+def test_streams_that_come_and_go_by_themselves_do_not_starve_it() -> None:
+    """Connections of a piece each, with a gap between two, as in MODE S; windows leave them free."""
+    meter, bins, arrived = Meter(), 0, 0
+    meter.ask(8)
+    for i in range(600):
+        streams = 7 if i % 8 == 0 else 8
+        arrived += streams * 10**6
+        sample = Sample(streams, arrived, 10**12, 0.05, 0, 0.0, 0.0)
+        bins += meter.add(i * 0.1, {"p": sample}) is not None
+    assert bins > 200
+
+
+def test_a_look_whose_streams_go_again_ends() -> None:
+    path, tuner = Path(knee(8)), AutoTuner()
+    log, now = drive(tuner, {"p": path}, 20), 20.0
+    for i in range(600):
+        now = 20 + i * 0.1
+        for decision in tuner.observe(now, {"p": path.sample()}):
+            log.append((now, decision))  # and nothing is done
+        path.step(now, 0.1)
+    assert log[-1][1].streams >= 1 and any("streams came within" in d.reason for _, d in log)
+
+
+def test_streams_that_every_file_keeps_are_not_asked_to_go_for_ever() -> None:
+    path, tuner = Path(knee(2)), AutoTuner()
+    path.obey(4, 0.0)
+    asked = []
+    for i in range(900):
+        now = i * 0.1
+        for decision in tuner.observe(now, {"p": path.sample()}):
+            asked.append(decision.streams)
+            path.obey(max(4, decision.streams), now)
+        path.step(now, 0.1)
+    assert 1 <= len([n for n in asked if n < 4]) <= 8
+
+
+def test_a_full_path_gets_no_more_streams_and_loses_those_it_does_not_need() -> None:
+    path, tuner = Path(knee(2)), AutoTuner(initial=8)
+    path.extra = {"queue_s": 0.02, "limited_by_receiver": 0.0, "limited_by_sender": 0.0}
+    log = drive(tuner, {"p": path}, 60)
+    counts = [d.streams for _, d in log]
+    assert max(counts) == 8 and counts == sorted(counts, reverse=True) and counts[-1] == 2
+
+
+def test_a_queue_of_others_does_not_stop_streams_that_windows_hold_back() -> None:
+    path, tuner = Path(knee(30)), AutoTuner()
+    path.extra = {"queue_s": 0.02, "limited_by_receiver": 0.95, "limited_by_sender": 0.0}
+    assert settled(drive(tuner, {"p": path}, 20), 20, 10) >= 27
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.floats(0.0, 3.0), st.integers(0, 20), st.integers(0, 20), st.integers(0, 10**9),
+            st.one_of(st.none(), st.floats(-0.1, 0.5)), st.booleans(),
+        ),
+        min_size=1,
+        max_size=60,
+    ),
+    st.integers(2, 40),
+)  # fmt: skip
+def test_two_paths_whatever_they_do(
+    steps: list[tuple[float, int, int, int, float | None, bool]], most: int
+) -> None:
+    tuner, now, arrived, asked = AutoTuner(4, most), 0.0, 0, {"a": 4, "b": 4}
+    for pause, a, b, moved, queue_s, obedient in steps:
+        now, arrived = now + pause, arrived + moved
+        counts = asked if obedient else {"a": a, "b": b}
+        samples = {name: Sample(n, arrived, 10**12, 0.02, 0, 0.1, 0.0, queue_s) for name, n in counts.items()}
+        for decision in tuner.observe(now, samples):
+            assert decision.streams >= 1 and "nan" not in decision.reason
+            asked[decision.path] = decision.streams

@@ -29,22 +29,35 @@ def test_the_kernel_knows_the_shortest_round_trip() -> None:
     assert 0 < info.least_rtt_s < 1 and 0 < info.rtt_s < 1
 
 
-def test_sums_keep_the_shortest_round_trip_and_those_of_open_streams() -> None:
+def open_stream(rtt_s: float, least_s: float) -> StreamTotals:
+    return StreamTotals(streams=1, timed=1, rtts_s=rtt_s, least_rtt_s=least_s)
+
+
+def test_the_queue_is_what_round_trips_are_longer_than_the_shortest() -> None:
     sums = StreamTotals()
-    assert sums.least_rtt_s == math.inf
-    for rtt_s, least_s in ((0.03, 0.02), (0.05, 0.01)):
-        sums.add(StreamTotals(streams=1, rtts_s=rtt_s, least_rtt_s=least_s))
-    assert (sums.streams, sums.rtts_s, sums.least_rtt_s) == (2, 0.08, 0.01)
+    assert sums.queue_s is None
+    sums.add(open_stream(0.03, 0.02))
+    sums.add(open_stream(0.05, 0.01))
+    assert sums.queue_s is not None and abs(sums.queue_s - 0.03) < 1e-9
 
 
-def test_a_stream_that_ended_counts_for_the_shortest_only() -> None:
+def test_streams_that_do_not_count_make_no_queue() -> None:
+    """Those of idle lanes, those that leave, and those that have gone."""
+    sums = StreamTotals()
+    for _ in range(2):
+        sums.add(open_stream(0.1, 0.1))
+        sums.add(open_stream(0.4, 0.05).none_open())
+    assert (sums.streams, sums.queue_s) == (2, 0.0)
+
+
+def test_a_stream_that_ended_tells_no_more() -> None:
     near, far = pair()
     stream = Stream("test")
     stream.opened(near)
     near.sendall(b"x")
     far.recv(1)
-    assert stream.totals().rtts_s > 0
+    assert stream.totals().timed == 1 and stream.totals().rtts_s > 0
     stream.closed(clean=True)
     far.close()
     ended = stream.totals()
-    assert ended.streams == 0 and ended.rtts_s == 0 and ended.least_rtt_s < math.inf
+    assert (ended.streams, ended.timed, ended.rtts_s, ended.least_rtt_s) == (0, 0, 0.0, math.inf)
