@@ -1,7 +1,7 @@
 """The held-out family of the tuner race: written and committed after the tuner's last change.
 
-Three kinds of curves that no candidate of the tuner and no other family has: two groups of servers with a gap
-between them, a gentle optimum without a knee, and a start-up cost that few streams do not overcome.
+Three kinds of curves that no candidate of the tuner and no other family has: gains that shrink from the first
+stream on up to a limit, a plateau that wears away, and a step in the middle of the way.
 """
 
 import math
@@ -11,36 +11,32 @@ from random import Random
 from tuner_models import Curve, capacity, knee
 
 
-def two_knees(random: Random) -> Curve:
-    """A first knee with 55 to 80 % of the capacity, then up to all of it with a tenth of the slope."""
-    first, low = knee(random) / 4, random.uniform(0.55, 0.8)
-    slope = 0.1 * low / first
-    return Curve(
-        capacity(random), lambda n: min(1.0, low * min(1.0, n / first) + slope * max(0.0, n - first))
-    )
+def shrinking(random: Random) -> Curve:
+    """A power of n below one, 0.5 to 0.9, up to a knee, and flat from there."""
+    k, power = knee(random), random.uniform(0.5, 0.9)
+    return Curve(capacity(random), lambda n: min(1.0, (n / k) ** power))
 
 
-def gentle_top(random: Random) -> Curve:
-    """A parabola in the logarithm around its top, so wide that a quarter is lost 2 to 4 octaves away."""
-    top, octaves = knee(random), random.uniform(2.0, 4.0)
+def wearing_away(random: Random) -> Curve:
+    """A knee, then 2 to 10 % of the capacity less for each further knee's worth of streams, to half of it."""
+    k, wear = knee(random), random.uniform(0.02, 0.1)
+    return Curve(capacity(random), lambda n: min(1.0, n / k) * max(0.5, 1 - wear * max(0.0, n / k - 1)))
+
+
+def stepping(random: Random) -> Curve:
+    """A smooth step in the logarithm of n, one to three octaves wide, on a floor of 5 to 40 %."""
+    k, octaves, floor = knee(random), random.uniform(1.0, 3.0), random.uniform(0.05, 0.4)
 
     def share(n: float) -> float:
-        away = math.log2(max(n, 1e-6) / top) / octaves
-        return max(0.02, 1 - 0.25 * away * away)
+        x = (math.log2(max(n, 1e-6) / k) + octaves / 2) / octaves
+        return floor + (1 - floor) / (1 + math.exp(-5 * (x - 0.5)))
 
     return Curve(capacity(random), share)
 
 
-def toll(random: Random) -> Curve:
-    """Each stream loses a part to all others, (1 + n / k)^-1.5, and up to half a stream is paid as a toll."""
-    k, fixed = knee(random) * 2, random.uniform(0.0, 0.5)
-    scale = max((n - fixed) / (1 + n / k) ** 1.5 for n in range(1, 257))
-    return Curve(capacity(random), lambda n: max(0.01, n - fixed) / (1 + n / k) ** 1.5 / scale)
-
-
 def any_of_three(random: Random) -> Curve:
     """One of the three, evenly."""
-    return random.choice([two_knees, gentle_top, toll])(random)
+    return random.choice([shrinking, wearing_away, stepping])(random)
 
 
 HELD_OUT: dict[str, Callable[[Random], Curve]] = {"held-out": any_of_three}

@@ -286,7 +286,7 @@ def main() -> None:
     tuners = [args.tuner] if args.tuner else list(TUNERS)
     noises = (args.noise / 100,) if args.noise is not None else (0.0, 0.25) if args.quick else NOISES
     kept = Kept(args.keep)
-    parts = ("auto", "belief", "curves", "looks", "meter", "takeover")
+    parts = ("auto", "belief", "curves", "looks", "meter", "queue", "takeover")
     for path in (*(f"mpx/apt_{part}.py" for part in parts), HELD_OUT_FILE):
         print(f"{path:25s} last changed in {last_commit(path)}")
     print("\nGood:" + (__doc__ or "").split("Good:")[1])
