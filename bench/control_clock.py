@@ -51,10 +51,12 @@ class ControlClock:
             waiting.register(self._listener, selectors.EVENT_READ, None)
             while not self._stop.is_set():
                 for key, _ in waiting.select():
+                    source = key.fileobj
+                    assert isinstance(source, socket.socket)  # nothing else is registered
                     if key.data is None:
                         self._accept(waiting)
                     elif key.fd in waiting.get_map():  # its other end may have closed it just now
-                        self._pass_on(waiting, key.fileobj, *key.data)  # type: ignore[arg-type]
+                        self._pass_on(waiting, source, *key.data)
 
     def _accept(self, waiting: selectors.BaseSelector) -> None:
         client, _ = self._listener.accept()

@@ -24,6 +24,7 @@ sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tests"), str(ROOT / "tests" / "
 
 from control_clock import ControlClock
 from figures import machine
+from peers import wait_for
 from stock_server import StockServer
 
 MPX = str(Path(sys.executable).with_name("mpx"))
@@ -60,8 +61,8 @@ def timed(command: list[str], course: Course) -> Run:
     if course.sync:
         subprocess.run(["sync", "--file-system", course.sync], check=True)
     wall = time.perf_counter() - began
-    while course.server.session_pids:  # they end when their client has, and only then are counted
-        time.sleep(0.005)
+    # they end when their client has, and only then are counted
+    wait_for(lambda: not course.server.session_pids, "the server's sessions end")
     return Run(course.clock.data_s, wall, cpu_s, course.server.ended_sessions_cpu_s - server_before_s)
 
 

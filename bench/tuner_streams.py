@@ -14,6 +14,7 @@ Best: the best of the fixed numbers. Reached: one second at 90 % of it. Steady: 
 """
 
 import argparse
+import math
 import statistics
 from dataclasses import dataclass
 from random import Random
@@ -107,7 +108,7 @@ class Transfer:
         self.streams: list[Stream] = []
         self.round_bytes = self.done_bytes = 0.0
         self.resent = 0
-        self.least_rtt_s = float("inf")  # that it has met: one that joins a full path never sees it empty
+        self.least_rtt_s = math.inf  # that it has met: one that joins a full path never sees it empty
         self.held_back = 0.0
 
     def set_count(self, count: int) -> None:
@@ -134,7 +135,7 @@ class Transfer:
             retransmits=self.resent,
             limited_by_receiver=self.held_back,
             limited_by_sender=0.0,
-            queue_s=self._path.round_trip_s - self.least_rtt_s if self.least_rtt_s < 9 else None,
+            queue_s=None if math.isinf(self.least_rtt_s) else self._path.round_trip_s - self.least_rtt_s,
         )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from mpx.apt_belief import CurveBelief
 from mpx.apt_looks import Looks
 from mpx.apt_meter import Bin, Meter
-from mpx.apt_takeover import AT_LEAST_RTT
+from mpx.apt_takeover import AT_LEAST_RTT, AT_THE_WINDOWS, FREE
 from mpx.tuner import Decision, Sample
 
 FIRST_STEP = 4.0  # the first comparison is a large one: it shows the slope, and often the plateau too
@@ -26,7 +26,7 @@ LEVEL_SIGMA, LEVEL_LEAST = 2.5, 0.2  # how far goodput must leave the prediction
 JUMP_BINS, JUMP_SIGMA = 3, 5.0  # or in the errors of that many bins in a row, each from the one before
 PATIENCE_S, PATIENCE_RTT = 2.0, 20.0  # then streams that did not come are given up ...
 RETRY_S = 30.0  # ... for that long
-HELD_HIGH, HELD_LOW = 0.6, 0.3  # shares of time: held back by windows mostly; hardly
+ALL_UP = 0.9  # a bin worth more has its streams up to speed
 OVER = 1.1  # where that many are enough, a knee beyond it by that factor is unlikely
 UNDER, LONG_QUEUE, HELD_HARDLY = 0.8, 0.1, 0.1  # with so long a queue and free windows even fewer will do
 SHARING = 2  # streams on a full path: as many as any other transfer there has, and one loss does not halve it
@@ -73,7 +73,7 @@ class AutoTuner:
             return decisions
         if measured is None:
             return self._without_answer(now_s, samples)
-        if measured.worth > 0.9:
+        if measured.worth > ALL_UP:
             self._looks.rest(now_s, _arrived(samples))
         self._learn(measured)
         if self._ending(samples, measured):
@@ -129,14 +129,14 @@ class AutoTuner:
     def _learn(self, measured: Bin) -> None:
         """Weigh one bin, and open the search again if goodput has left what was predicted."""
         belief, n = self._belief, measured.streams
-        if measured.worth > 0.9 and self._has_changed(measured):
+        if measured.worth > ALL_UP and self._has_changed(measured):
             belief.reopen(n)
             self._bins, self._level, self._home = 0, 0.0, None
             self._errors, self._held_at = [], math.inf
             self._looks.forget()
         belief.add(measured.at_s, measured.up, measured.goodput_bps, measured.worth)
         self._bins += 1
-        if measured.worth < 0.9:
+        if measured.worth < ALL_UP:
             return
         if measured.excess is not None:
             free = measured.excess > LONG_QUEUE and (measured.held_back or 0.0) < HELD_HARDLY
@@ -144,10 +144,10 @@ class AutoTuner:
             belief.hint(lambda _knee, fewest: HINT if fewest > enough else 0.0)
         if measured.held_back is None:
             return
-        if measured.held_back > HELD_HIGH:
+        if measured.held_back > AT_THE_WINDOWS:
             self._held_at = min(n, self._held_at)
             belief.hint(lambda knee, _fewest: HINT if knee < HELD_KNEE * n else 0.0)
-        elif measured.held_back < HELD_LOW and self._held_at < n:
+        elif measured.held_back < FREE and self._held_at < n:
             belief.hint(lambda knee, _fewest: HINT if knee > OVER * n else 0.0)
 
     def _has_changed(self, measured: Bin) -> bool:
@@ -178,7 +178,7 @@ class AutoTuner:
         target = max(least, math.ceil(n / MOST_DOWN), min(highest, belief.target()))
         why = "the good range seems to be"
         if measured.full:
-            return self._when_full(now_s, measured, samples, max(least, target), home)
+            return self._when_full(now_s, measured, samples, target, home)
         if self._first and n < most:
             self._first = False
             target = max(target, min(most, round(FIRST_STEP * n)))

@@ -431,3 +431,33 @@ def test_two_paths_whatever_they_do(
         for decision in tuner.observe(now, samples):
             assert decision.streams >= 1 and "nan" not in decision.reason
             asked[decision.path] = decision.streams
+
+
+def bins_after_a_change(asked: int, expected_bps: float | None, told: float | None) -> list[float]:
+    """Goodput of the bins, Mbit/s, once 8 streams that carried 100 become so many and go from 40 to 100."""
+    meter, arrived, found = Meter(), 0.0, []
+    meter.ask(8)
+    for i in range(200):
+        now = i * 0.1
+        if i == 50:
+            meter.ask(asked, expected_bps)
+        mbps = 100.0 if i <= 50 else min(100.0, 40 * 1.04 ** (i - 50))
+        arrived += mbps * 1e6 / 8 * 0.1
+        sample = Sample(8 if i < 50 else asked, int(arrived), 10**12, 0.05, 0, told, told)
+        measured = meter.add(now, {"p": sample})
+        if i > 50 and measured is not None:
+            found.append(measured.goodput_bps / 1e6)
+    return found
+
+
+def test_meter_waits_until_those_that_stay_have_taken_over() -> None:
+    assert min(bins_after_a_change(4, None, 0.0)) >= 94
+
+
+def test_meter_waits_for_what_the_streams_are_known_to_carry() -> None:
+    assert min(bins_after_a_change(12, 100e6, None)) >= 94
+    assert min(bins_after_a_change(12, None, None)) < 94  # of new ones that nobody tells of the ramp counts
+
+
+def test_meter_waits_until_new_streams_with_free_windows_are_steady() -> None:
+    assert min(bins_after_a_change(12, None, 0.0)) >= 94

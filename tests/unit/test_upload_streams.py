@@ -208,3 +208,18 @@ def test_an_end_that_nobody_announced_gets_a_connection_of_its_own(tmp_path: Pat
     opened = len(port.live_streams())
     port.adjust(now, 2)
     assert len(port.live_streams()) == opened + 1
+
+
+def test_streams_that_leave_count_no_more_and_tell_of_no_queue() -> None:
+    port = DataPort(("127.0.0.1", 1), a_work(block_size_bytes=BLOCK_BYTES), None)
+    move = Move("source", "final", "part", 1, None, None)
+    streams = [UploadStream(port, Transfer(move, -1)) for _ in range(2)]
+    port._streams.extend(streams)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        for stream in streams:
+            stream.opened(socket.create_connection(server.getsockname()))
+        streams[0].leaving = True
+        totals = port.totals()
+        for stream in streams:
+            stream.closed(clean=False)
+    assert (totals.streams, totals.timed) == (1, 1)
