@@ -6,9 +6,12 @@ The link of F5. What the row should show: APT at 0.85 of what the UDP leaves, at
 from collections.abc import Sequence
 
 from apt.cell import Link
+from apt.claims import steady_from_s
 from apt.grid_row import GridRow, at_least
 from apt.row import Results, main
+from apt.store import Result
 from figures import Verdict
+from mpx_lab.series import goodput_bps
 
 SHARES = {"quick": (0.5,), "full": (0.1, 0.2, 0.3, 0.4, 0.5)}
 
@@ -21,16 +24,30 @@ class F11(GridRow):
     axis = "UDP, % of the rate"
 
     def links(self, effort: str) -> Sequence[Link]:
-        """The paper's five loads, or the least and the most."""
+        """The paper's five loads, or the most."""
         return [Link(udp_share=share) for share in SHARES[effort]]
 
     def value(self, link: Link) -> float:
         """The load."""
         return link.udp_share * 100
 
+    def table(self, results: Results) -> Sequence[str]:
+        """With how much of the UDP arrived beside each tool."""
+        lines = list(super().table(results))
+        for (link, tool), runs in results.items():
+            arrived = ", ".join(f"{_udp_bps(run) / 1e6:.1f}" for run in runs)
+            lines.append(f"{self.label(link)} %, {tool}: Mbit/s of UDP that arrived: {arrived}")
+        return lines
+
     def shown(self, links: Sequence[Link], results: Results) -> Sequence[Verdict]:
         """What F11 should show."""
         return at_least(links, results, 0.85)
+
+
+def _udp_bps(run: Result) -> float:
+    """Return the goodput of the UDP while the transfer was steady."""
+    began_s, end_s = run.transfers[0].began_s, run.goodput.end_s
+    return goodput_bps(run.run.goodput("udp"), began_s + steady_from_s(run), began_s + end_s)
 
 
 if __name__ == "__main__":

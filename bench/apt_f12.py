@@ -2,12 +2,14 @@
 
 What the row should show of the paper's tuner: fair with two (Jain 0.85 or more), clearly less so with four
 (below 0.9), each transfer's share following its share of all streams. Beside it four mpx with our tuner,
-and four plain CUBIC flows that join the same way: ours should be no less fair per transfer in any ten
-seconds from 30 s after a join (0.02 is a tie). The paper's windows of 64 KB are for its own claims; against
-plain flows the windows are as the kernel tunes them, since four flows of 64 KB do not even fill the link.
+and four plain CUBIC flows, the lab's own and not mpx, that join the same way: ours should be no less fair per
+transfer in any ten seconds from 30 s after a join (0.02 is a tie), in the median run and in the worst. The
+paper's windows of 64 KB are for its own claims; against plain flows the windows are as the kernel tunes them,
+since four flows of 64 KB do not even fill the link.
 
 Half of F5's rate and product of bandwidth and delay (100 Mbit/s, 50 ms, 250 packets), since four transfers
-and two switches take the processor.
+and two switches take the processor. The paper's tuner searches for 45 s and more, so that with a join every
+minute (quick) its shares are those of a search that has just ended, or has not.
 """
 
 import statistics
@@ -15,24 +17,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from apt.cell import Cell, Link
-from apt.row import Results, Row, main, repeated, spread
+from apt.row import Results, Row, main, spread
 from apt.sharing import fairness, least_fairness, mean_streams, settled, shares, stream_fairness, unexplained
 from apt.store import Result
-from apt.tools import fixed
+from apt.tools import PAPER, PLAIN, fixed
 from figures import Verdict
 
 TRANSFERS = 4
 SMALL = Link(rate_bps=100_000_000, queue_packets=250)
 TUNED = Link(rate_bps=100_000_000, queue_packets=250, window_bytes=None)
-PLAIN = fixed(1)
+ALL = ("auto", PAPER, fixed(1), fixed(4), "guc", "guc-p4")
 TOOLS = {
-    "quick": ((SMALL, ("auto", "paper")), (TUNED, ("auto", PLAIN))),
-    "full": (
-        (SMALL, ("auto", "paper", fixed(4), "guc", "guc-p4")),
-        (TUNED, ("auto", "paper", PLAIN, fixed(4), "guc", "guc-p4")),
-    ),
-}
-EVERY_S = {"quick": 45.0, "full": 100.0}
+    "quick": {SMALL: {"auto": 2, PAPER: 3}, TUNED: {"auto": 5, PLAIN: 5, "guc-p4": 1}},
+    "full": {SMALL: dict.fromkeys(ALL, 5), TUNED: dict.fromkeys((*ALL, PLAIN), 10)},
+}  # and how often
+EVERY_S = {"quick": {SMALL: 60.0, TUNED: 45.0}, "full": {SMALL: 100.0, TUNED: 100.0}}
 TIE = 0.02
 
 
@@ -44,15 +43,12 @@ class F12(Row):
 
     def cells(self, effort: str) -> Sequence[Cell]:
         """Four transfers of each kind."""
-        every_s = EVERY_S[effort]
-        return repeated(
-            lambda turn: [
-                Cell(link, tool, every_s, turn, TRANSFERS, every_s)
-                for link, tools in TOOLS[effort]
-                for tool in tools
-            ],
-            3,
-        )
+        return [
+            Cell(link, tool, every_s, turn, TRANSFERS, every_s)
+            for link, every_s in EVERY_S[effort].items()
+            for tool, turns in TOOLS[effort][link].items()
+            for turn in range(1, turns + 1)
+        ]
 
     def table(self, results: Results) -> Sequence[str]:
         """Jain's index with 2, 3 and 4 transfers, per transfer and per stream, and the sum of goodput."""
@@ -77,16 +73,25 @@ class F12(Row):
             Verdict("paper, 64 KB: Jain of two at 0.85 or more", f"{two:.2f}", two >= 0.85),
             Verdict("paper, 64 KB: Jain of four below 0.9", f"{four:.2f}", four < 0.9),
             Verdict(
+                "paper, 64 KB: Jain of four 0.05 less than of two", f"{two - four:.2f}", four <= two - 0.05
+            ),
+            Verdict(
                 "paper, 64 KB: shares of four follow N_i / sum N twice as closely as equal shares",
                 f"off by {by_streams:.3f} against {by_heads:.3f}",
                 by_streams <= by_heads / 2,
             ),
         ]
         for count in range(2, TRANSFERS + 1):
-            ours = statistics.median(least_fairness(run, count) for run in results[TUNED, "auto"])
-            plain = statistics.median(least_fairness(run, count) for run in results[TUNED, PLAIN])
-            limit = f"tuned windows, {count} transfers: any 10 s as fair as plain CUBIC ({plain:.2f})"
-            said.append(Verdict(limit, f"{ours:.2f}", ours >= plain - TIE))
+            ours, plain = (
+                [least_fairness(run, count) for run in results[TUNED, tool]] for tool in ("auto", PLAIN)
+            )
+            for name, pick in (("median", statistics.median), ("worst", min)):
+                limit = f"tuned windows, {count} transfers, {name} run: any 10 s as fair as plain CUBIC"
+                said.append(
+                    Verdict(
+                        limit, f"{pick(ours):.2f} against {pick(plain):.2f}", pick(ours) >= pick(plain) - TIE
+                    )
+                )
         return said
 
     def draw(self, results: Results, axes: Any) -> None:
@@ -102,13 +107,14 @@ class F12(Row):
 
 
 def _line(windows: str, tool: str, count: int, runs: Sequence[Result]) -> str:
+    by_stream = [index for run in runs if (index := stream_fairness(run, count)) is not None]
     cells = [
         windows,
         tool,
         str(count),
         spread([fairness(run, count) for run in runs], ".2f"),
         spread([least_fairness(run, count) for run in runs], ".2f"),
-        spread([stream_fairness(run, count) for run in runs], ".2f"),
+        spread(by_stream, ".2f") if len(by_stream) == len(runs) else "-",
         spread([sum(shares(run, count, *settled(run, count))) / 1e6 for run in runs]),
         "/".join(f"{number:.0f}" for number in mean_streams(runs, count)) or "-",
     ]

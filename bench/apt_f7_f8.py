@@ -25,7 +25,7 @@ class F7F8(GridRow):
     axis = "rate, Mbit/s"
 
     def links(self, effort: str) -> Sequence[Link]:
-        """The paper's ten rates, or three of them."""
+        """The paper's ten rates, or the least and the most."""
         return [Link(rate_bps=rate * 1_000_000) for rate in RATES_MBPS[effort]]
 
     def value(self, link: Link) -> float:

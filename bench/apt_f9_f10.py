@@ -4,14 +4,18 @@ Delays as printed, 10 to 100 ms, so that the chunk time in round trips is the pa
 a fifth of it: 200 Mbit/s, 100 packets. The windows stay at 64 KB, since the kernel keeps no smaller one
 exactly, so that a fifth of the paper's streams fill the link: 4 at 10 ms to 37 at 100 ms.
 
+The links' product of bandwidth and delay over the window is thus that of the paper at a fifth of its rate;
+at 80 and 100 ms the queue is two windows long, which is what streams that begin overflow.
+
 What the rows should show: APT at 0.85 of the link up to 80 ms, less beyond with chunks of 3 s, of which
 chunks of 10 s win back at least half; streams grow with the delay.
 """
 
+import statistics
 from collections.abc import Sequence
 
 from apt.cell import Cell, Link
-from apt.claims import median_steady_bps
+from apt.claims import median_steady_bps, steady_bps
 from apt.grid_row import GridRow, at_least, grows
 from apt.row import Results, main, repeated
 from apt.tools import PAPER_LONG
@@ -19,7 +23,7 @@ from figures import Verdict
 
 DELAYS_MS = {"quick": (10, 80, 100), "full": tuple(range(10, 101, 10))}
 QUEUE_PACKETS = 100
-LONG_S = 240.0  # chunks of 10 s search for as long
+LONG_S = 300.0  # with chunks of 10 s a search takes up to 190 s
 
 
 class F9F10(GridRow):
@@ -28,8 +32,7 @@ class F9F10(GridRow):
     name = "f9-f10"
     doc = __doc__ or ""
     axis = "delay, ms"
-    numbers = (4, 8, 16, 32, 64)
-    papers = (4, 8, 16, 32)
+    numbers = (4, 8, 16, 32, 48, 64)
 
     def links(self, effort: str) -> Sequence[Link]:
         """The paper's ten delays, or three of them."""
@@ -53,10 +56,10 @@ class F9F10(GridRow):
         late = [link for link in links if link.rtt_s > 0.08]
         before = median_steady_bps(results[next(link for link in links if link.rtt_s == 0.08), "paper"])
         for link in late:
-            short = median_steady_bps(results[link, "paper"]) / before
-            said.append(
-                Verdict(f"{link.name}: paper, 3 s, less than at 80 ms", f"{short:.2f} of it", short < 1)
-            )
+            runs = [steady_bps(run) / before for run in results[link, "paper"]]
+            short = statistics.median(runs)
+            lower = f"{short:.2f} of it, {max(runs):.2f} at most"
+            said.append(Verdict(f"{link.name}: paper, 3 s, less than at 80 ms", lower, max(runs) < 1))
             if (link, PAPER_LONG) in results:
                 longer = median_steady_bps(results[link, PAPER_LONG]) / before
                 enough = longer >= (short + 1) / 2

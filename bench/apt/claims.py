@@ -1,5 +1,6 @@
 """What mpx claims on every link of the grid: near the best fixed number at once, and from then on."""
 
+import itertools
 import statistics
 from collections.abc import Mapping, Sequence
 
@@ -20,8 +21,20 @@ WORST_S = 10.0  # the worst so long a time after the first minute is told, too
 
 def steady_bps(run: Result) -> float:
     """Return the goodput after the first minute, or of a shorter run that of its last half."""
+    return run.goodput.mean_bps(steady_from_s(run), run.goodput.end_s)
+
+
+def steady_from_s(run: Result) -> float:
+    """Return from when on a run is called steady; a search that ends (the paper's) has ended by then.
+
+    At least the last 15 s are, however long it searches.
+    """
     end_s = run.goodput.end_s
-    return run.goodput.mean_bps(FIRST_S if end_s >= FIRST_S + LATER_S else end_s / 2, end_s)
+    from_s = FIRST_S if end_s >= FIRST_S + LATER_S else end_s / 2
+    if not run.searches_for_ever:
+        changes = (now for before, now in itertools.pairwise(run.streams) if before[1] != now[1])
+        from_s = max(from_s, min(max((at_s for at_s, _ in changes), default=0.0), end_s - LATER_S))
+    return from_s
 
 
 def median_steady_bps(runs: Sequence[Result]) -> float:

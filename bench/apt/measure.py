@@ -38,10 +38,14 @@ class Goodput:
         return [((i + 0.5) * WINDOW_S, rate) for i, rate in enumerate(rates)]
 
     def reached_s(self, rate_bps: float) -> float | None:
-        """Return from when on goodput over the next window was at least so much; None if never."""
+        """Return the end of the first second that carried so much; None if none did.
+
+        Carried within `x` seconds, so, means that the last of them did; a transfer that is there at once
+        has 1.
+        """
         for i in range(int((self.end_s - WINDOW_S) / STEP_S) + 1):
             if self.mean_bps(i * STEP_S, i * STEP_S + WINDOW_S) >= rate_bps:
-                return i * STEP_S
+                return i * STEP_S + WINDOW_S
         return None
 
 

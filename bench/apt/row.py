@@ -15,7 +15,7 @@ from figures import Verdict, machine
 
 from apt.cell import Cell, Link
 from apt.measure import interval
-from apt.run_cell import measure
+from apt.run_cell import code, measure
 from apt.schedule import run_all
 from apt.store import Result, Store
 
@@ -93,10 +93,13 @@ def main(row: Row) -> None:
     parser.add_argument("--effort", choices=("quick", "full"), default="quick")
     parser.add_argument("--data", type=Path, default=Path("reports/apt"), help="where cells are kept")
     parser.add_argument("--at-once", type=int, default=2, help="at most so many links at a time")
+    parser.add_argument(
+        "--any-code", action="store_true", help="also count what other code of mpx has measured"
+    )
     parser.add_argument("--measure-nothing", action="store_true", help="only what is stored already")
     options = parser.parse_args()
     folder = options.data / row.name
-    store = Store(folder)
+    store = Store(folder, None if options.any_code else code())
     cells = row.cells(options.effort)
     missing = [] if options.measure_nothing else [cell for cell in cells if not store.has(cell)]
     print(machine(", ".join(sorted({cell.link.congestion for cell in cells}))))
@@ -104,13 +107,18 @@ def main(row: Row) -> None:
         if os.geteuid() != 0:
             sys.exit("the lab makes network namespaces, which needs root; run this as root")
         began = time.monotonic()
-        run_all(missing, lambda cell, slot: measure(cell, store, slot), at_once=options.at_once)
+        for failed in run_all(
+            missing, lambda cell, slot: measure(cell, store, slot), at_once=options.at_once
+        ):
+            sys.stderr.write(f"{failed}\n")
         print(f"measured {len(missing)} of {len(cells)} cells in {time.monotonic() - began:.0f} s")
-    elif absent := [cell.name for cell in cells if not store.has(cell)]:
-        sys.exit(f"{len(absent)} of {len(cells)} cells are not in {folder}, the first: {absent[0]}")
     results = gather(store, cells)
+    if not results:
+        sys.exit(f"there is nothing of this row in {folder}")
     print("\n".join(row.table(results)))
     print(account(store, cells, results))
+    if absent := [cell.name for cell in cells if not store.has(cell)]:
+        sys.exit(f"no verdicts: {len(absent)} of {len(cells)} cells are missing, the first {absent[0]}")
     verdicts = row.verdicts(results)
     for verdict in verdicts:
         print(verdict)

@@ -126,10 +126,10 @@ def _counters(lab: Lab) -> dict[str, int]:
 
 def versions() -> dict[str, str]:
     """Return which code of mpx is measured, and which stock tools."""
-    return {"code": _code(), "globus-url-copy": _said(["globus-url-copy", "-version"])}
+    return {"code": code(), "globus-url-copy": _said(["globus-url-copy", "-version"])}
 
 
-def _code() -> str:
+def code() -> str:
     """Return what names the contents of mpx/ in the repository, with a + if they were changed since."""
     tree = _said(["git", "-C", str(HERE), "rev-parse", "--short", "HEAD:mpx"])
     changed = _said(["git", "-C", str(HERE), "status", "--porcelain", "mpx"])

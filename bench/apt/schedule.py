@@ -39,9 +39,12 @@ class Room:
             self._changed.notify_all()
 
 
-def run_all(cells: Sequence[Cell], run: Callable[[Cell, int], None], *, at_once: int = MOST_AT_ONCE) -> None:
-    """Run every cell, the longest first; raises the first error once all that had begun have ended.
+def run_all(
+    cells: Sequence[Cell], run: Callable[[Cell, int], None], *, at_once: int = MOST_AT_ONCE
+) -> list[RuntimeError]:
+    """Run every cell, the longest first; returns what went wrong with those that could not be measured.
 
+    Any other error is raised once all that had begun have ended.
     `run` is told a slot, 1 to `at_once`, that no other cell has at the same time.
     """
     room = Room(most=at_once)
@@ -58,11 +61,16 @@ def run_all(cells: Sequence[Cell], run: Callable[[Cell, int], None], *, at_once:
             slots.put(slot)
             room.give(part)
 
+    failed = []
     with ThreadPoolExecutor(at_once) as pool:
         running = [pool.submit(one, cell) for cell in sorted(cells, key=lambda cell: -cell.seconds)]
         try:
             for done in running:
-                done.result()
+                try:
+                    done.result()
+                except RuntimeError as error:
+                    failed.append(error)
         finally:
             for each in running:
                 each.cancel()
+    return failed

@@ -39,8 +39,11 @@ def least_fairness(run: Result, count: int) -> float:
     return min(jain(shares(run, count, start, min(to_s, start + WINDOW_S))) for start in starts)
 
 
-def stream_fairness(run: Result, count: int) -> float:
-    """Return the index over the streams that carried data through the last ten seconds; 1 if none did."""
+def stream_fairness(run: Result, count: int) -> float | None:
+    """Return the index over the streams that carried data through the last ten seconds; None if none did.
+
+    The paper's tuner opens its streams anew for each chunk, so it has none.
+    """
     to_s = settled(run, count)[1]
     from_s = to_s - WINDOW_S
     found = []
@@ -49,7 +52,7 @@ def stream_fairness(run: Result, count: int) -> float:
             if samples[0].t_s <= from_s and samples[-1].t_s >= to_s - 1:
                 found.append(goodput_bps(samples, from_s, to_s))
     carrying = [share for share in found if share > CONVERSATION_BPS]
-    return jain(carrying) if carrying else 1.0
+    return jain(carrying) if carrying else None
 
 
 def mean_streams(runs: Sequence[Result], count: int) -> list[float]:

@@ -11,7 +11,7 @@ from mpx_lab.record_reader import RecordedRun
 
 from apt.cell import Cell
 from apt.measure import Goodput, since_first_byte
-from apt.tools import is_mpx
+from apt.tools import PAPER, is_mpx
 from mpx.errors import UsageError
 
 
@@ -57,17 +57,28 @@ class Result:
         """Those of the first transfer."""
         return self.transfers[0].streams
 
+    @property
+    def searches_for_ever(self) -> bool:
+        """Whether its tuner never settles: ours looks elsewhere now and then."""
+        return not str(self.about["parameters"].get("tool", "")).startswith(PAPER)
+
     def late_streams(self) -> float | None:
-        """Return the mean number of streams of the first transfer in the last third of its time."""
+        """Return the mean number of streams of the first transfer in the last third of its time.
+
+        Of a tuner whose search ends it is the last number.
+        """
         end_s = self.goodput.end_s
-        return self.transfers[0].mean_streams(end_s * 2 / 3, end_s)
+        if self.searches_for_ever:
+            return self.transfers[0].mean_streams(end_s * 2 / 3, end_s)
+        return float(self.streams[-1][1])
 
 
 class Store:
     """A folder of runs, each named for its cell; one that did not count lies beside it as NAME.N.invalid."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, code: str | None = None) -> None:
+        """`code`: only what this code of mpx has measured counts; None: whichever it was."""
+        self.folder, self._code = folder, code
         folder.mkdir(parents=True, exist_ok=True)
 
     def begin(self, cell: Cell) -> Path:
@@ -81,7 +92,12 @@ class Store:
         """Keep the run that was begun, if it is valid; otherwise lay it aside."""
         unfinished = self.folder / f"{cell.name}.running"
         if RecordedRun.open(unfinished).valid:
-            unfinished.rename(self.folder / cell.name)
+            kept = self.folder / cell.name
+            if kept.is_dir():  # by other code
+                code = RecordedRun.open(kept).about["versions"].get("code", "unknown")
+                shutil.rmtree(aside := self.folder / f"{cell.name}.{code}.other", ignore_errors=True)
+                kept.rename(aside)
+            unfinished.rename(kept)
         else:
             turn = len(list(self.folder.glob(f"{cell.name}.*.invalid"))) + 1
             unfinished.rename(self.folder / f"{cell.name}.{turn}.invalid")
@@ -91,8 +107,13 @@ class Store:
         return len(list(self.folder.glob(f"{cell.name}.*.invalid")))
 
     def has(self, cell: Cell) -> bool:
-        """Tell whether the cell has been measured."""
-        return (self.folder / cell.name).is_dir()
+        """Tell whether the cell has been measured, by this code if mpx took part in it."""
+        folder = self.folder / cell.name
+        if not folder.is_dir():
+            return False
+        if self._code is None or not is_mpx(cell.tool):
+            return True
+        return bool(RecordedRun.open(folder).about["versions"].get("code") == self._code)
 
     def load(self, cell: Cell) -> Result:
         """Return what is stored of a cell; raises UsageError if there is nothing that can be read."""

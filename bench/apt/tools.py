@@ -3,8 +3,10 @@
 import sys
 
 FIXED = "fixed-"
+PAPER = "paper"
 PAPER_LONG = "paper-10s"
-TOOLS = ("auto", "paper", PAPER_LONG, "guc", "guc-p4", "fixed-N")
+PLAIN = "plain"  # one TCP stream of the lab's own, as the kernel sends it
+TOOLS = ("auto", PAPER, PAPER_LONG, PLAIN, "guc", "guc-p4", "fixed-N")
 
 
 def fixed(streams: int) -> str:
@@ -14,7 +16,7 @@ def fixed(streams: int) -> str:
 
 def is_mpx(tool: str) -> bool:
     """Whether it is mpx, which writes a report."""
-    return not tool.startswith("guc")
+    return tool != PLAIN and not tool.startswith("guc")
 
 
 def command_of(tool: str, source: str, url: str, report: str) -> list[str]:
@@ -29,7 +31,7 @@ def command_of(tool: str, source: str, url: str, report: str) -> list[str]:
     mpx = [sys.executable, "-m", "mpx", "copy", "-q", "--checksum", "none", "--report", report]
     if tool.startswith(FIXED):
         mpx += ["--streams", tool.removeprefix(FIXED)]
-    elif tool == "paper":
+    elif tool == PAPER:
         mpx += ["--tuner", "paper"]
     elif tool == PAPER_LONG:
         mpx += ["--tuner", "paper", "--chunk-time", "10s"]

@@ -13,9 +13,9 @@ from pathlib import Path
 from mpx_lab.lab import Lab
 from mpx_lab.record import Run
 from mpx_lab.stock_server import stock_server
-from mpx_lab.traffic.background import Watched
+from mpx_lab.traffic.background import Background, Watched
 
-from apt.tools import command_of
+from apt.tools import PLAIN, command_of
 
 SOURCE_BYTES = 50 * 10**9  # the paper's; a hole, so it takes no room
 ENDS_WITHIN_S = 20.0
@@ -44,6 +44,19 @@ class Tool:
             self._process.wait()
 
 
+class Plain:
+    """A TCP stream that sends without a pause."""
+
+    def __init__(self, flow: Background) -> None:
+        self._flow = flow
+
+    def wait_until(self, time_s: float) -> None:
+        """Let it send until a time of the monotonic clock; raises RuntimeError if it has ended before."""
+        time.sleep(max(0.0, time_s - time.monotonic()))
+        if not self._flow.running:
+            raise RuntimeError("the plain stream has ended")
+
+
 @contextlib.contextmanager
 def place(slot: int) -> Iterator[Path]:
     """Yield an empty folder in memory, of root alone; what an interrupted run left there is removed."""
@@ -59,13 +72,15 @@ def place(slot: int) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def transfer(tool: str, number: int, lab: Lab, run: Run, root: Path) -> Iterator[Tool]:
+def transfer(tool: str, number: int, lab: Lab, run: Run, root: Path) -> Iterator[Tool | Plain]:
     """Copy from the source of that number to its sink until the end of the block; `root` is a place."""
-    source, sink = lab.host(f"src{number}"), lab.host(f"dst{number}")
-    watched = Watched(
-        f"transfer-{number}", source, source.addresses[0], sink, sink.addresses[0], run.flows, run.epoch_s
-    )
-    folder = root / f"transfer-{number}"
+    source, sink, name = lab.host(f"src{number}"), lab.host(f"dst{number}"), f"transfer-{number}"
+    if tool == PLAIN:
+        with Background("tcp", name, source, sink, sink.addresses[0], run.flows, run.epoch_s) as flow:
+            yield Plain(flow)
+        return
+    watched = Watched(name, source, source.addresses[0], sink, sink.addresses[0], run.flows, run.epoch_s)
+    folder = root / name
     served = folder / "served"
     folder.mkdir(mode=0o711)
     served.mkdir(mode=0o755)

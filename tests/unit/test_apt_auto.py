@@ -461,3 +461,24 @@ def test_meter_waits_for_what_the_streams_are_known_to_carry() -> None:
 
 def test_meter_waits_until_new_streams_with_free_windows_are_steady() -> None:
     assert min(bins_after_a_change(12, None, 0.0)) >= 94
+
+
+WINDOWS_BIND = {"queue_s": 0.0001, "limited_by_receiver": 0.95, "limited_by_sender": 0.0}
+
+
+def test_while_windows_bind_and_no_queue_stands_it_does_not_doubt_that_there_is_room() -> None:
+    path = Path(knee(200), rtt_s=0.1)
+    path.extra = dict(WINDOWS_BIND)
+    log = [decision for _, decision in drive(AutoTuner(), {"p": path}, 6)]
+    assert [decision.streams for decision in log[:4]] == [4, 16, 32, 64]
+    for before, after in pairwise(log[1:4]):
+        found = re.search(r"the good range (?:may|seems to) be (\d+) to", after.reason)
+        assert found and int(found[1]) > before.streams
+
+
+def test_a_receiver_that_reads_slowly_closes_windows_too_and_gets_no_more_streams() -> None:
+    path = Path(knee(2))
+    path.extra = dict(WINDOWS_BIND)
+    log = drive(AutoTuner(), {"p": path}, 60)
+    assert settled(log, 60, 20) <= 6
+    assert max(decision.streams for at, decision in log if at > 20) <= 24
