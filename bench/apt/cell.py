@@ -1,5 +1,6 @@
 """One cell of an experiment: a link, who else is on it, and a tool that copies across it for some time."""
 
+import re
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -21,6 +22,7 @@ class Link:
     congestion: str = "cubic"
     loss: float = 0.0  # share of frames, on the way of the data
     udp_share: float = 0.0  # of the rate, sent across as constant UDP
+    beside: str = ""  # a generator of mpx_lab.traffic that sends the same way all the time
 
     @property
     def ceiling_bps(self) -> float:
@@ -41,6 +43,8 @@ class Link:
             parts.append(f"loss{self.loss:g}")
         if self.udp_share:
             parts.append(f"udp{self.udp_share:g}")
+        if self.beside:
+            parts.append(re.sub(r"[^a-z0-9]+", "-", self.beside).strip("-"))
         return "-".join(parts)
 
 

@@ -93,6 +93,10 @@ def _run(cell: Cell, folder: Path, slot: int) -> None:
                 spec = f"udp(rate={payload_bps:.0f}bit/s)"
                 udp = Background(spec, "udp", source, sink, sink.addresses[0], run.flows, run.epoch_s)
                 stack.enter_context(udp)
+            if link.beside:
+                stack.enter_context(
+                    Background(link.beside, "beside", source, sink, sink.addresses[0], run.flows, run.epoch_s)
+                )
             tools = []
             for number in range(1, cell.transfers + 1):
                 began_s = time.monotonic()

@@ -6,7 +6,9 @@ FIXED = "fixed-"
 PAPER = "paper"
 PAPER_LONG = "paper-10s"
 PLAIN = "plain"  # one TCP stream of the lab's own, as the kernel sends it
-TOOLS = ("auto", PAPER, PAPER_LONG, PLAIN, "guc", "guc-p4", "fixed-N")
+DOWN = "-down"  # after the name of a tool: it fetches, and the server sends
+TOOLS = ("auto", PAPER, PAPER_LONG, PLAIN, "guc", "guc-pN", "fixed-N", "curl-down", "aria2-down")
+_MPX = ("auto", PAPER, PAPER_LONG, FIXED)
 
 
 def fixed(streams: int) -> str:
@@ -16,25 +18,40 @@ def fixed(streams: int) -> str:
 
 def is_mpx(tool: str) -> bool:
     """Whether it is mpx, which writes a report."""
-    return tool != PLAIN and not tool.startswith("guc")
+    return tool.startswith(_MPX)
 
 
-def command_of(tool: str, source: str, url: str, report: str) -> list[str]:
-    """Return the command that copies a file up to a URL, without a checksum; mpx writes its report.
+def command_of(tool: str, file: str, url: str, report: str) -> list[str]:
+    """Return the command that copies a file up to a URL, or down from it; without a checksum.
 
-    Raises ValueError for a tool of another name.
+    mpx writes its report. Raises ValueError for a tool of another name.
     """
-    if tool == "guc":
-        return ["globus-url-copy", f"file://{source}", url]
-    if tool == "guc-p4":
-        return ["globus-url-copy", "-p", "4", f"file://{source}", url]
+    name = tool.removesuffix(DOWN)
+    ends = (url, file) if tool.endswith(DOWN) else (file, url)
+    if name == "guc" or name.startswith("guc-p"):
+        streams = name.removeprefix("guc").replace("-p", "-p ").split()
+        return ["globus-url-copy", *streams, *(f"file://{end}" if end == file else end for end in ends)]
+    if tool == f"curl{DOWN}":
+        return ["curl", "--silent", "--show-error", "--output", file, url]
+    if tool == f"aria2{DOWN}":
+        folder, _, target = file.rpartition("/")
+        pieces = ["--max-connection-per-server=16", "--split=16", "--min-split-size=1M"]
+        return [
+            "aria2c",
+            "--quiet",
+            "--file-allocation=none",
+            *pieces,
+            f"--dir={folder}",
+            f"--out={target}",
+            url,
+        ]
     mpx = [sys.executable, "-m", "mpx", "copy", "-q", "--checksum", "none", "--report", report]
-    if tool.startswith(FIXED):
-        mpx += ["--streams", tool.removeprefix(FIXED)]
-    elif tool == PAPER:
+    if name.startswith(FIXED):
+        mpx += ["--streams", name.removeprefix(FIXED)]
+    elif name == PAPER:
         mpx += ["--tuner", "paper"]
-    elif tool == PAPER_LONG:
+    elif name == PAPER_LONG:
         mpx += ["--tuner", "paper", "--chunk-time", "10s"]
-    elif tool != "auto":
+    elif name != "auto":
         raise ValueError(f"{tool!r} is none of {', '.join(TOOLS)}")
-    return [*mpx, source, url]
+    return [*mpx, *ends]

@@ -15,9 +15,10 @@ from mpx_lab.record import Run
 from mpx_lab.stock_server import stock_server
 from mpx_lab.traffic.background import Background, Watched
 
-from apt.tools import PLAIN, command_of
+from apt.tools import DOWN, PLAIN, command_of
 
 SOURCE_BYTES = 50 * 10**9  # the paper's; a hole, so it takes no room
+FETCHED_BYTES = 4 * 10**9  # what comes down is kept in memory, or said to have room there
 ENDS_WITHIN_S = 20.0
 
 
@@ -73,7 +74,10 @@ def place(slot: int) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def transfer(tool: str, number: int, lab: Lab, run: Run, root: Path) -> Iterator[Tool | Plain]:
-    """Copy from the source of that number to its sink until the end of the block; `root` is a place."""
+    """Copy from the source of that number to its sink until the end of the block; `root` is a place.
+
+    The tool runs at the source, or at the sink if it fetches; a stock server at the other end.
+    """
     source, sink, name = lab.host(f"src{number}"), lab.host(f"dst{number}"), f"transfer-{number}"
     if tool == PLAIN:
         with Background("tcp", name, source, sink, sink.addresses[0], run.flows, run.epoch_s) as flow:
@@ -85,13 +89,17 @@ def transfer(tool: str, number: int, lab: Lab, run: Run, root: Path) -> Iterator
     folder.mkdir(mode=0o711)
     served.mkdir(mode=0o755)
     os.chown(served, pwd.getpwnam("nobody").pw_uid, -1)
-    with (folder / "source").open("wb") as file:
-        file.truncate(SOURCE_BYTES)
+    fetches = tool.endswith(DOWN)
+    sent = served / "source" if fetches else folder / "source"
+    with sent.open("wb") as file:
+        file.truncate(FETCHED_BYTES if fetches else SOURCE_BYTES)
+    client, server = (sink, source) if fetches else (source, sink)
     log, report = folder / "tool.log", run.folder / f"report-{number}.json"
     environment = {**os.environ, "MPX_STATE_DIR": str(folder / "state")}
-    with stock_server(sink, folder) as url, watched, log.open("wb") as out:
-        command = command_of(tool, str(folder / "source"), f"{url}{served}/target", str(report))
-        running = Tool(source.popen(command, env=environment, stdout=out, stderr=out), log)
+    with stock_server(server, folder) as url, watched, log.open("wb") as out:
+        ours, theirs = (folder / "target", sent) if fetches else (sent, served / "target")
+        command = command_of(tool, str(ours), f"{url}{theirs}", str(report))
+        running = Tool(client.popen(command, env=environment, stdout=out, stderr=out), log)
         try:
             yield running
         finally:

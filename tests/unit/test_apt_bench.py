@@ -232,8 +232,12 @@ def test_a_mistake_of_the_bench_is_raised() -> None:
         run_all([Cell(LINK, "auto", 1)], run, at_once=2)
 
 
-@pytest.mark.parametrize("tool", [name.replace("fixed-N", "fixed-7") for name in TOOLS if name != PLAIN])
+@pytest.mark.parametrize(
+    "tool", [name.replace("-N", "-7").replace("pN", "p7") for name in TOOLS if name != PLAIN]
+)
 def test_every_tool_has_a_command(tool: str) -> None:
-    assert command_of(tool, "/a", "ftp://h/b", "/r")[-2:][1] == "ftp://h/b"
+    assert command_of(tool, "/a", "ftp://h/b", "/r")[-1] == "ftp://h/b"
+    assert command_of("auto-down", "/a", "ftp://h/b", "/r")[-2:] == ["ftp://h/b", "/a"]
+    assert command_of("guc-p7-down", "/a", "ftp://h/b", "/r")[1:] == ["-p", "7", "ftp://h/b", "file:///a"]
     with pytest.raises(ValueError, match="none of"):
         command_of("nothing", "/a", "ftp://h/b", "/r")

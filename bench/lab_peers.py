@@ -1,0 +1,104 @@
+"""What tools of today carry over the lab's standard links, and what they leave to who is there already.
+
+Twenty seconds from the first byte, cold, as a user meets them: mpx and globus-url-copy up and down, curl and
+aria2 down, from and to a stock GridFTP server. Windows as the kernel tunes them, CUBIC by route.
+"""
+
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+from apt.cell import Cell, Link
+from apt.row import Results, Row, main, repeated, spread
+from apt.store import Result
+from apt.tools import DOWN
+from figures import Verdict
+from mpx_lab.series import goodput_bps
+
+SECONDS = 22.0  # with what comes before the first byte
+CLEAN = Link(rtt_s=0.060, queue_packets=1000, window_bytes=None)
+LINKS = {
+    "clean": CLEAN,
+    "beside CUBIC": Link(rtt_s=0.060, queue_packets=1000, window_bytes=None, beside="tcp(congestion=cubic)"),
+    "beside BBR": Link(rtt_s=0.060, queue_packets=1000, window_bytes=None, beside="tcp(congestion=bbr)"),
+    "loss 0.05 %": Link(rtt_s=0.060, queue_packets=1000, window_bytes=None, loss=0.0005),
+    "300 Mbit/s, 20 ms": Link(300_000_000, rtt_s=0.020, queue_packets=250, window_bytes=None),
+}
+UP = ("auto", "guc", "guc-p4", "guc-p16")
+TOOLS = (*UP, *(f"{name}{DOWN}" for name in ("auto", "guc", "guc-p4", "curl", "aria2")))
+REPETITIONS = {"quick": 3, "full": 5}
+
+
+class Peers(Row):
+    """See the head of this file."""
+
+    name = "peers"
+    doc = __doc__ or ""
+
+    def cells(self, effort: str) -> Sequence[Cell]:
+        """Every tool on every link."""
+        return repeated(
+            lambda turn: [Cell(link, tool, SECONDS, turn) for link in LINKS.values() for tool in TOOLS],
+            REPETITIONS[effort],
+        )
+
+    def table(self, results: Results) -> Sequence[str]:
+        """Goodput, and what a neighbour kept of what it could have."""
+        lines = [f"| Mbit/s | {' | '.join(LINKS)} |", f"|---|{'---|' * len(LINKS)}"]
+        for tool in TOOLS:
+            cells = [_told(results.get((link, tool), ())) for link in LINKS.values()]
+            lines.append(f"| {tool} | {' | '.join(cells)} |")
+        return lines
+
+    def verdicts(self, results: Results) -> Sequence[Verdict]:
+        """Ours against the best of the others, each way."""
+        said = []
+        for name, link in LINKS.items():
+            for way, ours in ((UP, "auto"), (TOOLS[len(UP) :], f"auto{DOWN}")):
+                best = max(
+                    (tool for tool in way if tool != ours), key=lambda tool: _median(results[link, tool])
+                )
+                mine, theirs = _median(results[link, ours]), _median(results[link, best])
+                limit = (
+                    f"{name}, {ours}: as much as the best of the others, {best} ({theirs / 1e6:.1f} Mbit/s)"
+                )
+                said.append(Verdict(limit, f"{mine / 1e6:.1f} Mbit/s", mine >= 0.97 * theirs))
+        return said
+
+    def draw(self, results: Results, axes: Any) -> None:
+        """Medians, a group of bars for each link."""
+        width = 0.9 / len(TOOLS)
+        for i, tool in enumerate(TOOLS):
+            bars = [_median(results[link, tool]) / 1e6 for link in LINKS.values()]
+            axes.bar([x + i * width for x in range(len(LINKS))], bars, width, label=tool)
+        axes.set(ylabel="goodput, Mbit/s", ylim=(0, None))
+        axes.set_xticks([x + 0.45 for x in range(len(LINKS))], list(LINKS))
+        axes.legend(fontsize="small", ncols=3)
+
+
+def _goodput_bps(run: Result) -> float:
+    return run.goodput.mean_bps(0, run.goodput.end_s)
+
+
+def _median(runs: Sequence[Result]) -> float:
+    return statistics.median(map(_goodput_bps, runs))
+
+
+def _told(runs: Sequence[Result]) -> str:
+    if not runs:
+        return "-"
+    told = spread([_goodput_bps(run) / 1e6 for run in runs])
+    if "beside" not in runs[0].run.flows():
+        return told
+    left = statistics.median(_beside_bps(run) for run in runs)
+    return f"{told}; neighbour {left / 1e6:.1f}"
+
+
+def _beside_bps(run: Result) -> float:
+    """Return what the neighbour had while the tool copied."""
+    began_s = run.transfers[0].began_s
+    return goodput_bps(run.run.goodput("beside"), began_s, began_s + run.goodput.end_s)
+
+
+if __name__ == "__main__":
+    main(Peers())
