@@ -13,6 +13,7 @@ import click
 from mpx.errors import MpxError, UsageError
 from mpx.units import format_duration, format_rate, format_size, parse_duration, parse_rate, parse_size
 from mpx_lab import namespace, state
+from mpx_lab.dataset.command import dataset_command
 from mpx_lab.lab import Lab, require_root, take_down
 from mpx_lab.plan import DEFAULT_CONGESTION, parse_controller
 from mpx_lab.topologies import TOPOLOGIES, named
@@ -45,6 +46,9 @@ def lab_option(command: F) -> F:
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def lab() -> None:
     """Emulate a wide-area network on this machine. Needs root."""
+
+
+lab.add_command(dataset_command)
 
 
 @lab.command("list")

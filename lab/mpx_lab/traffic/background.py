@@ -94,21 +94,35 @@ class Background(_Pair):
 
 
 class RttProbe(_Pair):
-    """Measures the round-trip time between two hosts, ten times a second; `folder` is that of `rtt`."""
+    """Measures the round-trip time between two hosts; `folder` is that of `rtt`.
+
+    Every `every_s` seconds it sends `train` probes, 1 ms apart.
+    """
 
     def __init__(
-        self, name: str, source: Host, sink: Host, sink_address: str, folder: Path, epoch_s: float
+        self,
+        name: str,
+        source: Host,
+        sink: Host,
+        sink_address: str,
+        folder: Path,
+        epoch_s: float,
+        *,
+        every_s: float = 0.1,
+        train: int = 1,
     ) -> None:
         super().__init__()
         self._source, self._sink, self._address = source, sink, sink_address
         self._common = _common(name, folder, epoch_s)
+        self._profile = ("--every-s", repr(every_s), "--train", str(train))
 
     def start(self) -> None:
         """Start the echo, then the prober; returns once both are ready. Raises MpxError."""
         echo = TrafficProcess(self._sink, "echo", ("--at", self._address))
         self._processes = [echo]
         to = tcp.show((self._address, echo.port))
-        self._processes.insert(0, TrafficProcess(self._source, "prober", ("--to", to, *self._common)))
+        words = ("--to", to, *self._profile, *self._common)
+        self._processes.insert(0, TrafficProcess(self._source, "prober", words))
 
 
 class Watched(_Pair):

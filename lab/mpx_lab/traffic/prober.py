@@ -1,4 +1,4 @@
-"""Measures the round-trip time ten times a second: `python -m mpx_lab.traffic.prober --to HOST:PORT ...`.
+"""Measures the round-trip time, as often as is said: `python -m mpx_lab.traffic.prober --to HOST:PORT ...`.
 
 Writes NAME.csv: t_s (when the probe was sent), rtt_s (as this program saw it) and noise_s, the part of rtt_s
 in which the packet had arrived and only the echo or this program was not running yet. Both are empty for a
@@ -22,7 +22,7 @@ from mpx_lab.traffic.log import Log, now_s
 from mpx_lab.traffic.sender import address_of
 from mpx_lab.traffic.timestamped import receive, stamp_arrivals
 
-INTERVAL_S = 0.1
+TRAIN_SPACING_S = 0.001  # between the probes of a train
 LOST_AFTER_S = 3.0
 _PR_SET_TIMERSLACK = 29
 
@@ -34,6 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--folder", type=Path, required=True, help="where to write")
     parser.add_argument("--name", required=True, help="of the file")
     parser.add_argument("--epoch-s", type=float, required=True, help="time zero on the monotonic clock")
+    parser.add_argument("--every-s", type=float, default=0.1, help="from one probe or train to the next")
+    parser.add_argument("--train", type=int, default=1, help="so many probes at a time, 1 ms apart")
     options = parser.parse_args(arguments)
     ending = Ending()
     try:
@@ -52,21 +54,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         stamp_arrivals(probing)
         sys.stdout.write("ready\n")
         sys.stdout.flush()
-        _probe(probing, log, ending)
+        _probe(probing, log, ending, options.every_s, options.train)
     return 0
 
 
-def _probe(probing: socket.socket, log: Log, ending: Ending) -> None:
+def _probe(probing: socket.socket, log: Log, ending: Ending, every_s: float, train: int) -> None:
     poll = select.poll()
     poll.register(probing, select.POLLIN)
     waiting: dict[int, float] = {}  # number of a probe, when it was sent
-    number, due_s = 0, now_s()
+    number, due_s, next_train_s = 0, now_s(), now_s() + every_s
     while not ending():
         if now_s() >= due_s:
             waiting[number] = now_s()
             with contextlib.suppress(OSError):  # nobody there, or no way: the probe is lost
                 probing.send(PROBE.pack(number, 0.0))
-            number, due_s = number + 1, max(due_s + INTERVAL_S, now_s())
+            number += 1
+            if number % train:
+                due_s = max(due_s + TRAIN_SPACING_S, now_s())
+            else:
+                due_s, next_train_s = max(next_train_s, now_s()), max(next_train_s, now_s()) + every_s
         poll.poll(max(0.0, due_s - now_s()) * 1000)
         _answers(probing, log, waiting)
         for lost in [lost for lost, sent_s in waiting.items() if now_s() - sent_s > LOST_AFTER_S]:

@@ -86,7 +86,7 @@ def _stretches(spec: Tcp | TcpSquare | Udp | UdpSquare | UdpBursty) -> Iterator[
         return iter([ALWAYS])
     if isinstance(spec, UdpBursty):
         return phases(spec.burst, spec.period)
-    return phases(spec.on, spec.on + spec.off)
+    return phases(spec.on, spec.on + spec.off, spec.after if isinstance(spec, TcpSquare) else 0.0)
 
 
 def address_of(text: str) -> tcp.Address:

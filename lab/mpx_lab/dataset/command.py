@@ -1,0 +1,49 @@
+"""`mpx lab dataset`."""
+
+from functools import partial
+from pathlib import Path
+
+import click
+
+from mpx.errors import MpxError
+from mpx_lab.dataset.draws import PARTS, recipes
+
+
+@click.command("dataset")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--part", "parts", multiple=True, type=click.Choice(PARTS), help="Only this; may be repeated.")
+@click.option("--links", type=click.IntRange(1, 10_000), default=40, show_default=True, help="Random links.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Of the links and all that is random.")
+@click.option("--at-once", type=click.IntRange(1, 32), default=6, show_default=True, help="Links at a time.")
+@click.option(
+    "--list", "only_list", is_flag=True, help="Say what is measured and what is missing; measure nothing."
+)
+def dataset_command(
+    folder: Path, parts: tuple[str, ...], links: int, seed: int, at_once: int, only_list: bool
+) -> None:
+    """Measure round-trip times beside known mixes of congestion control, on random links.
+
+    Runs that are in FOLDER already are not measured again, so it may be interrupted at any time. More links
+    add to what is there. What a run holds: docs/lab-format.md.
+    """
+    from mpx_lab.dataset.collect import Dataset, collect
+    from mpx_lab.lab import require_root
+
+    wanted = recipes(parts or PARTS, links, seed)
+    dataset = Dataset(folder)
+    missing = [recipe for recipe in wanted if not dataset.has(recipe)]
+    hours = sum(recipe.warm_up_s + recipe.seconds for recipe in missing) / 3600
+    there = len(wanted) - len(missing)
+    click.echo(
+        f"{there} of {len(wanted)} runs are there, {dataset.thrown_out()} more did not count; "
+        f"missing: {hours:.1f} hours, {hours / at_once:.1f} with {at_once} at once"
+    )
+    if only_list or not missing:
+        return
+    require_root()
+    failed = collect(dataset, missing, at_once, partial(click.echo, err=True))
+    if failed:
+        raise MpxError(
+            f"{failed} of {len(missing)} runs were never valid (see {folder}/*.invalid); measure again on a "
+            "quiet machine, or with fewer links at once"
+        )
