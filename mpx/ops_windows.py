@@ -1,0 +1,83 @@
+"""Windows of round-trip times as arrays, for the recognition of the background (OPS, see mix.py).
+
+Ten probes a second are put on an even grid, lost ones are bridged, and what was lost is kept beside. Rows are
+windows, columns are steps in time.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpx.rtt_series import Probe
+
+STEP_S = 0.1
+FEWEST_ANSWERS = 0.5  # of the steps of a window
+Floats = NDArray[np.float64]
+Booleans = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Some windows of the same length; all arrays but `base_s` have a row for each and a column for each step."""
+
+    rtt_s: Floats  # lost probes are bridged
+    lost: Booleans
+    base_s: Floats  # one for each window
+    goodput_bps: Floats | None = None  # of our own data
+
+    def __len__(self) -> int:
+        return len(self.rtt_s)
+
+
+def steps_of(seconds: float) -> int:
+    """Return how many steps there are in so many seconds."""
+    return round(seconds / STEP_S)
+
+
+def on_grid(series: Sequence[Probe], from_s: float, steps: int) -> Floats:
+    """Return the round-trip time at each step, NaN where no probe was sent or none was answered.
+
+    Of several probes in a step the last that was answered counts.
+    """
+    grid = np.full(steps, np.nan)
+    for probe in series:
+        step = int((probe.t_s - from_s) / STEP_S + 1e-6)
+        if probe.rtt_s is not None and probe.t_s >= from_s and step < steps:
+            grid[step] = probe.rtt_s
+    return grid
+
+
+def rates_on_grid(goodput: Sequence[tuple[float, float]], from_s: float, steps: int) -> Floats:
+    """Return the goodput at each step, bit/s: the mean where there are several, the one before where none is."""
+    grid, count = np.zeros(steps), np.zeros(steps)
+    for t_s, bps in goodput:
+        step = int((t_s - from_s) / STEP_S + 1e-6)
+        if t_s >= from_s and step < steps:
+            grid[step] += bps
+            count[step] += 1
+    known = np.where(count > 0, np.arange(steps), 0)
+    mean = grid / np.maximum(count, 1)
+    return np.asarray(mean[np.maximum.accumulate(known)])
+
+
+def bridged(grid: Floats) -> tuple[Floats, Booleans]:
+    """Return the windows with lost probes bridged by straight lines, and which these were.
+
+    A window without any answer becomes zeros; `enough` tells.
+    """
+    lost = np.isnan(grid)
+    if not lost.any():
+        return grid, lost
+    whole = grid.copy()
+    at = np.arange(grid.shape[1])
+    for row in np.flatnonzero(lost.any(axis=1)):
+        known = ~lost[row]
+        whole[row] = np.interp(at, at[known], grid[row, known]) if known.any() else 0.0
+    return whole, lost
+
+
+def enough(lost: Booleans) -> Booleans:
+    """Return for each window whether so many probes were answered that it tells anything."""
+    return np.asarray(lost.mean(axis=1) <= 1 - FEWEST_ANSWERS)
