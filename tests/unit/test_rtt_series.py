@@ -80,7 +80,7 @@ def test_figures_agree_with_each_other(series: list[Probe]) -> None:
 @given(st.lists(RTTS, min_size=1, max_size=50), st.floats(-0.4, 0.4))
 def test_what_is_spaced_evenly_stays_as_it_is(rtts: list[float | None], late: float) -> None:
     probes = [Probe(7 + (i + (late if i else 0)) * 0.1, rtt) for i, rtt in enumerate(rtts)]
-    assert resampled(probes, 0.1) == rtts
+    assert resampled(probes, 0.1) == rtts  # the mean of one is that one
 
 
 @given(SERIES, st.floats(0.1, 20))
@@ -89,7 +89,8 @@ def test_samples_stay_within_what_was_seen(series: list[Probe], step_s: float) -
     for samples in (resampled(series, step_s), [train.rtt_s for train in means_of_trains(series)]):
         kept = [rtt for rtt in samples if rtt is not None]
         assert bool(kept) == bool(seen)
-        assert all(min(seen) <= rtt <= max(seen) for rtt in kept)
+        near = 1 + 1e-12  # sums are rounded
+        assert all(min(seen) / near <= rtt <= max(seen) * near for rtt in kept)
 
 
 @given(SERIES)
