@@ -21,6 +21,11 @@ class _Commands(click.Group):
         "lab": ("mpx_lab.lab_command", "lab", "Emulate a wide-area network on this machine."),
         "list": ("mpx.other_commands", "list_command", "List a folder of a server or of this host."),
         "serve": ("mpx.serve.command", "serve", "Serve a folder to GridFTP and FTP clients."),
+        "train": (
+            "mpx_train.train_command",
+            "train_command",
+            "Train the model that recognises the background.",
+        ),
         "unfinished": ("mpx.other_commands", "unfinished_command", "Show what was interrupted here."),
     }
 

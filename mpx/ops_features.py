@@ -1,19 +1,20 @@
 """What a window of round-trip times looks like, in numbers (OPS, see mix.py).
 
-Links differ in delay, rate and queue, so hardly any number here is a time: round-trip times are taken relative
-to the base (the empty path's) or to the swing of the window, since that is what carries over to other links.
-The shapes that tell: CUBIC fills the queue along a curve and falls to 0.7 of its window; BBR pulses every eight
-round trips and drains the queue for 0.2 s every 10 s; two streams of a kind fall less far and less evenly.
-All windows are computed at once, a row each.
+Links differ in delay, rate and queue, so hardly any number here is a time: round-trip times are taken
+relative to the base (the empty path's) or to the swing of the window, since that is what carries over to
+other links. The shapes that tell: CUBIC fills the queue along a curve and falls to 0.7 of its window; BBR
+pulses every eight round trips and drains the queue for 0.2 s every 10 s; two streams of a kind fall less far
+and less evenly. All windows are computed at once, a row each.
 """
 
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from mpx.ops_own_data import own_data
-from mpx.ops_windows import STEP_S, Booleans, Floats, Windows, steps_of
+from mpx.ops_windows import STEP_S, Booleans, Floats, Windows
 
 LEAST_SWING_S = 0.001  # below that it is noise, and its shape tells nothing
 LEAST_S = 1e-5
@@ -113,7 +114,9 @@ def _echoes(level: Floats) -> Columns:
     off = level - level.mean(axis=1, keepdims=True)
     power = (off**2).mean(axis=1) + 1e-6
     at = {
-        lag: (off[:, lag:] * off[:, :-lag]).mean(axis=1) / power for lag in ECHOES if lag <= level.shape[1] // 2
+        lag: (off[:, lag:] * off[:, :-lag]).mean(axis=1) / power
+        for lag in ECHOES
+        if lag <= level.shape[1] // 2
     }
     every = np.stack(list(at.values()), axis=1)
     lags = np.array(list(at))
@@ -134,7 +137,7 @@ def _spectrum(x: Floats, base: Floats, lowest: Floats, median: Floats, swing: Fl
     share = power / total[:, None]
     found = {
         f"band {low:g} Hz": share[:, (hertz >= low) & (hertz < high)].sum(axis=1)
-        for low, high in zip(BANDS_HZ, BANDS_HZ[1:], strict=False)
+        for low, high in pairwise(BANDS_HZ)
     }
     found["mean Hz"] = share @ hertz
     found["peak Hz"] = hertz[np.argmax(power, axis=1)]
@@ -161,18 +164,18 @@ def _teeth(x: Floats, level: Floats) -> Columns:
     drop = after_level[:, :-span].max(axis=2) - after_level[:, span:].min(axis=2)
     for depth in (0.25, 0.5, 0.75):
         found[f"drops of {depth}"] = _runs(drop > depth)
-    for side in (10, 20):
-        if level.shape[1] < 2 * side + 5:
-            side = (level.shape[1] - 5) // 2  # noqa: PLW2901 a short window has short sides
+    for name, longest in (("short", 10), ("long", 20)):
+        side = min(longest, (level.shape[1] - 5) // 2)
         sides = _sliding(level, side)
         middle = level[:, side:-side]
         notch = np.minimum(sides[:, : -side - 1].max(axis=2), sides[:, side + 1 :].max(axis=2)) - middle
         peak = middle - np.maximum(sides[:, : -side - 1].min(axis=2), sides[:, side + 1 :].min(axis=2))
-        for name, of in (("notch", notch), ("peak", peak)):
+        for what, of in (("notch", notch), ("peak", peak)):
             ordered = np.sort(of, axis=1)
-            for share in (0.5, 0.9, 1.0):
-                found[f"{name} {len(found)} {share}"] = _quantile(ordered, share)
-            found[f"{name} {len(found)} count"] = _runs(of > 0.4)
+            found[f"{what} {name} half"] = _quantile(ordered, 0.5)
+            found[f"{what} {name} tenth"] = _quantile(ordered, 0.9)
+            found[f"{what} {name} most"] = ordered[:, -1]
+            found[f"{what} {name} count"] = _runs(of > 0.4)
     return found
 
 

@@ -1,8 +1,8 @@
 """What our own data tells beside the round-trip times: how much of it arrived, and how both went together.
 
-In a transfer, and while bursts probe, part of the queue is ours. Goodput is taken relative to its highest of the
-window, as nobody knows the rate of the link. The paper's bursts (CUBIC, BBR, CUBIC, nothing) fill a quarter of
-their window each, so each quarter has numbers of its own.
+In a transfer, and while bursts probe, part of the queue is ours. Goodput is taken relative to its highest of
+the window, as nobody knows the rate of the link. The paper's bursts (CUBIC, BBR, CUBIC, nothing) fill a
+quarter of their window each, so each quarter has numbers of its own.
 """
 
 import numpy as np

@@ -1,8 +1,8 @@
 """An ensemble of decision trees as arrays: what they say of a row of numbers. Nothing in it can be executed.
 
-The nodes of all trees lie one after the other. An inner node goes to the next node where its feature is at most
-its threshold, and else to the node its `right` names, which lies further on in the same tree: so every walk
-ends. A leaf has the feature -1, and its `right` names a row of `counts`: how many examples of each class
+The nodes of all trees lie one after the other. An inner node goes to the next node where its feature is at
+most its threshold, and else to the node its `right` names, which lies further on in the same tree: so every
+walk ends. A leaf has the feature -1, and its `right` names a row of `counts`: how many examples of each class
 ended there in training. What the ensemble says is the mean, over trees, of the shares in the leaves.
 """
 

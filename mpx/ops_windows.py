@@ -4,13 +4,14 @@ Ten probes a second are put on an even grid, lost ones are bridged, and what was
 windows, columns are steps in time.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mpx.rtt_series import Probe
+from mpx.rtt_series import Probe, resampled
 
 STEP_S = 0.1
 FEWEST_ANSWERS = 0.5  # of the steps of a window
@@ -20,7 +21,7 @@ Booleans = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Windows:
-    """Some windows of the same length; all arrays but `base_s` have a row for each and a column for each step."""
+    """Some windows of the same length; arrays have a row for each, a column for each step."""
 
     rtt_s: Floats  # lost probes are bridged
     lost: Booleans
@@ -36,25 +37,20 @@ def steps_of(seconds: float) -> int:
     return round(seconds / STEP_S)
 
 
-def on_grid(series: Sequence[Probe], from_s: float, steps: int) -> Floats:
-    """Return the round-trip time at each step, NaN where no probe was sent or none was answered.
+def on_grid(series: Sequence[Probe]) -> Floats:
+    """Return the round-trip time at each step from the first probe to the last, NaN where none is known."""
+    return np.array([np.nan if rtt_s is None else rtt_s for rtt_s in resampled(series, STEP_S)])
 
-    Of several probes in a step the last that was answered counts.
+
+def rates_on_grid(goodput: Sequence[tuple[float, float]], first_s: float, steps: int) -> Floats:
+    """Return the goodput, bit/s, at each step from that time on, as `on_grid` has them.
+
+    Where there are several it is their mean, where there is none the one before.
     """
-    grid = np.full(steps, np.nan)
-    for probe in series:
-        step = int((probe.t_s - from_s) / STEP_S + 1e-6)
-        if probe.rtt_s is not None and probe.t_s >= from_s and step < steps:
-            grid[step] = probe.rtt_s
-    return grid
-
-
-def rates_on_grid(goodput: Sequence[tuple[float, float]], from_s: float, steps: int) -> Floats:
-    """Return the goodput at each step, bit/s: the mean where there are several, the one before where none is."""
     grid, count = np.zeros(steps), np.zeros(steps)
     for t_s, bps in goodput:
-        step = int((t_s - from_s) / STEP_S + 1e-6)
-        if t_s >= from_s and step < steps:
+        step = math.floor((t_s - first_s) / STEP_S + 0.5)
+        if 0 <= step < steps:
             grid[step] += bps
             count[step] += 1
     known = np.where(count > 0, np.arange(steps), 0)

@@ -1,8 +1,8 @@
 """Round-trip times beside simulated background traffic, to learn and to test on where no lab is.
 
 A fluid model in steps of 4 ms of a bottleneck with a drop-tail queue, many runs side by side: CUBIC windows
-(a cubic function of the time since the last loss), BBR version 1 (gains of 1.25 and 0.75 in eight phases, at most
-two products of bandwidth and delay under way, a drain of 200 ms every 10 s), and short flows. It has the
+(a cubic function of the time since the last loss), BBR version 1 (gains of 1.25 and 0.75 in eight phases, at
+most two products of bandwidth and delay under way, a drain of 200 ms every 10 s), and short flows. It has the
 signatures of the kernel's algorithms, not their figures. Time within the queue is in seconds, rates are
 shares of the link.
 """
@@ -132,7 +132,9 @@ class _Streams:
         starting = np.isinf(self.largest)
         to_top = np.cbrt(np.where(starting, 1.0, self.largest) * (1 - CUBIC_BETA) / CUBIC_C)
         target = CUBIC_C * (now_s - self.since - to_top) ** 3 + np.where(starting, 0.0, self.largest)
-        grown = np.where(starting, np.minimum(self.window * (1 + STEP_S / rtt), 1e6), np.maximum(self.window, target))
+        grown = np.where(
+            starting, np.minimum(self.window * (1 + STEP_S / rtt), 1e6), np.maximum(self.window, target)
+        )
         self.window = np.where((now_s >= self.deaf_until) & (now_s >= self.begins), grown, self.window)
 
     def _bbr(self, now_s: float, rtt: Floats, delivered: Floats) -> None:

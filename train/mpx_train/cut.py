@@ -1,18 +1,21 @@
 """Cuts the runs of a dataset into windows: even ones to judge on, random and disturbed ones to learn from."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from mpx_lab.dataset.load import Example
 from numpy.typing import NDArray
 
 from mpx.ops_windows import STEP_S, Floats, Windows, bridged, enough, on_grid, rates_on_grid, steps_of
+from mpx.rtt_series import resampled
 
 Texts = NDArray[np.str_]
 BASE_TOO_HIGH = 0.4  # a queue that never empties hides so much of the base at most
 NOISE_S = (1e-5, 1e-3)  # of probes, log-uniform
 LOST = 0.1  # at most, in half of the windows
+MISALIGNED = 3  # steps at most
+TOLD = ("paper_ms", "mix", "run", "link", "is_clean", "rtt_s", "queue_bdp")
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,7 @@ class Labelled:
     """Windows and what is known of each; all arrays have one entry or row for each window."""
 
     windows: Windows
+    paper_ms: Floats  # the same time as the paper samples it: a row of milliseconds, one a second
     mix: Texts
     run: Texts
     link: Texts
@@ -39,8 +43,7 @@ class Labelled:
             self.windows.base_s[rows],
             None if own is None else own[rows],
         )
-        others = (self.mix, self.run, self.link, self.is_clean, self.rtt_s, self.queue_bdp)
-        return Labelled(windows, *(each[rows] for each in others))
+        return Labelled(windows, *(getattr(self, name)[rows] for name in TOLD))
 
 
 @dataclass(frozen=True)
@@ -50,17 +53,30 @@ class Grid:
     example: Example
     rtt_s: Floats  # NaN: lost
     goodput_bps: Floats | None
+    paper_ms: Floats  # each second; a sample that was lost is the one before it
 
 
 def gridded(examples: Sequence[Example], *, with_goodput: bool) -> list[Grid]:
-    """Return each run on a grid that is as long as its series."""
+    """Return each run that has a series on a grid that is as long as it."""
     grids = []
     for example in examples:
-        steps = int(round((example.single[-1].t_s - example.single[0].t_s) / STEP_S)) + 1
-        from_s = example.single[0].t_s - STEP_S / 2  # probes are sent in the middle of their steps
-        own = rates_on_grid(example.goodput, from_s, steps) if with_goodput else None
-        grids.append(Grid(example, on_grid(example.single, from_s, steps), own))
+        if not example.single:
+            continue
+        rtt_s = on_grid(example.single)
+        first_s = min(probe.t_s for probe in example.single)
+        own = rates_on_grid(example.goodput, first_s, len(rtt_s)) if with_goodput else None
+        grids.append(Grid(example, rtt_s, own, by_the_second(example)))
     return grids
+
+
+def by_the_second(example: Example) -> Floats:
+    """Return the samples of the paper, milliseconds; one that was lost is the one before it."""
+    found = np.array([np.nan if rtt_s is None else rtt_s * 1e3 for rtt_s in resampled(example.paper, 1.0)])
+    known = np.flatnonzero(~np.isnan(found))
+    if not len(known):
+        return np.zeros(1)
+    before = np.searchsorted(known, np.arange(len(found)), side="right") - 1
+    return np.asarray(found[known[np.maximum(before, 0)]])
 
 
 def even(grids: Sequence[Grid], window_s: float, *, base_known: bool = False) -> Labelled:
@@ -75,19 +91,24 @@ def even(grids: Sequence[Grid], window_s: float, *, base_known: bool = False) ->
     return _with_base(found, found.rtt_s) if base_known else found
 
 
-def drawn(grids: Sequence[Grid], window_s: float, copies: int, dice: np.random.Generator) -> Labelled:
-    """Return so many windows of each run as fit `copies` times into it, at random places, disturbed at random.
+def drawn(
+    grids: Sequence[Grid], window_s: float, copies: int, dice: np.random.Generator, *, aligned: bool = False
+) -> Labelled:
+    """Return as many windows of each run as fit into it, times `copies`, at random places and disturbed.
 
     Disturbed are: the base, between that of the empty link and the least of the window, by 40 % at most; the
-    probes, by noise of 10 us to 1 ms; and in half of the windows up to 10 % of the probes are lost.
+    probes, by noise of 10 us to 1 ms; and in half of the windows up to 10 % of the probes are lost. Where
+    bursts repeat with the window, windows are aligned with them but for 0.3 s.
     """
     steps = steps_of(window_s)
-    places = [
-        (grid, int(dice.integers(0, len(grid.rtt_s) - steps + 1)))
-        for grid in grids
-        for _ in range(copies * max(1, len(grid.rtt_s) // steps))
-        if len(grid.rtt_s) >= steps
-    ]
+    places = []
+    for grid in grids:
+        last = len(grid.rtt_s) - steps
+        for turn in range(copies * (len(grid.rtt_s) // steps)):
+            at = int(dice.integers(0, last + 1))
+            if aligned:
+                at = turn // copies * steps + int(dice.integers(-MISALIGNED, MISALIGNED + 1))
+            places.append((grid, min(max(at, 0), last)))
     noise = np.exp(dice.uniform(*np.log(NOISE_S), len(places)))
     lost = np.where(dice.random(len(places)) < 0.5, dice.uniform(0, LOST, len(places)), 0)
     found = _cut(places, steps, dice, noise, lost)
@@ -111,9 +132,12 @@ def _cut(
         rows[dice.random(rows.shape) < lost[:, None]] = np.nan
     owns = [grid.goodput_bps[at : at + steps] for grid, at in places if grid.goodput_bps is not None]
     whole, gone = bridged(rows)
+    seconds = np.arange(int(steps * STEP_S))
+    sampled = [grid.paper_ms.take(int(at * STEP_S) + seconds, mode="clip") for grid, at in places]
     told = [grid.example for grid, _ in places]
     found = Labelled(
         Windows(whole, gone, whole.min(axis=1), np.stack(owns) if owns else None),
+        np.stack(sampled),
         np.array([each.mix for each in told]),
         np.array([each.run for each in told]),
         np.array([each.link for each in told]),
@@ -124,7 +148,17 @@ def _cut(
     return found.where(enough(gone))
 
 
+def joined(parts: Sequence[Labelled]) -> Labelled:
+    """Return all windows of several."""
+    owns = [part.windows.goodput_bps for part in parts if part.windows.goodput_bps is not None]
+    windows = Windows(
+        np.concatenate([part.windows.rtt_s for part in parts]),
+        np.concatenate([part.windows.lost for part in parts]),
+        np.concatenate([part.windows.base_s for part in parts]),
+        np.concatenate(owns) if owns else None,
+    )
+    return Labelled(windows, *(np.concatenate([getattr(part, name) for part in parts]) for name in TOLD))
+
+
 def _with_base(of: Labelled, base_s: Floats) -> Labelled:
-    windows = Windows(of.windows.rtt_s, of.windows.lost, base_s, of.windows.goodput_bps)
-    others = (of.mix, of.run, of.link, of.is_clean, of.rtt_s, of.queue_bdp)
-    return Labelled(windows, *others)
+    return replace(of, windows=replace(of.windows, base_s=base_s))

@@ -1,0 +1,76 @@
+"""The model that recognises the background: what it says of a series of round-trip times (OPS, see mix.py).
+
+A model is data (ops_model_file.py). It has a part for each way of watching: `passive` from a path that
+carries none of our data, `active` while bursts probe it, `transfer` while our own data flows. numpy is
+imported only where a model is loaded.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mpx.errors import UsageError
+from mpx.mix import UNKNOWN, Mix, groups_of, likeliest
+from mpx.rtt_series import Probe
+
+if TYPE_CHECKING:
+    from mpx.ops_part import Part
+
+PASSIVE, ACTIVE, TRANSFER = "passive", "active", "transfer"
+KINDS = (PASSIVE, ACTIVE, TRANSFER)
+SHIPPED = Path(__file__).with_name("ops_model")
+
+
+@dataclass(frozen=True)
+class Model:
+    """Parts by the way of watching, the one with the shortest window first, and the model's card."""
+
+    parts: Mapping[str, Sequence["Part"]]
+    card: Mapping[str, Any]
+
+    def window_s(self, kind: str = PASSIVE) -> float:
+        """Return how long a series has to be at least; raises UsageError for what the model cannot do."""
+        return self._parts(kind)[0].window_s
+
+    def classify(
+        self,
+        series: Sequence[Probe],
+        base_s: float,
+        goodput: Sequence[tuple[float, float]] | None = None,
+        kind: str | None = None,
+    ) -> Mix:
+        """Return the mix that the end of a series tells, ten probes a second, or `unknown`.
+
+        `base_s` is the least round-trip time ever seen on the path. `goodput` is that of our own data: (time,
+        bit/s), on the clock of the probes; with it the kind is `transfer` unless said otherwise. The longest
+        window that the series fills counts. A series that is too short, or where most probes were lost, is
+        unknown. Raises UsageError for a kind that the model has no part for.
+        """
+        parts = self._parts(kind or (PASSIVE if goodput is None else TRANSFER))
+        said = None
+        for part in parts:
+            said = part.judge(series, base_s, goodput) or said
+        if said is None:
+            nothing = [1 / 6] * 6
+            return Mix(UNKNOWN, 1.0, groups_of(nothing))
+        if said.is_strange:
+            return Mix(UNKNOWN, said.less_strange, groups_of(said.probabilities))
+        return likeliest(said.probabilities)
+
+    def _parts(self, kind: str) -> Sequence["Part"]:
+        if kind not in self.parts:
+            have = ", ".join(self.parts)
+            raise UsageError(f"this model cannot tell the background by '{kind}' probing, only by {have}")
+        return self.parts[kind]
+
+
+def load_model(path: Path = SHIPPED) -> Model:
+    """Read a model. Raises UsageError where there is none, it is damaged, or numpy is missing."""
+    try:
+        from mpx.ops_model_file import read_model
+    except ImportError as error:
+        raise UsageError(
+            f"recognising the background needs numpy ({error}); install it with: pip install 'mpx-dtn[ops]'"
+        ) from None
+    return read_model(path)

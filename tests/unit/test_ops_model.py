@@ -1,0 +1,112 @@
+"""What a model says of a series."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ops_examples import simulated
+from ops_models import WINDOW_S, small_part, write_small_model
+
+from mpx.errors import UsageError
+from mpx.mix import MIXES, UNKNOWN
+from mpx.ops_features import features
+from mpx.ops_model import Model, load_model
+from mpx.ops_part import tempered
+from mpx.ops_windows import Windows, bridged, on_grid
+from mpx.rtt_series import Probe
+
+STEPS = round(WINDOW_S * 10)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Model:
+    return load_model(write_small_model(tmp_path_factory.mktemp("model")))
+
+
+def series(*rtts: float | None) -> list[Probe]:
+    return [Probe(3 + i / 10, rtt) for i, rtt in enumerate(rtts)]
+
+
+def test_it_knows_what_it_has_learnt(model: Model) -> None:
+    examples = simulated(5, 10.0)
+    said = [model.classify(list(each.single)[:STEPS], each.rtt_s) for each in examples]
+    right = [mix.name == each.mix for mix, each in zip(said, examples, strict=True)]
+    assert np.mean(right) > 0.8
+    assert model.window_s() == WINDOW_S
+
+
+def test_the_end_of_a_series_counts(model: Model) -> None:
+    quiet, busy = (next(e for e in simulated(5, 10.0) if e.mix == mix) for mix in ("none", "CC"))
+    late = [Probe(probe.t_s + 10, probe.rtt_s) for probe in busy.single]
+    both = model.classify([*quiet.single, *late], busy.rtt_s)
+    assert both == model.classify(list(busy.single), busy.rtt_s)
+    assert both != model.classify(list(quiet.single), busy.rtt_s)
+
+
+rtts = st.lists(st.one_of(st.none(), st.floats(1e-4, 5.0)), min_size=0, max_size=80)
+
+
+@settings(deadline=None)
+@given(rtts, st.floats(1e-4, 5.0))
+def test_it_always_says_something_with_probabilities(rtts: list[float | None], base_s: float) -> None:
+    model = Model({"passive": [small_part()]}, {})
+    mix = model.classify(series(*rtts), base_s)
+    assert mix.name in (*MIXES, UNKNOWN) and 0 <= mix.probability <= 1
+    assert sum(mix.groups.values()) == pytest.approx(1)
+    known = sum(rtt is not None for rtt in rtts[-STEPS:])
+    if len(rtts) < STEPS or known < STEPS / 2:
+        assert (mix.name, mix.probability) == (UNKNOWN, 1.0)
+
+
+def test_probabilities_are_those_of_the_trees_tempered(model: Model) -> None:
+    each = next(e for e in simulated(5, 10.0) if e.mix == "C")
+    part = small_part()
+    grid, lost = bridged(on_grid(each.single)[None, -STEPS:])
+    row = features(Windows(grid, lost, np.array([each.rtt_s])))[0]
+    expected = tempered(part.trees.shares(row)[None, :6], part.temperature)[0]
+    said = part.judge(each.single, each.rtt_s, None)
+    assert said is not None and said.probabilities == pytest.approx(expected.tolist(), abs=1e-12)
+
+
+def test_a_base_above_the_window_is_not_believed(model: Model) -> None:
+    each = next(e for e in simulated(5, 10.0) if e.mix == "C")
+    least = min(probe.rtt_s for probe in list(each.single)[-STEPS:] if probe.rtt_s is not None)
+    assert model.classify(each.single, 2 * least) == model.classify(each.single, least)
+
+
+def test_noise_of_no_network_is_unknown(model: Model) -> None:
+    dice = np.random.default_rng(1)
+    wild = series(*np.exp(dice.uniform(np.log(0.001), np.log(3), STEPS)))
+    mix = model.classify(wild, 0.001)
+    assert mix.name == UNKNOWN and mix.probability > 0.95
+
+
+def test_what_it_has_no_part_for(model: Model) -> None:
+    with pytest.raises(UsageError, match="by 'transfer' probing, only by passive"):
+        model.classify(series(*[0.05] * STEPS), 0.05, goodput=[(3.0, 1e6)])
+
+
+@given(st.lists(st.floats(0, 1), min_size=6, max_size=6), st.floats(0.01, 100))
+def test_tempered_shares_are_probabilities_in_the_same_order(shares: list[float], temperature: float) -> None:
+    said = tempered(np.array([shares]), temperature)[0]
+    assert said.sum() == pytest.approx(1) and (said >= 0).all()
+    assert all(said[i] >= said[j] for i in range(6) for j in range(6) if shares[i] > shares[j])
+
+
+def test_nothing_of_mpx_needs_numpy_until_a_model_is_loaded(tmp_path: Path) -> None:
+    code = """if True:
+        import sys
+        sys.modules["numpy"] = None
+        from mpx.ops_model import load_model
+        from mpx.errors import UsageError
+        try:
+            load_model()
+        except UsageError as error:
+            print(error)
+    """
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "needs numpy" in said.stdout and "pip install" in said.stdout
