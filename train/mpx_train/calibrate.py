@@ -11,13 +11,12 @@ from mpx.ops_strange import FARTHEST, Places, Ranks, share_below
 from mpx.ops_windows import Floats
 from mpx_train.cut import Texts
 
-DIRECTIONS = 40
 SHRINK = 0.05  # of the covariance towards that of independent numbers
 POINTS = 401  # of what is kept of the known windows
 
 
 def lie(rows: Floats, mixes: Texts) -> Places:
-    """Find where the mixes lie: the directions in which windows of a mix differ most, whitened."""
+    """Find where the mixes lie: along axes on which windows of a mix differ by one."""
     centre = np.median(rows, axis=0)
     low, high = np.quantile(rows, (0.1, 0.9), axis=0)
     spread = np.maximum((high - low) / 2.563, 1e-3)  # of a normal distribution with these quantiles
@@ -29,7 +28,7 @@ def lie(rows: Floats, mixes: Texts) -> Places:
         covariance
     )
     size, direction = np.linalg.eigh(covariance)
-    axes = direction[:, -DIRECTIONS:] / np.sqrt(size[-DIRECTIONS:])
+    axes = direction / np.sqrt(size)
     return Places(centre, spread, axes, means @ axes)
 
 
