@@ -131,7 +131,9 @@ def of_other_kinds(examples: Sequence[Example], by: Settings) -> list[Verdict]:
         if {run.mix for run in runs} != set(MIXES):
             print(f"| {name} | not measured | | | |")
             continue
-        judged = out_of_fold(gridded(runs, with_goodput=kind.with_goodput), [], kind, SEED, by)
+        judged = out_of_fold(
+            gridded(runs, with_goodput=kind.with_goodput, least_s=kind.window_s), [], kind, SEED, by
+        )
         outcome = Outcome(scores_of(judged), judged.windows.is_clean)
         cells = [
             part.six if classes == 6 else part.three

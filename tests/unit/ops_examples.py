@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 from mpx_lab.dataset.load import Example
-from simulated_background import STREAMS, Wan, draw_wan, simulate
+from simulated_background import Wan, draw_wan, simulate
 
+from mpx.mix import MIXES
 from mpx.rtt_series import Probe
 
 PLAIN = Wan(50e6, 0.05, 1.0)
@@ -43,7 +44,7 @@ def simulated(links: int, seconds: float, *, seed: int = 1, loads: Sequence[floa
     """Every mix on so many random links, with each load of short flows."""
     dice = np.random.default_rng(seed)
     wans = [draw_wan(dice) for _ in range(links)]
-    plan = [(number, load, mix) for number in range(links) for load in loads for mix in STREAMS]
+    plan = [(number, load, mix) for number in range(links) for load in loads for mix in MIXES]
     series = simulate([(wans[number], mix, load) for number, load, mix in plan], seconds, seed)
     return [
         example(

@@ -17,7 +17,7 @@ from mpx.rtt_series import Probe
 
 STEP_S = 0.004
 EVERY_S = 0.1  # between two probes
-STREAMS = {"none": "", "C": "C", "B": "B", "CC": "CC", "BC": "BC", "BB": "BB"}
+STREAMS = {"none": "", "C": "C", "B": "B", "CC": "CC", "BC": "BC", "BB": "BB", "many": "C" * 12}
 Floats = NDArray[np.float64]
 GAINS = np.array([1.25, 0.75, 1, 1, 1, 1, 1, 1])
 CUBIC_C, CUBIC_BETA = 0.4, 0.7
@@ -49,7 +49,8 @@ def simulate(
     base = np.array([wan.rtt_s for wan, _, _ in runs])
     room = np.array([wan.rtt_s * wan.queue_bdp for wan, _, _ in runs])
     packet = np.array([1514 * 8 / wan.rate_bps for wan, _, _ in runs])[:, None]
-    kinds = np.array([[mix.replace("none", "")[i : i + 1] for i in (0, 1)] for _, mix, _ in runs])
+    most = max(2, *(len(STREAMS[mix]) for _, mix, _ in runs))
+    kinds = np.array([[STREAMS[mix][i : i + 1] for i in range(most)] for _, mix, _ in runs])
     load = np.array([load for _, _, load in runs])
     model = _Streams(kinds, base, packet, dice)
     queue, short = np.zeros(len(runs)), np.zeros(len(runs))
@@ -78,7 +79,7 @@ def simulate(
 
 
 class _Streams:
-    """Two streams of each run; arrays have a row for each run and a column for each stream."""
+    """The streams of each run; arrays have a row for each run and a column for each stream."""
 
     def __init__(self, kinds: NDArray[np.str_], base: Floats, packet: Floats, dice: np.random.Generator):
         self.base, self.packet, self.dice = base[:, None], packet, dice

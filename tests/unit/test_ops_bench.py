@@ -23,7 +23,7 @@ from recognition.compare import LINK, RANGE, RUN, SPLITS, Comparison, comparison
 from recognition.outside import never_seen, rejection, rejection_lines
 from recognition.paper_cell import Cell
 from recognition.row import Row
-from simulated_background import STREAMS, Wan, simulate
+from simulated_background import Wan, simulate
 
 from mpx.errors import UsageError
 from mpx.mix import MIXES
@@ -36,7 +36,7 @@ PIECES = 5
 def the_papers_link() -> list[Example]:
     """Five short pieces of each mix, passive; and active, where the mix is plain to see."""
     wan = Wan(50e6, 0.128, 0.75)
-    plan = [(wan, mix, 0.0) for _ in range(PIECES) for mix in STREAMS]
+    plan = [(wan, mix, 0.0) for _ in range(PIECES) for mix in MIXES]
     found = []
     for number, ((_, mix, _), series) in enumerate(zip(plan, simulate(plan, 120.0, 7), strict=True)):
         run = example(mix, series, run=f"{mix} {number}", link="paper", part="paper", wan=wan)

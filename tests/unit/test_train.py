@@ -89,7 +89,7 @@ def test_a_dataset_with_too_little_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="fewer than 2 links"):
         list(train(one_link, tmp_path / "model", 1))
     no_bbr = written(tmp_path / "some", [each for each in simulated(3, SECONDS) if each.mix != "BB"])
-    with pytest.raises(UsageError, match="no passive runs of BB"):
+    with pytest.raises(UsageError, match="no passive run of BB to learn from"):
         list(train(no_bbr, tmp_path / "model", 1))
     assert {kind.name for kind in TRAINED} >= {PASSIVE}
 

@@ -1,5 +1,6 @@
 """Cuts the runs of a dataset into windows: even ones to judge on, random and disturbed ones to learn from."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -56,13 +57,15 @@ class Grid:
     paper_ms: Floats  # each second; a sample that was lost is the one before it
 
 
-def gridded(examples: Sequence[Example], *, with_goodput: bool) -> list[Grid]:
-    """Return each run that has a series on a grid that is as long as it."""
+def gridded(examples: Sequence[Example], *, with_goodput: bool, least_s: float = 0.0) -> list[Grid]:
+    """Return each run on a grid that is as long as its series; those without, or shorter, are left out."""
     grids = []
     for example in examples:
         if not example.single:
             continue
         rtt_s = on_grid(example.single)
+        if len(rtt_s) < steps_of(least_s):
+            continue
         first_s = min(probe.t_s for probe in example.single)
         own = rates_on_grid(example.goodput, first_s, len(rtt_s)) if with_goodput else None
         grids.append(Grid(example, rtt_s, own, by_the_second(example)))
@@ -109,7 +112,7 @@ def drawn(
             if aligned:
                 at = turn // copies * steps + int(dice.integers(-MISALIGNED, MISALIGNED + 1))
             places.append((grid, min(max(at, 0), last)))
-    noise = np.exp(dice.uniform(*np.log(NOISE_S), len(places)))
+    noise = np.exp(dice.uniform(math.log(NOISE_S[0]), math.log(NOISE_S[1]), len(places)))
     lost = np.where(dice.random(len(places)) < 0.5, dice.uniform(0, LOST, len(places)), 0)
     found = _cut(places, steps, dice, noise, lost)
     least = found.windows.base_s

@@ -61,4 +61,4 @@ def _pairs(a: Floats, b: Floats, radius: int) -> Floats:
         if last + 1 < steps:
             here[last + 1] = np.inf
         above, here = here, above
-    return np.sqrt(above[steps - 1])
+    return np.asarray(np.sqrt(above[steps - 1]))

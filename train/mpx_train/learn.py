@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mpx.errors import UsageError
 from mpx.mix import MIXES
 from mpx.ops_features import features
 from mpx.ops_model import ACTIVE, PASSIVE
@@ -65,7 +66,11 @@ class Grown:
 
 
 def grown(known: Sequence[Grid], outside: Sequence[Grid], kind: Kind, seed: int, by: Settings) -> Grown:
-    """Learn from runs with a mix, and from runs of what is none."""
+    """Learn from runs with a mix, and from runs of what is none; raises UsageError where a mix has no run."""
+    missing = set(MIXES) - {grid.example.mix for grid in known}
+    if missing:
+        names = ", ".join(sorted(missing))
+        raise UsageError(f"there is no {kind.name} run of {names} to learn from; measure more links")
     dice = np.random.default_rng(seed)
     aligned = kind.name == ACTIVE
     some = drawn(known, kind.window_s, by.copies, dice, aligned=aligned)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mpx.mix import MIXES
 from mpx.ops_features import feature_names
@@ -18,7 +19,8 @@ from mpx.ops_windows import STEP_S, steps_of
 
 def write_model(folder: Path, parts: Mapping[str, Sequence[Part]], card: Mapping[str, Any]) -> None:
     """Write parts by their kind, and the card; the same model is the same bytes. An older one is replaced."""
-    described, arrays = [], {}
+    described: list[dict[str, Any]] = []
+    arrays: dict[str, NDArray[Any]] = {}
     for kind, found in parts.items():
         for part in found:
             prefix = f"{len(described)}."

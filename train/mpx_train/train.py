@@ -40,19 +40,14 @@ def train(dataset: Path, model: Path, seed: int) -> Iterator[str]:
     parts: dict[str, list[Part]] = {}
     figures = []
     for kind in TRAINED:
-        known, outside, like = runs_for(kind, examples)
-        if len({example.link for example in known}) < FEWEST_LINKS:
-            continue
-        missing = set(MIXES) - {example.mix for example in known}
-        if missing:
-            raise UsageError(
-                f"{dataset} has no {kind.name} runs of {', '.join(sorted(missing))}; measure them first"
-            )
-        grids, others, alike = (
-            gridded(some, with_goodput=kind.with_goodput) for some in (known, outside, like)
+        known, outside, alike = (
+            gridded(runs, with_goodput=kind.with_goodput, least_s=kind.window_s)
+            for runs in runs_for(kind, examples)
         )
-        judged = out_of_fold(grids, others, kind, seed, only_judged=alike)
-        part = part_from(grids, others, kind, judged, seed)
+        if len({grid.example.link for grid in known}) < FEWEST_LINKS:
+            continue
+        judged = out_of_fold(known, outside, kind, seed, only_judged=alike)
+        part = part_from(known, outside, kind, judged, seed)
         parts.setdefault(kind.name, []).append(part)
         figures.append(figures_of(kind, judged, part))
         yield from _lines(figures[-1])
