@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpx.errors import UsageError
-from mpx.mix import UNKNOWN, Mix, groups_of, likeliest
+from mpx.mix import MIXES, UNKNOWN, Mix, groups_of, likeliest
 from mpx.rtt_series import Probe
 
 if TYPE_CHECKING:
@@ -45,15 +45,16 @@ class Model:
         `base_s` is the least round-trip time ever seen on the path. `goodput` is that of our own data: (time,
         bit/s), on the clock of the probes; with it the kind is `transfer` unless said otherwise. The longest
         window that the series fills counts. A series that is too short, or where most probes were lost, is
-        unknown. Raises UsageError for a kind that the model has no part for.
+        unknown. Raises UsageError for a kind that the model has no part for, or that needs the goodput.
         """
-        parts = self._parts(kind or (PASSIVE if goodput is None else TRANSFER))
-        said = None
-        for part in parts:
-            said = part.judge(series, base_s, goodput) or said
+        kind = kind or (PASSIVE if goodput is None else TRANSFER)
+        parts = self._parts(kind)
+        if kind != PASSIVE and goodput is None:
+            raise UsageError(f"'{kind}' probing tells nothing without the goodput of our own data; give it")
+        each = (part.judge(series, base_s, goodput) for part in reversed(parts))
+        said = next((judged for judged in each if judged is not None), None)
         if said is None:
-            nothing = [1 / 6] * 6
-            return Mix(UNKNOWN, 1.0, groups_of(nothing))
+            return Mix(UNKNOWN, 1.0, groups_of([1 / len(MIXES)] * len(MIXES)))
         if said.is_strange:
             return Mix(UNKNOWN, said.less_strange, groups_of(said.probabilities))
         return likeliest(said.probabilities)

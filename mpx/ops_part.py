@@ -9,7 +9,7 @@ from mpx.mix import MIXES
 from mpx.ops_features import features
 from mpx.ops_strange import Places, Ranks
 from mpx.ops_trees import Trees
-from mpx.ops_windows import Floats, Windows, bridged, enough, on_grid, rates_on_grid, steps_of
+from mpx.ops_windows import Floats, Windows, bridged, enough, rates_on_grid, steps_of, the_end
 from mpx.rtt_series import Probe
 
 FALSE_ALARMS = 0.05  # so many of the known windows may be said to be unknown
@@ -46,23 +46,16 @@ class Part:
     def judge(
         self, series: Sequence[Probe], base_s: float, goodput: Sequence[tuple[float, float]] | None
     ) -> Said | None:
-        """Return what the end of a series tells; None if it is too short or most of it was lost.
-
-        Raises ValueError if the part looks at our goodput and none is given.
-        """
+        """Return what the end of a series tells; None if it is too short or most of it was lost."""
         steps = steps_of(self.window_s)
-        grid = on_grid(series)
-        if len(grid) < steps:
+        found = the_end(series, steps)
+        if found is None:
             return None
-        own = None
-        if self.with_goodput:
-            if goodput is None:
-                raise ValueError("this part of the model looks at our own goodput; none was given")
-            first_s = min(probe.t_s for probe in series)
-            own = rates_on_grid(goodput, first_s, len(grid))[None, -steps:]
-        rtt_s, lost = bridged(grid[None, -steps:])
+        from_s, grid = found
+        rtt_s, lost = bridged(grid[None])
         if not enough(lost)[0]:
             return None
+        own = rates_on_grid(goodput or (), from_s, steps)[None] if self.with_goodput else None
         base = np.array([min(base_s, float(rtt_s.min()))])
         row = features(Windows(rtt_s, lost, base, own))[0]
         shares = self.trees.shares(row)

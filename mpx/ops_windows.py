@@ -42,6 +42,18 @@ def on_grid(series: Sequence[Probe]) -> Floats:
     return np.array([np.nan if rtt_s is None else rtt_s for rtt_s in resampled(series, STEP_S)])
 
 
+def the_end(series: Sequence[Probe], steps: int) -> tuple[float, Floats] | None:
+    """Return the time of the first of the last so many steps, and them; None for a series that is shorter."""
+    if not series:
+        return None
+    last_s, first_s = max(probe.t_s for probe in series), min(probe.t_s for probe in series)
+    from_s = last_s - (steps - 1) * STEP_S
+    if first_s > from_s + STEP_S / 2:
+        return None
+    recent = [probe for probe in series if probe.t_s > from_s - STEP_S / 2]
+    return from_s, on_grid([Probe(from_s, None), *recent])[-steps:]
+
+
 def rates_on_grid(goodput: Sequence[tuple[float, float]], first_s: float, steps: int) -> Floats:
     """Return the goodput, bit/s, at each step from that time on, as `on_grid` has them.
 

@@ -90,6 +90,11 @@ def test_what_it_has_no_part_for(model: Model) -> None:
         model.classify(series(*[0.05] * STEPS), 0.05, goodput=[(3.0, 1e6)])
 
 
+def test_what_needs_our_goodput() -> None:
+    with pytest.raises(UsageError, match="without the goodput"):
+        Model({"active": [small_part()]}, {}).classify(series(*[0.05] * STEPS), 0.05, kind="active")
+
+
 @given(st.lists(st.floats(0, 1), min_size=6, max_size=6), st.floats(0.01, 100))
 def test_tempered_shares_are_probabilities_in_the_same_order(shares: list[float], temperature: float) -> None:
     said = tempered(np.array([shares]), temperature)[0]

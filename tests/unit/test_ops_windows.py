@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpx.ops_windows import STEP_S, bridged, enough, on_grid, rates_on_grid, steps_of
+from mpx.ops_windows import STEP_S, bridged, enough, on_grid, rates_on_grid, steps_of, the_end
 from mpx.rtt_series import Probe
 
 
@@ -37,6 +37,25 @@ def test_bridges_stay_between_what_was_measured(rtts: list[float | None]) -> Non
     assert lost[0].tolist() == [rtt is None for rtt in rtts]
     if known:
         assert min(known) <= whole.min() and whole.max() <= max(known)
+
+
+def test_the_end_of_a_series_is_so_many_steps_whatever_was_lost_before() -> None:
+    series = [Probe(i * STEP_S, i / 1000) for i in range(100)]
+    found = the_end(series, 30)
+    assert found is not None and found[0] == pytest.approx(7.0)
+    assert found[1].tolist() == pytest.approx([i / 1000 for i in range(70, 100)])
+    silent = [*series[:65], *series[80:]]
+    found = the_end(silent, 30)
+    assert found is not None and np.isnan(found[1]).tolist() == [True] * 10 + [False] * 20
+    assert the_end(series[70:], 31) is None and the_end([], 1) is None
+
+
+@given(st.lists(st.floats(-0.04, 0.04), min_size=30, max_size=50), st.integers(1, 29))
+def test_probes_that_were_sent_late_change_nothing(late_s: list[float], steps: int) -> None:
+    series = [Probe(5 + i * STEP_S + each, 0.05) for i, each in enumerate(late_s)]
+    found = the_end(series, steps)
+    assert found is not None and len(found[1]) == steps
+    assert np.isnan(found[1]).mean() <= 0.5
 
 
 def test_goodput_stands_at_the_step_of_its_time_and_stays_until_the_next() -> None:
