@@ -1,16 +1,20 @@
 """How strange a window is: whether it is like anything that was seen in training.
 
 Two things make it strange: the trees put it among traffic that is none of the mixes, or its numbers lie far
-from those of every mix (the least Mahalanobis distance to the six, with one covariance for all). Each is told
-as the share of known windows, of links that were not learnt from, that are less so (conformal prediction).
+from those of every mix (the least Mahalanobis distance to the six, with one covariance for all). Each is
+ranked among known windows of links that were not learnt from. Both ranks together, by the logarithms of what
+is left above them, are ranked once more, so that false alarms are as many as they may be (conformal
+prediction).
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from mpx.ops_windows import Floats
 
+LEAST_LEFT = 0.001  # of all windows, above the strangest that is known
 FARTHEST = 8.0  # spreads from the centre; beyond, a single number must not decide
 
 
@@ -44,17 +48,31 @@ class Ranks:
 
     distances: Floats  # from the nearest mix
     outsides: Floats  # the share of traffic that is none of the mixes, as the trees say
-    known: Floats  # the larger of the shares that are below in both
+    together: Floats  # how strange both make them, see `strangeness`
 
     def __post_init__(self) -> None:
-        for of in (self.distances, self.outsides, self.known):
+        for of in (self.distances, self.outsides, self.together):
             if len(of) < 2 or not np.isfinite(of).all() or np.any(np.diff(of) < 0):
                 raise ValueError("what is known of strangeness is not in order")
 
     def less_strange(self, distance: float, outside: float) -> float:
         """Return the share of known windows that are less strange, 0 to 1."""
-        by_distance, by_trees = share_below(self.distances, distance), share_below(self.outsides, outside)
-        return share_below(self.known, max(by_distance, by_trees))
+        return share_below(self.together, strangeness(self.distances, self.outsides, distance, outside))
+
+
+def strangeness(distances: Floats, outsides: Floats, distance: float, outside: float) -> float:
+    """Return how strange both make a window, given what known windows reach at even shares.
+
+    The trees count twice: they have seen strange traffic, the distance only knows what is not.
+    """
+    return -math.log(left_above(distances, distance)) - 2 * math.log(left_above(outsides, outside))
+
+
+def left_above(ordered: Floats, value: float) -> float:
+    """Return which share lies above a value; beyond all that is known it shrinks quickly, but never to 0."""
+    most = float(ordered[-1])
+    beyond = (max(most, 0.0) / value) ** 4 if value > most and value > 0 else 1.0
+    return max((1 - share_below(ordered, value) + LEAST_LEFT) * beyond, 1e-9)
 
 
 def share_below(ordered: Floats, value: float) -> float:

@@ -5,17 +5,21 @@ folds, so the same is also judged by piece: of the pieces of ten minutes that an
 left out.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from mpx_lab.dataset.load import Example
+from mpx_train.cut import Texts
 from mpx_train.dtw import distances
 from mpx_train.paper import FOLDS, RADIUS, SECONDS, fit_other, raw_windows, vote
 from mpx_train.scores import Scores
 from mpx_train.splits import Split, by_run, shuffled
 
 from mpx.errors import UsageError
+from mpx.mix import MIXES
+from mpx.ops_windows import Floats
 from recognition.row import SEED
 
 QUICK_SECONDS = (5, 10, 20, 35, 40, 50, 60)
@@ -63,7 +67,7 @@ class Cell:
             ),
         )
 
-    def _windows(self, seconds: int, by_piece: bool):
+    def _windows(self, seconds: int, by_piece: bool) -> tuple[Floats, Texts, Sequence[Split]]:
         windows, runs = raw_windows(self.examples, seconds)
         mixes = np.array([self.examples[run].mix for run in runs])
         if not by_piece:
@@ -90,7 +94,7 @@ def curve_lines(curves: Curves) -> list[str]:
     return lines
 
 
-def draw_curves(curves: Curves, axes) -> None:
+def draw_curves(curves: Curves, axes: Any) -> None:
     """Draw accuracy over the length of the window."""
     for name, curve in curves.items():
         axes.plot(list(curve), [scores.six.mean for scores in curve.values()], marker="o", label=name)
@@ -99,10 +103,8 @@ def draw_curves(curves: Curves, axes) -> None:
     axes.legend(fontsize="small", ncols=2)
 
 
-def draw_confusion(scores: Scores, title: str, axes) -> None:
+def draw_confusion(scores: Scores, title: str, axes: Any) -> None:
     """Draw a confusion matrix, each row as shares of its windows."""
-    from mpx.mix import MIXES
-
     confusion = scores.confusion()
     shares = confusion / np.maximum(1, confusion.sum(axis=1, keepdims=True))
     axes.imshow(shares, vmin=0, vmax=1, cmap="Blues")
@@ -114,7 +116,7 @@ def draw_confusion(scores: Scores, title: str, axes) -> None:
         axes.text(j, i, f"{shares[i, j]:.2f}", ha="center", va="center", fontsize="small", color=colour)
 
 
-def _judged(mixes, splits: Sequence[Split], say) -> Scores:
+def _judged(mixes: Texts, splits: Sequence[Split], say: Callable[[Split], Texts]) -> Scores:
     said, fold = np.empty_like(mixes), np.full(len(mixes), -1)
     for number, split in enumerate(splits):
         said[split.judge], fold[split.judge] = say(split), number

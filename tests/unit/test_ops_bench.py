@@ -80,9 +80,7 @@ def test_every_row_computes_tells_and_draws(row: Row, cell: list[Example], monke
 
     monkeypatch.setattr("recognition.paper_cell.QUICK_SECONDS", (10, 20, 40, 50))
     results = row.compute(cell, "quick")
-    assert len(row.table(results)) > 4 and all(
-        line.startswith("|") for line in row.table(results)[:2] if line
-    )
+    assert sum(line.startswith("|") for line in row.table(results)) > 4
     assert all("kept" in str(verdict) for verdict in row.verdicts(results))
     figure, axes = plt.subplots(*row.panels)
     row.draw(results, axes)

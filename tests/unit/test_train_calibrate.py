@@ -43,7 +43,7 @@ def test_one_in_twenty_of_the_known_is_a_false_alarm() -> None:
     ranks = ranks_of(known[:, 0], known[:, 1])
     alarms = [ranks.less_strange(float(a), float(b)) > 1 - FALSE_ALARMS for a, b in new]
     assert np.mean(alarms) == pytest.approx(FALSE_ALARMS, abs=0.015)
-    assert ranks.less_strange(100.0, 0.0) == ranks.less_strange(0.0, 100.0) == 1.0
+    assert ranks.less_strange(100.0, 0.0) > 0.99 and ranks.less_strange(0.0, 100.0) > 0.99
     assert ranks.less_strange(0.0, 0.0) == 0.0
 
 

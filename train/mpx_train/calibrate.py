@@ -7,7 +7,7 @@ import numpy as np
 
 from mpx.mix import MIXES
 from mpx.ops_part import tempered
-from mpx.ops_strange import FARTHEST, Places, Ranks, share_below
+from mpx.ops_strange import FARTHEST, Places, Ranks, strangeness
 from mpx.ops_windows import Floats
 from mpx_train.cut import Texts
 
@@ -35,11 +35,11 @@ def lie(rows: Floats, mixes: Texts) -> Places:
 def ranks_of(distances: Floats, outsides: Floats) -> Ranks:
     """Return what known windows reach, from their distances and their shares of outside traffic."""
     by_distance, by_trees = at_even_shares(distances), at_even_shares(outsides)
-    larger = [
-        max(share_below(by_distance, distance), share_below(by_trees, outside))
+    both = [
+        strangeness(by_distance, by_trees, float(distance), float(outside))
         for distance, outside in zip(distances, outsides, strict=True)
     ]
-    return Ranks(by_distance, by_trees, at_even_shares(np.array(larger)))
+    return Ranks(by_distance, by_trees, at_even_shares(np.array(both)))
 
 
 def at_even_shares(values: Floats) -> Floats:
