@@ -22,6 +22,12 @@ def test_the_temperature_that_was_put_in_is_found() -> None:
         assert temperature_of(shares, truth) == pytest.approx(temperature, rel=0.1)
 
 
+def test_a_temperature_above_one_makes_less_sure() -> None:
+    shares = np.array([[0.6, 0.4, 0, 0, 0, 0]])
+    cold, plain, hot = (tempered(shares, t)[0, 0] for t in (0.5, 1.0, 2.0))
+    assert cold > plain > hot > 0.5 and plain == pytest.approx(0.6, abs=0.005)
+
+
 def test_tempering_mends_what_is_too_sure() -> None:
     shares = DICE.dirichlet([0.3] * 6, 5000)
     truth = drawn_from(tempered(shares, 2.5))

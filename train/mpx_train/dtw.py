@@ -45,7 +45,7 @@ def _pairs(a: Floats, b: Floats, radius: int) -> Floats:
     for i in range(steps):
         first, last = max(0, i - radius), min(steps - 1, i + radius)
         if first:
-            here[first - 1] = np.inf
+            here[first - 1] = np.inf  # what the row before the last has left there
         for j in range(first, last + 1):
             np.subtract(a[i], b[j], out=cost)
             np.multiply(cost, cost, out=cost)
@@ -58,7 +58,5 @@ def _pairs(a: Floats, b: Floats, radius: int) -> Floats:
                 best += cost
             else:
                 here[j] = cost
-        if last + 1 < steps:
-            here[last + 1] = np.inf
         above, here = here, above
     return np.asarray(np.sqrt(above[steps - 1]))
