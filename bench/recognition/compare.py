@@ -5,17 +5,21 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 from mpx_lab.dataset.load import Example
+from mpx_train import learn
 from mpx_train.cut import Grid, even
 from mpx_train.learn import Kind
 from mpx_train.scores import Scores
 from mpx_train.splits import Split, by_link, by_range, by_run
 from numpy.typing import NDArray
 
+from mpx import ops_features
 from mpx.ops_model import ACTIVE
+from recognition import candidates
 from recognition.candidates import CANDIDATES, Task
 from recognition.row import SEED
 
@@ -58,9 +62,9 @@ class Comparison:
             return by_range(examples)
         return (by_run if name == RUN else by_link)(examples, self.folds, SEED)
 
-    def missing(self, candidates: Sequence[str], splits: Sequence[str]) -> list[tuple[str, str]]:
-        """Return what is not computed yet."""
-        return [(c, s) for s in splits for c in candidates if not self._file(c, s).exists()]
+    def missing(self, names: Sequence[str], splits: Sequence[str]) -> list[tuple[str, str]]:
+        """Return which classifiers are not computed yet on which splits."""
+        return [(c, s) for s in splits for c in names if not self._file(c, s).exists()]
 
     def compute(self, candidate: str, split: str) -> None:
         """Judge a classifier on a split, and keep what it said."""
@@ -68,8 +72,13 @@ class Comparison:
         began = time.process_time()
         for fold, each in enumerate(self.splits(split)):
             judge = even([self.grids[i] for i in each.judge], self.kind.window_s)
-            learn = [self.grids[i] for i in each.learn]
-            task = Task(learn, judge, self.kind.window_s, SEED, aligned=self.kind.name == ACTIVE)
+            task = Task(
+                [self.grids[i] for i in each.learn],
+                judge,
+                self.kind.window_s,
+                SEED,
+                aligned=self.kind.name == ACTIVE,
+            )
             mixes = CANDIDATES[candidate](task)
             said += [
                 {"true": true, "said": mix, "clean": clean, "fold": fold}
@@ -94,11 +103,21 @@ class Comparison:
         return float(json.loads(self._file(candidate, split).read_text())["cpu_s"])
 
     def _file(self, candidate: str, split: str) -> Path:
-        runs = json.dumps(
-            [sorted(grid.example.run for grid in self.grids), self.kind.window_s, self.folds, SEED]
-        )
-        which = hashlib.sha256(runs.encode()).hexdigest()[:10]
+        runs = sorted(grid.example.run for grid in self.grids)
+        told = json.dumps([runs, self.kind.window_s, self.folds, SEED, _code()])
+        which = hashlib.sha256(told.encode()).hexdigest()[:10]
         return self.folder / f"{self.kind.name}-{which}" / f"{candidate}, {split}.json"
+
+
+@cache
+def _code() -> str:
+    """Return what names the code that computes all this: what other code has kept does not count."""
+    files = [
+        *Path(ops_features.__file__).parent.glob("ops_*.py"),
+        *Path(learn.__file__).parent.glob("*.py"),
+        Path(candidates.__file__),
+    ]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in sorted(files))).hexdigest()
 
 
 def comparison_lines(outcomes: Mapping[tuple[str, str], Outcome]) -> Iterator[str]:
