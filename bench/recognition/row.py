@@ -11,6 +11,8 @@ from typing import Any, Generic, TypeVar
 from figures import Verdict, machine
 from mpx_lab.dataset.load import Example, load_dataset
 
+from mpx.errors import MpxError
+
 Results = TypeVar("Results")
 SEED = 1
 
@@ -51,8 +53,11 @@ def main(row: Row[Any]) -> None:
     options = parser.parse_args()
     print(machine())
     began = time.monotonic()
-    examples = load_dataset(options.dataset)
-    results = row.compute(examples, options.effort)
+    try:
+        examples = load_dataset(options.dataset)
+        results = row.compute(examples, options.effort)
+    except MpxError as error:
+        sys.exit(str(error))
     print(f"{len(examples)} runs; computed in {time.monotonic() - began:.0f} s")
     print("\n".join(row.table(results)))
     verdicts = row.verdicts(results)
