@@ -31,8 +31,8 @@ OVER = 1.1  # where that many are enough, a knee beyond it by that factor is unl
 UNDER, LONG_QUEUE, HELD_HARDLY = 0.8, 0.1, 0.1  # with so long a queue and free windows even fewer will do
 SHARING = 2  # streams on a full path: as many as any other transfer there has, and one loss does not halve it
 HELD_KNEE = 0.7  # streams held back mostly may still be somewhat beyond the knee, not far
-EACH = 0.85  # streams that carry so much of what fewer carried each are held back by windows, not by a host
-ROOM = -3.0  # log-odds that each bin takes from the candidates with fewer streams than there is room for
+EACH, MORE = 0.93, 1.25  # if windows bind and each carries so much of what each of fewer did, there is room
+ROOM = -3.0  # for so many times as many: log-odds that each bin takes from the candidates with fewer
 HINT = -1.0  # log-odds that each bin with such a hint takes from the candidates it contradicts
 ALIKE = 0.95  # paths whose streams carry so much of what the best carry are as good: the fewest get more
 ENDING = 3.0  # no exploring with less left than that many times what a change needs to pay
@@ -61,7 +61,7 @@ class AutoTuner:
         self._home: dict[str, int] | None = None  # where the look under way started, by path
         self._looks = Looks()
         self._held_at = math.inf  # fewest streams that windows held back
-        self._each_bps = 0.0  # the most that windows let a stream carry
+        self._each_bps: dict[int, float] = {}  # what windows let each of so many streams carry
         self._ceiling, self._ceiling_until_s = max_streams, -math.inf
         self._floor, self._floor_until_s = 1, -math.inf
 
@@ -135,10 +135,12 @@ class AutoTuner:
         if measured.worth > ALL_UP and self._has_changed(measured):
             belief.reopen(n)
             self._bins, self._level, self._home = 0, 0.0, None
-            self._errors, self._held_at, self._each_bps = [], math.inf, 0.0
+            self._errors, self._held_at, self._each_bps = [], math.inf, {}
             self._looks.forget()
         belief.add(measured.at_s, measured.up, measured.goodput_bps, measured.worth)
         self._bins += 1
+        if measured.held_back is not None and measured.held_back > AT_THE_WINDOWS:
+            self._hint_at_room(n, measured.goodput_bps / n)
         if measured.worth < ALL_UP:
             return
         if measured.excess is not None:
@@ -147,16 +149,18 @@ class AutoTuner:
             belief.hint(lambda _knee, fewest: HINT if fewest > enough else 0.0)
         if measured.held_back is None:
             return
-        if measured.room:
-            each_bps = measured.goodput_bps / n
-            if each_bps > EACH * self._each_bps:
-                belief.hint(lambda knee, _fewest: ROOM if knee < n else 0.0)
-            self._each_bps = max(each_bps, self._each_bps)
         if measured.held_back > AT_THE_WINDOWS:
             self._held_at = min(n, self._held_at)
             belief.hint(lambda knee, _fewest: HINT if knee < HELD_KNEE * n else 0.0)
         elif measured.held_back < FREE and self._held_at < n:
             belief.hint(lambda knee, _fewest: HINT if knee > OVER * n else 0.0)
+
+    def _hint_at_room(self, n: int, each_bps: float) -> None:
+        """Where windows bind and each stream carries what each of fewer did, more carry in proportion."""
+        fewer = max((count for count in self._each_bps if count < n), default=None)
+        if fewer is not None and each_bps > EACH * self._each_bps[fewer]:
+            self._belief.hint(lambda knee, _fewest: ROOM if knee < MORE * n else 0.0)
+        self._each_bps[n] = each_bps
 
     def _has_changed(self, measured: Bin) -> bool:
         """Whether goodput has left what was predicted, at a blow or for a while."""

@@ -31,7 +31,6 @@ class Bin:
     worth: float  # 0 to 1: (up / streams)^4, so that hardly ramped streams prove nothing
     held_back: float | None  # share of the time in which windows or send buffers held streams back
     resent: float  # segments sent again, as a share of what arrived
-    room: bool  # windows hold the streams back, and there is no queue: the path has room
     full: bool  # there is a queue, whoever filled it, and windows leave us free
     excess: float | None  # its share of all that is under way, if it has stood for a while
 
@@ -187,11 +186,10 @@ class Meter:
             return None
         self._last_bps = total_bps
         free = held_back is None or held_back < AT_THE_WINDOWS  # else the queue is other people's
-        room = not free and self._queue.is_empty(now_s, self.rtt_s)
         full = free and self._queue.is_full(now_s, self.rtt_s)
         excess = self._queue.standing(now_s, self.rtt_s) if full else None
         resent_share = resent * 8 / (total_bps * length_s)
-        return Bin(middle_s, streams, up, total_bps, worth, held_back, resent_share, room, full, excess)
+        return Bin(middle_s, streams, up, total_bps, worth, held_back, resent_share, full, excess)
 
     def _share_up(self, age_s: float, held_back: float | None) -> float:
         """How far a stream of that age is up to speed, from 0 to 1."""
