@@ -478,6 +478,6 @@ def test_while_windows_bind_and_each_stream_carries_as_before_there_is_room() ->
 
 
 def test_a_receiver_that_reads_slowly_closes_windows_too_and_gets_no_more_streams() -> None:
-    path = Path(knee(36))
+    path = Path(knee(36), rtt_s=0.1)
     path.extra = dict(WINDOWS_BIND)
     assert settled(drive(AutoTuner(), {"p": path}, 12), 12, 4) <= 80
