@@ -26,12 +26,14 @@ LEVEL_SIGMA, LEVEL_LEAST = 2.5, 0.2  # how far goodput must leave the prediction
 JUMP_BINS, JUMP_SIGMA = 3, 5.0  # or in the errors of that many bins in a row, each from the one before
 PATIENCE_S, PATIENCE_RTT = 2.0, 20.0  # then streams that did not come are given up ...
 RETRY_S = 30.0  # ... for that long
-ALL_UP = 0.9  # a bin worth more has its streams up to speed
+ALL_UP, NEARLY_UP = 0.9, 0.75  # bins worth more have their streams up to speed, or within 7 % of it
 OVER = 1.1  # where that many are enough, a knee beyond it by that factor is unlikely
 UNDER, LONG_QUEUE, HELD_HARDLY = 0.8, 0.1, 0.1  # with so long a queue and free windows even fewer will do
 SHARING = 2  # streams on a full path: as many as any other transfer there has, and one loss does not halve it
 HELD_KNEE = 0.7  # streams held back mostly may still be somewhat beyond the knee, not far
 EACH, MORE = 0.93, 1.25  # if windows bind and each carries so much of what each of fewer did, there is room
+GROWN = 1.05  # streams that carry so much more than windows let each carry: those windows have grown
+NEARLY = 0.9  # fewer streams than could carry so much of what arrives, as windows let them, are no use
 ROOM = -3.0  # for so many times as many: log-odds that each bin takes from the candidates with fewer
 HINT = -1.0  # log-odds that each bin with such a hint takes from the candidates it contradicts
 ALIKE = 0.95  # paths whose streams carry so much of what the best carry are as good: the fewest get more
@@ -61,7 +63,8 @@ class AutoTuner:
         self._home: dict[str, int] | None = None  # where the look under way started, by path
         self._looks = Looks()
         self._held_at = math.inf  # fewest streams that windows held back
-        self._each_bps: dict[int, float] = {}  # what windows let each of so many streams carry
+        self._each_bps: dict[int, float] = {}  # what each of so many streams carried where windows bound
+        self._window_bps = math.inf  # what windows let a stream carry, as far as it is known
         self._ceiling, self._ceiling_until_s = max_streams, -math.inf
         self._floor, self._floor_until_s = 1, -math.inf
 
@@ -135,12 +138,12 @@ class AutoTuner:
         if measured.worth > ALL_UP and self._has_changed(measured):
             belief.reopen(n)
             self._bins, self._level, self._home = 0, 0.0, None
-            self._errors, self._held_at, self._each_bps = [], math.inf, {}
+            self._errors, self._held_at = [], math.inf
+            self._each_bps, self._window_bps = {}, math.inf
             self._looks.forget()
         belief.add(measured.at_s, measured.up, measured.goodput_bps, measured.worth)
         self._bins += 1
-        if measured.held_back is not None and measured.held_back > AT_THE_WINDOWS:
-            self._hint_at_room(n, measured.goodput_bps / n)
+        self._learn_windows(measured)
         if measured.worth < ALL_UP:
             return
         if measured.excess is not None:
@@ -155,12 +158,24 @@ class AutoTuner:
         elif measured.held_back < FREE and self._held_at < n:
             belief.hint(lambda knee, _fewest: HINT if knee > OVER * n else 0.0)
 
-    def _hint_at_room(self, n: int, each_bps: float) -> None:
+    def _learn_windows(self, measured: Bin) -> None:
         """Where windows bind and each stream carries what each of fewer did, more carry in proportion."""
+        n, each_bps = measured.streams, measured.goodput_bps / measured.streams
+        binds = measured.held_back is not None and measured.held_back > AT_THE_WINDOWS
         fewer = max((count for count in self._each_bps if count < n), default=None)
-        if fewer is not None and each_bps > EACH * self._each_bps[fewer]:
+        if binds and fewer is not None and each_bps > EACH * self._each_bps[fewer]:
             self._belief.hint(lambda knee, _fewest: ROOM if knee < MORE * n else 0.0)
-        self._each_bps[n] = each_bps
+        if each_bps > GROWN * self._window_bps:
+            self._window_bps = math.inf
+        if binds:
+            self._each_bps[n] = each_bps
+            if measured.worth > NEARLY_UP:
+                known_bps = 0.0 if math.isinf(self._window_bps) else self._window_bps
+                self._window_bps = max(known_bps, each_bps)
+
+    def _needed(self, goodput_bps: float) -> int:
+        """The fewest streams that could carry nearly as much, as far as windows are known to bind."""
+        return math.ceil(NEARLY * goodput_bps / self._window_bps)
 
     def _has_changed(self, measured: Bin) -> bool:
         """Whether goodput has left what was predicted, at a blow or for a while."""
@@ -184,6 +199,7 @@ class AutoTuner:
         belief, n = self._belief, measured.streams
         home, self._home = self._home, None
         least, most = self._limits(now_s, samples)
+        least = min(n, max(least, self._needed(measured.goodput_bps)))
         stay = n if home is None else sum(home.values())
         up = MOST_UP if measured.held_back is None or n < FEW else MOST_UP_TOLD
         highest = max(least, min(most, round(n * up)))

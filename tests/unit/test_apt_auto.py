@@ -481,3 +481,25 @@ def test_a_receiver_that_reads_slowly_closes_windows_too_and_gets_no_more_stream
     path = Path(knee(36), rtt_s=0.1)
     path.extra = dict(WINDOWS_BIND)
     assert settled(drive(AutoTuner(), {"p": path}, 12), 12, 4) <= 80
+
+
+def test_no_look_goes_where_windows_could_not_carry_it() -> None:
+    """Each of 20 streams carries 50 Mbit/s at its window; fewer than 18 could not carry 900 of 1000."""
+    path, tuner = Path(knee(20), rtt_s=0.1), AutoTuner()
+    asked: list[int] = []
+    for i in range(1200):
+        bound = len(path.opened) <= 20 and 0.1 * i - max(path.opened, default=0.0) > 1
+        path.extra = {"limited_by_receiver": 0.95 * bound, "limited_by_sender": 0.0}
+        for decision in tuner.observe(0.1 * i, {"p": path.sample()}):
+            path.obey(decision.streams, 0.1 * i)
+            asked += [decision.streams] * (i > 400)  # it has been there by then, and knows the windows
+        path.step(0.1 * i, 0.1)
+    assert asked and min(asked) >= 18
+
+
+def test_windows_that_have_grown_bind_no_more() -> None:
+    path, tuner = Path(knee(40), rtt_s=0.02), AutoTuner(32)
+    path.extra = dict(WINDOWS_BIND)
+    drive(tuner, {"p": path}, 5)
+    path.extra, path.curve = {"limited_by_receiver": 0.0, "limited_by_sender": 0.0}, knee(2)
+    assert settled(drive(tuner, {"p": path}, 40, start_s=5.0), 45, 30) <= 6
