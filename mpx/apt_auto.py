@@ -11,11 +11,17 @@ from mpx.apt_belief import CurveBelief
 from mpx.apt_looks import Looks
 from mpx.apt_meter import Bin, Meter
 from mpx.apt_takeover import AT_LEAST_RTT, AT_THE_WINDOWS, FREE
+from mpx.apt_windows import Windows
 from mpx.tuner import Decision, Sample
 
+START, START_RTT_S, MOST_AT_START = (
+    4,
+    0.05,
+    16,
+)  # streams to start with: up to that RTT, beyond it in proportion
 FIRST_STEP = 4.0  # the first comparison is a large one: it shows the slope, and often the plateau too
 MOST_UP, MOST_DOWN = 4.0, 4.0  # no single change by more than that ...
-MOST_UP_TOLD, FEW = 2.0, 16  # ... and from so many on, where the kernel tells what holds them back, that
+MOST_UP_TOLD, FEW = 1.5, 16  # ... and from so many on, where the kernel tells what holds them back, that
 DOWN_FULL = 0.7  # on a full path not by more than that: those that stay have to fill it again
 MOVE_FIT = 0.05  # change only if that fits so much better (1: inside the good range, 0: far from it)
 LOOK_COST = 0.25  # streams opened for a look, to that power, against what it tells
@@ -26,15 +32,15 @@ LEVEL_SIGMA, LEVEL_LEAST = 2.5, 0.2  # how far goodput must leave the prediction
 JUMP_BINS, JUMP_SIGMA = 3, 5.0  # or in the errors of that many bins in a row, each from the one before
 PATIENCE_S, PATIENCE_RTT = 2.0, 20.0  # then streams that did not come are given up ...
 RETRY_S = 30.0  # ... for that long
-ALL_UP, NEARLY_UP = 0.9, 0.75  # bins worth more have their streams up to speed, or within 7 % of it
+ALL_UP = 0.9  # a bin worth more has its streams up to speed
 OVER = 1.1  # where that many are enough, a knee beyond it by that factor is unlikely
 UNDER, LONG_QUEUE, HELD_HARDLY = 0.8, 0.1, 0.1  # with so long a queue and free windows even fewer will do
 SHARING = 2  # streams on a full path: as many as any other transfer there has, and one loss does not halve it
 HELD_KNEE = 0.7  # streams held back mostly may still be somewhat beyond the knee, not far
-EACH, MORE = 0.93, 1.25  # if windows bind and each carries so much of what each of fewer did, there is room
-GROWN = 1.05  # streams that carry so much more than windows let each carry: those windows have grown
-NEARLY = 0.9  # fewer streams than could carry so much of what arrives, as windows let them, are no use
-ROOM = -3.0  # for so many times as many: log-odds that each bin takes from the candidates with fewer
+ROOM, MORE = (
+    -3.0,
+    1.25,
+)  # where windows leave room: log-odds that each bin takes from knees below that times n
 HINT = -1.0  # log-odds that each bin with such a hint takes from the candidates it contradicts
 ALIKE = 0.95  # paths whose streams carry so much of what the best carry are as good: the fewest get more
 ENDING = 3.0  # no exploring with less left than that many times what a change needs to pay
@@ -43,11 +49,12 @@ ENDING = 3.0  # no exploring with less left than that many times what a change n
 class AutoTuner:
     """Decides on the streams of one group of paths, `initial` (one number, or one per path) to start with.
 
+    Without it a path starts with 4, or more where its round trips are long: there each step takes longer.
     `max_streams` bounds the sum over the group, as far as every path keeps at least one stream. What
     counts is the goodput of the whole group; one path is changed at a time.
     """
 
-    def __init__(self, initial: int | Mapping[str, int] = 4, max_streams: int = 256):
+    def __init__(self, initial: int | Mapping[str, int] | None = None, max_streams: int = 256):
         if max_streams < 1:
             raise ValueError("max_streams must be at least 1")
         self._initial, self._max = initial, max_streams
@@ -63,8 +70,7 @@ class AutoTuner:
         self._home: dict[str, int] | None = None  # where the look under way started, by path
         self._looks = Looks()
         self._held_at = math.inf  # fewest streams that windows held back
-        self._each_bps: dict[int, float] = {}  # what each of so many streams carried where windows bound
-        self._window_bps = math.inf  # what windows let a stream carry, as far as it is known
+        self._windows = Windows()
         self._ceiling, self._ceiling_until_s = max_streams, -math.inf
         self._floor, self._floor_until_s = 1, -math.inf
 
@@ -94,7 +100,9 @@ class AutoTuner:
         self._asked = {path: n for path, n in self._asked.items() if path in samples}
         room = self._max // max(1, len(samples))
         for path in fresh:
-            wanted = self._initial if isinstance(self._initial, int) else self._initial.get(path, 4)
+            wanted = self._initial
+            if not isinstance(wanted, int):
+                wanted = (wanted or {}).get(path, _start_with(samples[path].rtt_s))
             self._asked[path] = max(1, min(wanted, room))
         total = max(1, sum(self._asked.values()))
         self._belief = CurveBelief(max(self._max, total), total)
@@ -139,11 +147,13 @@ class AutoTuner:
             belief.reopen(n)
             self._bins, self._level, self._home = 0, 0.0, None
             self._errors, self._held_at = [], math.inf
-            self._each_bps, self._window_bps = {}, math.inf
+            self._windows.forget()
             self._looks.forget()
         belief.add(measured.at_s, measured.up, measured.goodput_bps, measured.worth)
         self._bins += 1
-        self._learn_windows(measured)
+        self._windows.learn(n, measured.goodput_bps, measured.held_back, measured.worth)
+        if self._windows.room:
+            belief.hint(lambda knee, _fewest: ROOM if knee < MORE * n else 0.0)
         if measured.worth < ALL_UP:
             return
         if measured.excess is not None:
@@ -157,25 +167,6 @@ class AutoTuner:
             belief.hint(lambda knee, _fewest: HINT if knee < HELD_KNEE * n else 0.0)
         elif measured.held_back < FREE and self._held_at < n:
             belief.hint(lambda knee, _fewest: HINT if knee > OVER * n else 0.0)
-
-    def _learn_windows(self, measured: Bin) -> None:
-        """Where windows bind and each stream carries what each of fewer did, more carry in proportion."""
-        n, each_bps = measured.streams, measured.goodput_bps / measured.streams
-        binds = measured.held_back is not None and measured.held_back > AT_THE_WINDOWS
-        fewer = max((count for count in self._each_bps if count < n), default=None)
-        if binds and fewer is not None and each_bps > EACH * self._each_bps[fewer]:
-            self._belief.hint(lambda knee, _fewest: ROOM if knee < MORE * n else 0.0)
-        if each_bps > GROWN * self._window_bps:
-            self._window_bps = math.inf
-        if binds:
-            self._each_bps[n] = each_bps
-            if measured.worth > NEARLY_UP:
-                known_bps = 0.0 if math.isinf(self._window_bps) else self._window_bps
-                self._window_bps = max(known_bps, each_bps)
-
-    def _needed(self, goodput_bps: float) -> int:
-        """The fewest streams that could carry nearly as much, as far as windows are known to bind."""
-        return math.ceil(NEARLY * goodput_bps / self._window_bps)
 
     def _has_changed(self, measured: Bin) -> bool:
         """Whether goodput has left what was predicted, at a blow or for a while."""
@@ -199,7 +190,7 @@ class AutoTuner:
         belief, n = self._belief, measured.streams
         home, self._home = self._home, None
         least, most = self._limits(now_s, samples)
-        least = min(n, max(least, self._needed(measured.goodput_bps)))
+        least = min(n, max(least, self._windows.needed(measured.goodput_bps)))
         stay = n if home is None else sum(home.values())
         up = MOST_UP if measured.held_back is None or n < FEW else MOST_UP_TOLD
         highest = max(least, min(most, round(n * up)))
@@ -211,6 +202,9 @@ class AutoTuner:
             self._first = False
             target = max(target, min(most, round(FIRST_STEP * n)))
             why = "a first comparison; the good range may be"
+        elif self._windows.room and n >= stay:
+            target = max(target, highest)
+            why = "windows bind and there is room; " + why
         elif belief.fit(target) - belief.fit(stay) <= MOVE_FIT:
             if home is not None:
                 return self._back(now_s, home, self._reason(measured, "back from a look; " + why))
@@ -324,6 +318,10 @@ class AutoTuner:
             f"{measured.goodput_bps / 1e6:.1f} Mbit/s with {_streams(measured.streams)}; {why} "
             f"{belief.quantile(0.2):.0f} to {belief.quantile(0.8):.0f} (noise {100 * belief.noise:.0f} %)"
         )
+
+
+def _start_with(rtt_s: float | None) -> int:
+    return min(MOST_AT_START, max(START, round(START * (rtt_s or 0.0) / START_RTT_S)))
 
 
 def _arrived(samples: Mapping[str, Sample]) -> int:
