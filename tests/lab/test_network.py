@@ -171,7 +171,7 @@ def test_a_seed_gives_each_direction_its_losses_and_a_link_of_that_seed_the_same
         link.change(seed=-1)
 
 
-def test_a_link_that_another_version_started_is_a_fault_and_can_be_replaced(make_lab: Make) -> None:
+def test_a_link_that_another_version_started_is_a_fault_of_the_lab(make_lab: Make) -> None:
     lab = make_lab("path")
     control = lab.folder / "wan.control"
     control.unlink()
