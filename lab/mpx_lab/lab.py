@@ -2,7 +2,7 @@
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
@@ -140,7 +140,7 @@ class Lab:
             try:
                 link.status()
             except (MpxError, OSError) as error:
-                found.append(f"the link {link.name} has ended ({error})")
+                found.append(f"the link {link.name} does not work ({error})")
         if self.topology.switches and not OpenVSwitch(self.folder, "", {}).serves():
             found.append("the switches have ended")
         if self.topology.switches and self.controller and not self._relay().lives():
@@ -175,7 +175,7 @@ class Lab:
             "lab": self.id,
             "scale": self.topology.scale,
             "hosts": [{"name": host.name, "addresses": list(host.addresses)} for host in self.hosts],
-            "links": [asdict(link.status()) for link in self.links],
+            "links": [link.status().told() for link in self.links],
             "controller": self.controller
             and {"rest": self.controller.rest, "xmlrpc": self.controller.xmlrpc},
             "capacities": str(capacities) if capacities.exists() else None,

@@ -4,7 +4,7 @@ import json
 import os
 import runpy
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
@@ -239,11 +239,17 @@ def _print_status(running: Lab) -> None:
     for host in told["hosts"]:
         click.echo(f"  host {host['name']:15} {' '.join(host['addresses'])}")
     for link in told["links"]:
-        rate = format_rate(link["rate_bps"]) if link["rate_bps"] else UNLIMITED
-        queue = format_size(link["queue_bytes"]) if link["queue_bytes"] else UNLIMITED
-        what = f"{rate}, {format_duration(link['delay_s'])} one way, queue {queue}"
-        click.echo(
-            f"  link {link['name']:15} {' - '.join(link['ends'])}: {what}{'' if link['up'] else ', DOWN'}"
-        )
+        back = f"; back: {_way_text(link['back'])}" if link["back"] else ""
+        what = f"{_way_text(link)}{back}{'' if link['up'] else ', DOWN'}"
+        click.echo(f"  link {link['name']:15} {' - '.join(link['ends'])}: {what}")
+        for hindrance in link["hindrances"]:
+            click.echo(f"    may be late: {hindrance}")
     if told["capacities"]:
         click.echo(f"  capacities for a controller: {told['capacities']}")
+
+
+def _way_text(way: Mapping[str, Any]) -> str:
+    rate = format_rate(way["rate_bps"]) if way["rate_bps"] else UNLIMITED
+    queue = format_size(way["queue_bytes"]) if way["queue_bytes"] else UNLIMITED
+    loss = f", loss {100 * way['loss']:g}%" if way["loss"] else ""
+    return f"{rate}, {format_duration(way['delay_s'])} one way, queue {queue}{loss}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from mpx.errors import UsageError
 from mpx_lab.shape import Shape
-from mpx_lab.topology import MAX_LINKS, Interface, Link, Topology
+from mpx_lab.topology import Interface, Link, Topology
 
 SWITCHES = "switches"  # the namespace of all switches of a lab; no host may be called so
 DEFAULT_CONGESTION = "cubic"
@@ -172,9 +172,9 @@ def _steps(topology: Topology, lab_id: str, controller: Controller | None) -> It
         yield StartSwitches(switches)
     if topology.switches and controller:
         yield StartRelay(controller)
-    for number, link in enumerate(topology.links):
+    for link in topology.links:
         if topology.emulated(link):
-            there, back = _seeds(link, number)
+            there, back = topology.direction_seeds(link.name, link.seed)
             yield StartLink(
                 link.name,
                 _end(topology, lab_id, link, link.a),
@@ -274,12 +274,6 @@ def _addresses(face: Interface) -> list[str]:
         f"address add {face.ipv6}/64 dev {face.device} noprefixroute nodad",
         *routes(face, None, DEFAULT_CONGESTION, None),
     ]
-
-
-def _seeds(link: Link, number: int) -> tuple[int, int]:
-    """Return the seed of each direction of link `number`: no two directions of any two seeds share one."""
-    first = 2 * (link.seed * MAX_LINKS + number) + 1
-    return first, first + 1
 
 
 def _end(topology: Topology, lab_id: str, link: Link, name: str) -> tuple[str, str, str | None]:

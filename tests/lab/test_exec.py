@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from mpx_command import command, mpx
 from mpx_lab.lab import Lab
+from mpx_lab.shape import Direction
 from mpx_lab.topologies import TOPOLOGIES, named
 
 NOBODY = {"SUDO_UID": "65534", "SUDO_GID": "65534"}
@@ -121,9 +122,17 @@ def test_a_link_and_a_route_as_one_writes_them(running: str) -> None:
             "rate_bps": 130000000,
             "delay_s": 0.0225,
             "queue_bytes": 512000,
+            "loss": 0.0001,
+            "back": None,
             "up": False,
+            "hindrances": [],
         }
     ]
+    Lab.attach(running).link("wan").change(Direction.B_TO_A, rate_bps=None, queue_bytes=None, loss=0)
+    assert (
+        "src - dst: 130 Mbit/s, 22.5 ms one way, queue 500 KiB, loss 0.01%; "
+        "back: unlimited, 22.5 ms one way, queue unlimited, DOWN\n"
+    ) in mpx("lab", "status", "--lab", running).out
     assert mpx("lab", "link", "--lab", running, "wan", "--up").code == 0
     assert mpx("lab", "route", "--lab", running, "src", "--congestion", "bbr", "--window", "65535").code == 0
     routes = mpx("lab", "exec", "--lab", running, "src", "--", "ip", "route").out

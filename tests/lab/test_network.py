@@ -4,13 +4,15 @@ import json
 import socket
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from mpx_lab.lab import Lab
 from mpx_lab.plan import Controller, WaitReachable, plan
 from mpx_lab.reach import wait_reachable
-from mpx_lab.shape import Shape
+from mpx_lab.shape import Direction, Shape
 from mpx_lab.state import LabError
 from mpx_lab.topologies import named
 from mpx_lab.topology import Link, Topology
@@ -141,17 +143,51 @@ def test_the_kernel_says_when_it_has_no_such_congestion_control(make_lab: Make) 
 def test_a_link_changes_while_it_runs_and_status_says_so(make_lab: Make) -> None:
     lab = make_lab("path")
     link = lab.link("wan")
-    link.change(rate_bps=130_000_000, delay_s=0.0225, queue_packets=100, loss=0.0001)
-    (told,) = lab.status()["links"]
-    assert told == {
-        "name": "wan",
-        "ends": ["src", "dst"],
-        "rate_bps": 130_000_000,
-        "delay_s": 0.0225,
-        "queue_bytes": 151_400,
-        "up": True,
-    }
-    assert link.stats().b_to_a.shape.loss == 0.0001
+    link.change(rate_bps=130e6, delay_s=0.0225, queue_packets=100, loss=0.0001)
+    way = {"rate_bps": 130_000_000, "delay_s": 0.0225, "queue_bytes": 151_400, "loss": 0.0001}
+    whole = {"name": "wan", "ends": ["src", "dst"], **way, "back": None, "up": True, "hindrances": []}
+    assert lab.status()["links"] == [whole]
+    link.change(Direction.B_TO_A, rate_bps=1_000_000)
+    assert lab.status()["links"] == [{**whole, "back": {**way, "rate_bps": 1_000_000}}]
+
+
+def test_a_seed_gives_each_direction_its_losses_and_a_link_of_that_seed_the_same(make_lab: Make) -> None:
+    lab = make_lab(replace(PAIRS, links=(replace(PAIRS.links[0], seed=5), *PAIRS.links[1:])))
+    link = lab.link("wan")
+
+    def seeds() -> tuple[int, int]:
+        stats = link.stats()
+        return stats.a_to_b.shape.seed, stats.b_to_a.shape.seed
+
+    built = seeds()
+    assert built[0] != built[1]
+    link.change(seed=9)
+    assert len({*built, *seeds()}) == 4
+    link.change(Direction.B_TO_A, seed=5)
+    assert seeds()[1] == built[1]
+    link.change(seed=5)
+    assert seeds() == built
+    with pytest.raises(UsageError, match="the seed of the link wan"):
+        link.change(seed=-1)
+
+
+def test_a_link_that_another_version_started_is_a_fault_of_the_lab(make_lab: Make) -> None:
+    lab = make_lab("path")
+    control = lab.folder / "wan.control"
+    control.unlink()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as other, ThreadPoolExecutor() as aside:
+        other.bind(str(control))
+        other.listen()
+        served = aside.submit(answer_once, other, b'{"name": "wan"}')
+        (fault,) = lab.faults()
+        served.result()
+    assert "link wan does not work" in fault and "another version of mpx" in fault
+
+
+def answer_once(listening: socket.socket, answer: bytes) -> None:
+    with listening.accept()[0] as asking:
+        asking.recv(100)
+        asking.send(answer)
 
 
 def test_a_link_that_is_cut_drops_its_carrier_and_works_again_afterwards(make_lab: Make) -> None:
@@ -193,12 +229,15 @@ def test_two_changes_of_the_same_direction_at_once_both_stay(make_lab: Make) -> 
     changes = ({"rate_bps": 1_000_000}, {"delay_s": 0.5}, {"loss": 0.5}, {"queue_packets": 7}, {"seed": 9})
     for _ in range(20):
         lab.link("wan").change(rate_bps=None, delay_s=0.0, loss=0.0, queue_bytes=None, seed=1)
+        first, _ = lab.topology.direction_seeds("wan", 1)
+        assert lab.link("wan").stats().a_to_b.shape == Shape(seed=first)
         both = [threading.Thread(target=lab.link("wan").change, kwargs=change) for change in changes]
         for one in both:
             one.start()
         for one in both:
             one.join()
-        assert lab.link("wan").stats().a_to_b.shape == Shape(1_000_000, 0.5, None, 7, 0.5, 9)
+        seed, _ = lab.topology.direction_seeds("wan", 9)
+        assert lab.link("wan").stats().a_to_b.shape == Shape(1_000_000, 0.5, None, 7, 0.5, seed)
 
 
 def test_switches_find_another_way_when_a_link_is_cut(make_lab: Make) -> None:
