@@ -12,7 +12,6 @@ from mpx.apt_takeover import AT_THE_WINDOWS
 EACH = 0.93  # each stream carries as much as each of fewer, but for noise
 GROWN = 1.05  # streams that carry so much more than windows let each carry: those windows have grown
 NEARLY = 0.9  # so much of what arrives, or of the most that ever did, is nearly all of it
-NEARLY_UP = 0.75  # a bin worth more has its streams up to speed, but for 7 %
 STEADY = 0.3  # a bin counts for so much in the mean of what so many streams carry
 
 
@@ -29,8 +28,8 @@ class Windows:
         self._window_bps = math.inf  # what windows let a stream carry, as far as that is known
         self._means_bps: dict[int, float] = {}  # what so many streams carried, whatever bound them
 
-    def learn(self, streams: int, goodput_bps: float, held_back: float | None, worth: float) -> None:
-        """Take a bin; `held_back` and `worth` as in `mpx.apt_meter.Bin`."""
+    def learn(self, streams: int, up: float, goodput_bps: float, held_back: float | None) -> None:
+        """Take a bin; `up` and `held_back` as in `mpx.apt_meter.Bin`."""
         each_bps = goodput_bps / streams
         binds = held_back is not None and held_back > AT_THE_WINDOWS
         self._remember(streams, goodput_bps)
@@ -39,9 +38,8 @@ class Windows:
             self._window_bps = math.inf
         if binds:
             self._each_bps[streams] = each_bps
-            if worth > NEARLY_UP:
-                known_bps = 0.0 if math.isinf(self._window_bps) else self._window_bps
-                self._window_bps = max(known_bps, each_bps)
+            known_bps = 0.0 if math.isinf(self._window_bps) else self._window_bps
+            self._window_bps = max(known_bps, goodput_bps / up)  # those on their way up carry less
 
     def needed(self, goodput_bps: float) -> int:
         """Return the fewest streams that could carry nearly as much, as far as windows are known to bind."""
