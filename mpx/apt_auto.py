@@ -151,7 +151,7 @@ class AutoTuner:
             self._looks.forget()
         belief.add(measured.at_s, measured.up, measured.goodput_bps, measured.worth)
         self._bins += 1
-        self._windows.learn(n, measured.up, measured.goodput_bps, measured.held_back)
+        self._windows.learn(n, measured.goodput_bps, measured.held_back)
         if self._windows.room:
             belief.hint(lambda knee, _fewest: ROOM if knee < MORE * n else 0.0)
         if measured.worth < ALL_UP:
