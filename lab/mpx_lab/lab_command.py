@@ -92,7 +92,7 @@ def status_command(lab_id: str, as_json: bool) -> None:
         _print_status(running)
 
 
-@lab.command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@lab.command("exec", context_settings={"allow_interspersed_args": False})
 @lab_option
 @click.option("--root", "as_root", is_flag=True, help="Stay root instead of the user who called sudo.")
 @click.argument("host")
@@ -100,9 +100,14 @@ def status_command(lab_id: str, as_json: bool) -> None:
 def exec_command(lab_id: str, as_root: bool, host: str, command: tuple[str, ...]) -> NoReturn:
     """Become COMMAND on a host: its exit code, streams and signals are the command's own.
 
-    Write `--` before a COMMAND. It runs as the user who called sudo.
+    Options stand before HOST. Write `--` before a COMMAND. It runs as the user who called sudo.
     """
     there = Lab.attach(lab_id).host(host)
+    if command[0].startswith("-") and command[0] != "--":  # or an ID would be taken for a command
+        raise UsageError(
+            f"'{command[0]}' stands after the host: options of 'mpx lab exec' stand before it, and before "
+            "the command stands '--'; write for example: mpx lab exec --lab ID src -- ping dst"
+        )
     words = list(command[1:] if command[0] == "--" else command)
     if not words:
         raise UsageError("there is no command to run; write for example: mpx lab exec src -- ping dst")
