@@ -9,7 +9,6 @@ from typing import Any, Self
 from mpx.errors import MpxError, UsageError
 from mpx_lab import cleanup, state
 from mpx_lab.builder import Builder
-from mpx_lab.emulator.build import built_link
 from mpx_lab.emulator.link import EmulatedLink
 from mpx_lab.lab_host import LabHost
 from mpx_lab.lab_link import LabLink
@@ -57,7 +56,6 @@ class Lab:
         topology = topology.scaled(scale)
         for program in PACKAGES if topology.switches else ("ip",):
             find(program)
-        built_link()
         with state.locked(lab_id):
             there = state.load(lab_id)
             if there and not cls(there).faults():

@@ -138,7 +138,7 @@ class EmulatedLink(RunningLink):
                 f"link {self.name} needs a folder with a shorter name: {self._socket} is no socket"
             )
         process = subprocess.Popen(
-            [str(built_link()), *self._arguments()],
+            [str(built_link(environment)), *self._arguments()],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
