@@ -9,6 +9,7 @@ from typing import Any, Self
 from mpx.errors import MpxError, UsageError
 from mpx_lab import cleanup, state
 from mpx_lab.builder import Builder
+from mpx_lab.capacities import CAPACITIES
 from mpx_lab.emulator.link import EmulatedLink
 from mpx_lab.lab_host import LabHost
 from mpx_lab.lab_link import LabLink
@@ -167,7 +168,7 @@ class Lab:
                 f"the lab '{self.id}' is broken: {'; '.join(faults)}; "
                 f"take it down with 'mpx lab down --lab {self.id}'"
             )
-        capacities = self.folder / "capacities.json"
+        capacities = self.folder / CAPACITIES
         return {
             "name": self.topology.name,
             "lab": self.id,

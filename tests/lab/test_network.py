@@ -4,6 +4,8 @@ import json
 import socket
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -232,6 +234,41 @@ def test_a_scaled_lab_says_so(make_lab: Make) -> None:
     assert told["scale"] == 0.5
     assert told["links"][0]["rate_bps"] == 100_000_000
     assert told["links"][0]["queue_bytes"] == 750_000
+def test_a_controller_that_does_not_answer_is_told_with_the_reason(
+    make_lab: Make, eventually: Eventually
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+    lab = make_lab(PAIRS, controller=Controller("127.0.0.1", port))
+    eventually(lab.controller_failure)
+    assert lab.status()["connected"] == {"left": False, "right": False}
+    said = mpx("lab", "status", "--lab", lab.id).out
+    line = next(line for line in said.splitlines() if "NOT connected" in line)
+    assert "left, right" in line and f"127.0.0.1 port {port}: Connection refused" in line
+
+
+@pytest.mark.parametrize("host", ["no such host", "a..b"])
+def test_a_controller_on_a_host_that_is_not_known_is_refused(lab_id: str, host: str) -> None:
+    with pytest.raises(UsageError, match=f"host '{host}' is not known"):
+        Lab.up(PAIRS, lab_id, controller=Controller(host, 6653))
+    assert not traces(lab_id)
+
+
+def test_the_capacities_are_those_of_the_links_as_they_are_now(make_lab: Make) -> None:
+    lab = make_lab(PAIRS)
+    link, file = lab.link("wan"), Path(lab.status()["capacities"])
+    before = json.loads(file.read_text())
+    mode = file.stat().st_mode
+    for number in range(1, 11):  # two who change it at once do not write over each other
+        changes = ({"rate_bps": number * 1_000_000}, {"delay_s": number / 1000})
+        with ThreadPoolExecutor() as at_once:
+            list(at_once.map(lambda change: link.change(**change), changes))
+        wan, *others = json.loads(file.read_text())
+        assert wan == {**before[0], "rate_bps": number * 1_000_000, "delay_s": number / 1000}
+        assert others == before[1:]
+    assert file.stat().st_mode == mode
+
+
     assert told["links"][0]["delay_s"] == 0.03
 
 
