@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 from dataclasses import asdict, dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -45,18 +46,21 @@ class Lab:
         controller: Controller | None = None,
         keep: bool = False,
     ) -> Self:
-        """Build a lab, and return when every host reaches every other.
+        """Build a lab, and return when every host reaches every other of its networks.
 
         With a controller that is for it to bring about. `scale` multiplies rates and byte queues. What an
         interrupted lab of this ID has left is removed first; so is this lab when the calling program ends
-        without having taken it down, unless `keep`. Raises UsageError without root or a program it needs,
-        LabError where such a lab runs or a step fails (then nothing is left).
+        without having taken it down, unless `keep`. Raises UsageError without root or a program it needs, or
+        for a controller on a host that is not known; LabError where such a lab runs or a step fails (then
+        nothing is left).
         """
         require_root()
         state.check_id(lab_id)
         topology = topology.scaled(scale)
         for program in PACKAGES if topology.switches else ("ip",):
             find(program)
+        if controller:
+            _check_known(controller)
         with state.locked(lab_id):
             there = state.load(lab_id)
             if there and not cls(there).faults():
@@ -149,6 +153,18 @@ class Lab:
     def _relay(self) -> Owner:
         return Owner(**json.loads((self.folder / "relay.json").read_text()))
 
+    def connected(self) -> dict[str, bool] | None:
+        """Return for each switch whether its controller answers it; None where there is no controller."""
+        if not (self.topology.switches and self.controller):
+            return None
+        return OpenVSwitch(self.folder, "", {}).connected(self.topology.switches)
+
+    def controller_failure(self) -> str:
+        """Return why a switch last had no connection to its controller; empty where none ever failed."""
+        log = self.folder / "relay.log"
+        said = log.read_text().splitlines() if log.exists() else []
+        return said[-1] if said else ""
+
     def lost_elsewhere(self) -> int:
         """Return how many frames were lost anywhere but in an emulated queue, or by a loss or cut asked for.
 
@@ -177,6 +193,7 @@ class Lab:
             "links": [asdict(link.status()) for link in self.links],
             "controller": self.controller
             and {"rest": self.controller.rest, "xmlrpc": self.controller.xmlrpc},
+            "connected": self.connected(),
             "capacities": str(capacities) if capacities.exists() else None,
         }
 
@@ -196,6 +213,17 @@ def take_down(lab_id: str) -> TakenDown:
         there = TakenDown(cleanup.remains(lab_id), state.is_complete(lab_id))
         cleanup.remove(lab_id)
     return there
+
+
+def _check_known(controller: Controller) -> None:
+    """Raise UsageError unless the controller's host has an address; it may begin to serve later."""
+    try:
+        socket.getaddrinfo(controller.host, controller.port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise UsageError(
+            f"the controller's host '{controller.host}' is not known: {error}; "
+            "write tcp:HOST:PORT with a name or an address that this machine knows"
+        ) from None
 
 
 def require_root() -> None:

@@ -252,3 +252,9 @@ def _print_status(running: Lab) -> None:
         )
     if told["capacities"]:
         click.echo(f"  capacities for a controller: {told['capacities']}")
+    waiting = [name for name, connected in (told["connected"] or {}).items() if not connected]
+    if waiting:
+        why = running.controller_failure() or "it has not answered yet"
+        click.echo(f"  NOT connected to the controller: {', '.join(waiting)}; {why}")
+    elif told["connected"]:
+        click.echo("  all switches are connected to the controller")

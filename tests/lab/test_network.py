@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from mpx_command import mpx
 from mpx_lab.lab import Lab
 from mpx_lab.plan import Controller, WaitReachable, plan
 from mpx_lab.reach import wait_reachable
@@ -17,11 +18,12 @@ from mpx_lab.state import LabError
 from mpx_lab.topologies import named
 from mpx_lab.topology import Link, Topology
 from sockets import congestion, connection
-from traces import devices
+from traces import devices, traces
 
 from mpx.errors import UsageError
 
 Make = Callable[..., Lab]
+Eventually = Callable[..., None]
 PAIRS = Topology(
     "pairs",
     ("src1", "src2"),
@@ -212,16 +214,19 @@ def test_switches_find_another_way_when_a_link_is_cut(make_lab: Make) -> None:
         lab.link(name).set_up(True)
 
 
-def test_switches_obey_a_controller_outside(make_lab: Make) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
+def test_switches_obey_a_controller_outside(make_lab: Make, eventually: Eventually) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening, ExitStack() as connections:
         listening.settimeout(30)
         port = listening.getsockname()[1]
         lab = make_lab(PAIRS, controller=Controller("127.0.0.1", port, "http://127.0.0.1:1", None))
         for _ in lab.topology.switches:
-            with listening.accept()[0] as switch:
-                switch.settimeout(30)
-                version, kind = switch.recv(8)[:2]
-                assert (version >= 1, kind) == (True, 0)  # HELLO
+            switch = connections.enter_context(listening.accept()[0])
+            switch.settimeout(30)
+            version, kind = switch.recv(8)[:2]
+            assert (version >= 1, kind) == (True, 0)  # HELLO
+            switch.sendall(bytes((1, 0, 0, 8, 0, 0, 0, 1)))  # HELLO of OpenFlow 1.0
+        eventually(lambda: lab.status()["connected"] == {"left": True, "right": True})
+        assert "  all switches are connected to the controller\n" in mpx("lab", "status", "--lab", lab.id).out
         told = lab.status()
         assert told["controller"] == {"rest": "http://127.0.0.1:1", "xmlrpc": None}
         capacities = json.loads(Path(told["capacities"]).read_text())
@@ -229,11 +234,6 @@ def test_switches_obey_a_controller_outside(make_lab: Make) -> None:
         assert capacities[0]["rate_bps"] == 100_000_000
 
 
-def test_a_scaled_lab_says_so(make_lab: Make) -> None:
-    told = make_lab("path", scale=0.5).status()
-    assert told["scale"] == 0.5
-    assert told["links"][0]["rate_bps"] == 100_000_000
-    assert told["links"][0]["queue_bytes"] == 750_000
 def test_a_controller_that_does_not_answer_is_told_with_the_reason(
     make_lab: Make, eventually: Eventually
 ) -> None:
@@ -269,6 +269,11 @@ def test_the_capacities_are_those_of_the_links_as_they_are_now(make_lab: Make) -
     assert file.stat().st_mode == mode
 
 
+def test_a_scaled_lab_says_so(make_lab: Make) -> None:
+    told = make_lab("path", scale=0.5).status()
+    assert told["scale"] == 0.5
+    assert told["links"][0]["rate_bps"] == 100_000_000
+    assert told["links"][0]["queue_bytes"] == 750_000
     assert told["links"][0]["delay_s"] == 0.03
 
 
