@@ -37,11 +37,13 @@ test: setup
 	$(BIN)/python -m pytest -m alone $(PYTEST)
 	$(BIN)/python -m pytest -n 2 -m 'not alone' $(PYTEST)
 
-# Twenty kills for each direction and victim, as it takes ten minutes; `make test` has two of each.
+# Twenty kills for each direction and victim, as it takes ten minutes; `make test` has two of each. Then two
+# hundred of labs that are being built or taken down, in two minutes.
 kills: setup
 	MPX_KILLS=20 $(BIN)/python -m pytest -q -s tests/interop/test_kills.py
 
 demo: $(VENV)/.done
+	MPX_KILLS=100 $(BIN)/python -m pytest -q -s tests/lab/test_lab_kills.py
 	$(BIN)/python -m mpx_lab.demo
 
 # Needs root: hosts are network namespaces. It installs iproute2 and a C compiler if they are missing.
