@@ -165,6 +165,10 @@ class Lab:
         said = log.read_text().splitlines() if log.exists() else []
         return said[-1] if said else ""
 
+    def lost_at_switches(self) -> int:
+        """Return how many frames Open vSwitch did not read from its ports in time."""
+        return OpenVSwitch(self.folder, "", {}).lost() if self.topology.switches else 0
+
     def lost_elsewhere(self) -> int:
         """Return how many frames were lost anywhere but in an emulated queue, or by a loss or cut asked for.
 
@@ -172,9 +176,7 @@ class Lab:
         """
         links = [link.stats() for link in self.links if link.emulated]
         lost = sum(link.a_to_b.dropped_elsewhere + link.b_to_a.dropped_elsewhere for link in links)
-        if self.topology.switches:
-            lost += OpenVSwitch(self.folder, "", {}).lost()
-        return lost
+        return lost + self.lost_at_switches()
 
     def status(self) -> dict[str, Any]:
         """Return what `mpx lab status --json` prints; raises LabError where a part has ended."""
