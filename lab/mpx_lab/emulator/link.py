@@ -115,11 +115,6 @@ class EmulatedLink(RunningLink):
         self._log_bytes = log_bytes
         self._process: subprocess.Popen[str] | None = None
 
-    @classmethod
-    def attach(cls, folder: Path, name: str) -> RunningLink:
-        """Return a link that another process started."""
-        return RunningLink(folder, name)
-
     @property
     def pid(self) -> int:
         """Its process."""
