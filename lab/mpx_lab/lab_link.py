@@ -6,6 +6,7 @@ from typing import Any
 
 from mpx.errors import UsageError
 from mpx_lab.builder import ip
+from mpx_lab.capacities_file import rewrite_capacities
 from mpx_lab.devices import is_up
 from mpx_lab.emulator.accounting import LinkStats
 from mpx_lab.emulator.link import RunningLink
@@ -80,6 +81,8 @@ class LabLink:
             for one, told in each.items():
                 told["seed"] = seeds[one]
         self._emulator().change_each(each)
+        if self._topology.switches and changes.keys() & {"rate_bps", "delay_s"}:
+            rewrite_capacities(self._lab_id)
 
     def set_up(self, up: bool) -> None:
         """Let the link work, or drop the carrier at both of its ends."""

@@ -3,11 +3,11 @@
 Each step makes one thing. A lab that is interrupted after any of them can be taken down.
 """
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mpx.errors import UsageError
+from mpx_lab.capacities import CAPACITIES, capacities_text
 from mpx_lab.shape import Shape
 from mpx_lab.topology import Interface, Link, Topology
 
@@ -166,7 +166,7 @@ def _steps(topology: Topology, lab_id: str, controller: Controller | None) -> It
     for host in topology.hosts:
         yield AddNamespace(netns_name(lab_id, host), HOST_SETTINGS)
     if topology.switches:
-        yield WriteFile("capacities.json", json.dumps(capacities(topology), indent=1) + "\n")
+        yield WriteFile(CAPACITIES, capacities_text(topology))
         yield AddNamespace(switches, SWITCH_SETTINGS)
         yield StartDatabase(switches)
         yield StartSwitches(switches)
@@ -208,27 +208,6 @@ def hosts_file(topology: Topology) -> str:
     for host in topology.hosts:
         lines += [f"{address} {host}" for face in topology.interfaces(host) for address in face.addresses]
     return "\n".join(lines) + "\n"
-
-
-def capacities(topology: Topology) -> list[dict[str, object]]:
-    """Return what a controller cannot see: the rate of each link, with datapath ids and port numbers."""
-
-    def end(link: Link, name: str) -> dict[str, object]:
-        if name not in topology.switches:
-            return {"host": name}
-        port = topology.ports(name).index(link) + 1
-        return {"switch": name, "datapath_id": topology.datapath_id(name), "port": port}
-
-    return [
-        {
-            "link": link.name,
-            "a": end(link, link.a),
-            "b": end(link, link.b),
-            "rate_bps": link.rate_bps,
-            "delay_s": link.delay_s,
-        }
-        for link in topology.links
-    ]
 
 
 def routes(face: Interface, to: Interface | None, congestion: str, window_bytes: int | None) -> list[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from lab_pair import Pair, inside
-from mpx_lab.emulator.link import EmulatedLink, End, LinkError
+from mpx_lab.emulator.link import EmulatedLink, End, LinkError, RunningLink
 from mpx_lab.shape import Direction, Shape
 from mpx_lab.state import LabError
 from traces import traces
@@ -99,7 +99,7 @@ def test_a_kill_leaves_no_device_and_it_can_be_started_again(pair: Pair, eventua
 
 def test_another_process_can_drive_it(pair: Pair) -> None:
     started = pair.start(OPEN, OPEN)
-    link = EmulatedLink.attach(pair.folder, started.name)
+    link = RunningLink(pair.folder, started.name)
     link.change(Direction.B_TO_A, loss=0.25, seed=3)
     assert started.stats().b_to_a.shape == Shape(loss=0.25, seed=3)
     assert started.stats().a_to_b.shape == OPEN

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -91,6 +92,9 @@ def test_what_cannot_be_run_has_the_exit_codes_of_shells(running: str, program: 
     [
         (["exec", "nobody", "--", "true"], "no host 'nobody'"),
         (["exec", "src", "--"], "no command"),
+        (["exec", "src", "--lab", "other", "--", "true"], "'--lab' stands after the host"),
+        (["exec", "src", "--root", "--", "id"], "'--root' stands after the host"),
+        (["exec", "--rooot", "src", "--", "id"], "No such option"),
         (["link", "nowhere", "--down"], "no link 'nowhere'"),
         (["link", "wan"], "nothing to change"),
         (["link", "wan", "--queue", "10"], "one full frame"),
@@ -146,6 +150,14 @@ def test_list_names_topologies_and_labs(running: str) -> None:
     told = mpx("lab", "list").out
     assert all(topology.text in told for topology in TOPOLOGIES)
     assert f"there is a lab now: {running}\n" in told
+    assert mpx("lab", "list", "--lab", running).out.splitlines()[-1] == f"there is a lab now: {running}"
+    nobody = mpx("lab", "list", "--lab", "nobody").out
+    assert "there is no lab 'nobody'" in nobody and running not in nobody
+    code = "import os, mpx_lab.lab_command; from mpx.cli import main; os.setuid(65534); main()"
+    as_nobody = [sys.executable, "-c", code, "lab", "list"]
+    ended = subprocess.run(as_nobody, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert f"there may be a lab '{running}'" in ended.stdout
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,12 @@ import socket
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from mpx_command import mpx
 from mpx_lab.lab import Lab
 from mpx_lab.plan import Controller, WaitReachable, plan
 from mpx_lab.reach import wait_reachable
@@ -17,11 +19,12 @@ from mpx_lab.state import LabError
 from mpx_lab.topologies import named
 from mpx_lab.topology import Link, Topology
 from sockets import congestion, connection
-from traces import devices
+from traces import devices, traces
 
 from mpx.errors import UsageError
 
 Make = Callable[..., Lab]
+Eventually = Callable[..., None]
 PAIRS = Topology(
     "pairs",
     ("src1", "src2"),
@@ -249,21 +252,59 @@ def test_switches_find_another_way_when_a_link_is_cut(make_lab: Make) -> None:
         lab.link(name).set_up(True)
 
 
-def test_switches_obey_a_controller_outside(make_lab: Make) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
+def test_switches_obey_a_controller_outside(make_lab: Make, eventually: Eventually) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening, ExitStack() as connections:
         listening.settimeout(30)
         port = listening.getsockname()[1]
         lab = make_lab(PAIRS, controller=Controller("127.0.0.1", port, "http://127.0.0.1:1", None))
         for _ in lab.topology.switches:
-            with listening.accept()[0] as switch:
-                switch.settimeout(30)
-                version, kind = switch.recv(8)[:2]
-                assert (version >= 1, kind) == (True, 0)  # HELLO
+            switch = connections.enter_context(listening.accept()[0])
+            switch.settimeout(30)
+            version, kind = switch.recv(8)[:2]
+            assert (version >= 1, kind) == (True, 0)  # HELLO
+            switch.sendall(bytes((1, 0, 0, 8, 0, 0, 0, 1)))  # HELLO of OpenFlow 1.0
+        eventually(lambda: lab.status()["connected"] == {"left": True, "right": True})
+        assert "  all switches are connected to the controller\n" in mpx("lab", "status", "--lab", lab.id).out
         told = lab.status()
         assert told["controller"] == {"rest": "http://127.0.0.1:1", "xmlrpc": None}
         capacities = json.loads(Path(told["capacities"]).read_text())
         assert capacities[0]["a"] == {"switch": "left", "datapath_id": 1, "port": 1}
         assert capacities[0]["rate_bps"] == 100_000_000
+
+
+def test_a_controller_that_does_not_answer_is_told_with_the_reason(
+    make_lab: Make, eventually: Eventually
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+    lab = make_lab(PAIRS, controller=Controller("127.0.0.1", port))
+    eventually(lab.controller_failure)
+    assert lab.status()["connected"] == {"left": False, "right": False}
+    said = mpx("lab", "status", "--lab", lab.id).out
+    line = next(line for line in said.splitlines() if "NOT connected" in line)
+    assert "left, right" in line and f"127.0.0.1 port {port}: Connection refused" in line
+
+
+@pytest.mark.parametrize("host", ["no such host", "a..b"])
+def test_a_controller_on_a_host_that_is_not_known_is_refused(lab_id: str, host: str) -> None:
+    with pytest.raises(UsageError, match=f"host '{host}' is not known"):
+        Lab.up(PAIRS, lab_id, controller=Controller(host, 6653))
+    assert not traces(lab_id)
+
+
+def test_the_capacities_are_those_of_the_links_as_they_are_now(make_lab: Make) -> None:
+    lab = make_lab(PAIRS)
+    link, file = lab.link("wan"), Path(lab.status()["capacities"])
+    before = json.loads(file.read_text())
+    mode = file.stat().st_mode
+    for number in range(1, 11):  # two who change it at once do not write over each other
+        changes = ({"rate_bps": number * 1_000_000}, {"delay_s": number / 1000})
+        with ThreadPoolExecutor() as at_once:
+            list(at_once.map(lambda change: link.change(**change), changes))
+        wan, *others = json.loads(file.read_text())
+        assert wan == {**before[0], "rate_bps": number * 1_000_000, "delay_s": number / 1000}
+        assert others == before[1:]
+    assert file.stat().st_mode == mode
 
 
 def test_a_scaled_lab_says_so(make_lab: Make) -> None:

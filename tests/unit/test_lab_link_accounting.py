@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mpx_lab.emulator.accounting import TALLIES, Histogram, LinkStats, Tally
-from mpx_lab.shape import Direction, Shape
+from mpx_lab.shape import Shape
 
 STEP_NS = 1000
 times = st.lists(st.integers(0, 10**9), min_size=1, max_size=200)
@@ -74,7 +74,7 @@ def test_of_nothing_there_is_nothing_to_say() -> None:
 def test_an_answer_is_read() -> None:
     stats = LinkStats.parse(json.dumps(answer(received=[5, 500])))
     assert (stats.name, stats.time_s, stats.up, stats.hindrances, stats.cpu_s) == ("wan", 2.0, True, (), 0.5)
-    there = stats.direction(Direction.A_TO_B)
+    there = stats.a_to_b
     assert there.shape == Shape(None, 5e-9, None, 3, 0.5, 7)
     assert there.received == Tally(5, 500)
     assert (there.late.total, there.late.quantile_s(0.5)) == (2, 9e-9)

@@ -120,10 +120,6 @@ class LinkStats:
         """What makes it late, in words; one process carries both directions."""
         return self.a_to_b.hindrances
 
-    def direction(self, direction: Direction) -> DirectionStats:
-        """Return one direction by its name."""
-        return self.a_to_b if direction is Direction.A_TO_B else self.b_to_a
-
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read the emulator's answer to `stats`; raises ValueError when it is none."""

@@ -139,11 +139,6 @@ class EmulatedLink(RunningLink):
         self._log_bytes = log_bytes
         self._process: subprocess.Popen[str] | None = None
 
-    @classmethod
-    def attach(cls, folder: Path, name: str) -> RunningLink:
-        """Return a link that another process started."""
-        return RunningLink(folder, name)
-
     @property
     def pid(self) -> int:
         """Its process."""
@@ -163,7 +158,7 @@ class EmulatedLink(RunningLink):
             )
         with self._errors.open("wb") as errors:
             process = subprocess.Popen(
-                [str(built_link()), *self._arguments()],
+                [str(built_link(environment)), *self._arguments()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=errors,
