@@ -14,11 +14,8 @@ from mpx.apt_takeover import AT_LEAST_RTT, AT_THE_WINDOWS, FREE
 from mpx.apt_windows import Windows
 from mpx.tuner import Decision, Sample
 
-START, START_RTT_S, MOST_AT_START = (
-    4,
-    0.05,
-    16,
-)  # streams to start with: up to that RTT, beyond it in proportion
+START, START_RTT_S = 4, 0.04  # streams to start with, up to that RTT; beyond it in proportion, ...
+MOST_AT_START = 16  # ... but no more
 FIRST_STEP = 4.0  # the first comparison is a large one: it shows the slope, and often the plateau too
 MOST_UP, MOST_DOWN = 4.0, 4.0  # no single change by more than that ...
 MOST_UP_TOLD, FEW = 1.5, 16  # ... and from so many on, where the kernel tells what holds them back, that
@@ -151,7 +148,7 @@ class AutoTuner:
             self._looks.forget()
         belief.add(measured.at_s, measured.up, measured.goodput_bps, measured.worth)
         self._bins += 1
-        self._windows.learn(n, measured.goodput_bps, measured.held_back)
+        self._windows.learn(n, measured.up, measured.goodput_bps, measured.held_back)
         if self._windows.room:
             belief.hint(lambda knee, _fewest: ROOM if knee < MORE * n else 0.0)
         if measured.worth < ALL_UP:

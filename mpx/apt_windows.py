@@ -28,8 +28,8 @@ class Windows:
         self._window_bps = math.inf  # what windows let a stream carry, as far as that is known
         self._window_of = 0  # how many streams told that: the most, whose lumps even out best
 
-    def learn(self, streams: int, goodput_bps: float, held_back: float | None) -> None:
-        """Take a bin; `held_back` as in `mpx.apt_meter.Bin`."""
+    def learn(self, streams: int, up: float, goodput_bps: float, held_back: float | None) -> None:
+        """Take a bin; `up` and `held_back` as in `mpx.apt_meter.Bin`."""
         before_bps = self._means_bps.get(streams, goodput_bps)
         mean_bps = self._means_bps[streams] = before_bps + STEADY * (goodput_bps - before_bps)
         binds = held_back is not None and held_back > AT_THE_WINDOWS
@@ -37,7 +37,10 @@ class Windows:
         if mean_bps / streams > GROWN * self._window_bps:
             self._window_bps, self._window_of = math.inf, 0
         if binds and streams >= self._window_of:
-            self._window_bps, self._window_of = mean_bps / streams, streams
+            each_bps = goodput_bps / up  # those on their way up carry less
+            if streams == self._window_of:
+                each_bps = self._window_bps + STEADY * (each_bps - self._window_bps)
+            self._window_bps, self._window_of = each_bps, streams
 
     def needed(self, goodput_bps: float) -> int:
         """Return the fewest streams that could carry nearly as much, as far as windows are known to bind."""

@@ -471,7 +471,7 @@ def test_while_windows_bind_and_each_stream_carries_as_before_there_is_room() ->
     path = Path(knee(200), rtt_s=0.1)
     path.extra = dict(WINDOWS_BIND)
     log = [decision for _, decision in drive(AutoTuner(), {"p": path}, 6)]
-    assert [decision.streams for decision in log[:5]] == [8, 32, 48, 72, 108]
+    assert [decision.streams for decision in log[:5]] == [10, 40, 60, 90, 135]
     assert all("there is room" in decision.reason for decision in log[2:5])
 
 
@@ -504,7 +504,7 @@ def test_windows_that_have_grown_bind_no_more() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rtt_s", "streams"), [(None, 4), (0.001, 4), (0.05, 4), (0.08, 6), (0.1, 8), (0.6, 16)]
+    ("rtt_s", "streams"), [(None, 4), (0.001, 4), (0.04, 4), (0.08, 8), (0.1, 10), (0.6, 16)]
 )
 def test_on_a_long_path_it_starts_with_more(rtt_s: float | None, streams: int) -> None:
     assert [d.streams for d in AutoTuner().observe(0.0, {"p": Path(knee(9), rtt_s).sample()})] == [streams]
