@@ -22,11 +22,11 @@ _DEVICE = {
     10: "send errors",
     12: "send overruns",
 }
+# Datagrams that a socket could not send (SndbufErrors) are left out: the kernel counts there what meets a
+# queue that a cut takes away, and what its sender was told to try again. What a queue dropped, the queue counts.
 _SOCKETS = {
     ("Udp", "RcvbufErrors"),
-    ("Udp", "SndbufErrors"),
     ("Udp6", "RcvbufErrors"),
-    ("Udp6", "SndbufErrors"),
     ("TcpExt", "TCPBacklogDrop"),
     ("TcpExt", "TCPRcvQDrop"),
     ("TcpExt", "RcvPruned"),

@@ -73,7 +73,6 @@ def test_devices_without_what_nobody_listens_for_and_what_is_told_elsewhere() ->
 def test_sockets() -> None:
     assert parse_sockets(SOCKETS) == {
         "Udp RcvbufErrors": 7,
-        "Udp SndbufErrors": 1,
         "TcpExt RcvPruned": 4,
         "TcpExt ListenDrops": 3,
         "TcpExt TCPBacklogDrop": 2,
