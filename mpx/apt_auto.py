@@ -34,10 +34,7 @@ OVER = 1.1  # where that many are enough, a knee beyond it by that factor is unl
 UNDER, LONG_QUEUE, HELD_HARDLY = 0.8, 0.1, 0.1  # with so long a queue and free windows even fewer will do
 SHARING = 2  # streams on a full path: as many as any other transfer there has, and one loss does not halve it
 HELD_KNEE = 0.7  # streams held back mostly may still be somewhat beyond the knee, not far
-ROOM, MORE = (
-    -3.0,
-    1.25,
-)  # where windows leave room: log-odds that each bin takes from knees below that times n
+ROOM, MORE = -3.0, 1.25  # where windows leave room: log-odds that a bin takes from knees below so many n
 HINT = -1.0  # log-odds that each bin with such a hint takes from the candidates it contradicts
 ALIKE = 0.95  # paths whose streams carry so much of what the best carry are as good: the fewest get more
 ENDING = 3.0  # no exploring with less left than that many times what a change needs to pay
@@ -148,7 +145,7 @@ class AutoTuner:
             self._looks.forget()
         belief.add(measured.at_s, measured.up, measured.goodput_bps, measured.worth)
         self._bins += 1
-        self._windows.learn(n, measured.up, measured.goodput_bps, measured.held_back)
+        self._windows.learn(n, measured.goodput_bps, measured.held_back, measured.window_bps)
         if self._windows.room:
             belief.hint(lambda knee, _fewest: ROOM if knee < MORE * n else 0.0)
         if measured.worth < ALL_UP:

@@ -10,7 +10,6 @@ import math
 from mpx.apt_takeover import AT_THE_WINDOWS
 
 IN_PROPORTION = 0.5  # of the logarithm of what more streams would carry if windows alone bound them
-GROWN = 1.08  # streams that carry so much more than a window each: windows have grown. Below 1 / NEARLY
 NEARLY = 0.9  # so much of what arrives is nearly all of it
 STEADY = 0.3  # a bin counts for so much in the mean of what so many streams carry
 
@@ -25,25 +24,22 @@ class Windows:
         """The network has changed."""
         self.room = False  # whether the last bin showed that more streams carry in proportion
         self._means_bps: dict[int, float] = {}  # what so many streams carried, whatever bound them
-        self._window_bps = math.inf  # what windows let a stream carry, as far as that is known
-        self._window_of = 0  # how many streams told that: the most, whose lumps even out best
+        self._window_bps = math.inf  # what windows let a stream carry, once that is known
 
-    def learn(self, streams: int, up: float, goodput_bps: float, held_back: float | None) -> None:
-        """Take a bin; `up` and `held_back` as in `mpx.apt_meter.Bin`."""
+    def learn(
+        self, streams: int, goodput_bps: float, held_back: float | None, window_bps: float | None
+    ) -> None:
+        """Take a bin; `held_back` and `window_bps` as in `mpx.apt_meter.Bin`."""
         before_bps = self._means_bps.get(streams, goodput_bps)
-        mean_bps = self._means_bps[streams] = before_bps + STEADY * (goodput_bps - before_bps)
+        self._means_bps[streams] = before_bps + STEADY * (goodput_bps - before_bps)
         binds = held_back is not None and held_back > AT_THE_WINDOWS
         self.room = binds and self._rose_to(streams) and self._would_rise_from(streams)
-        if mean_bps / streams > GROWN * self._window_bps:
-            self._window_bps, self._window_of = math.inf, 0
-        if binds and streams >= self._window_of:
-            each_bps = goodput_bps / up  # those on their way up carry less
-            if streams == self._window_of:
-                each_bps = self._window_bps + STEADY * (each_bps - self._window_bps)
-            self._window_bps, self._window_of = each_bps, streams
+        if window_bps is not None:  # one that a slow reader closes for a moment is the larger one still
+            known_bps = 0.0 if math.isinf(self._window_bps) else self._window_bps
+            self._window_bps = max(known_bps, window_bps)
 
     def needed(self, goodput_bps: float) -> int:
-        """Return the fewest streams that could carry nearly as much, as far as windows are known to bind."""
+        """Return the fewest streams that windows let carry nearly as much; 0 where nobody knows."""
         return math.ceil(NEARLY * goodput_bps / self._window_bps)
 
     def _rose_to(self, streams: int) -> bool:

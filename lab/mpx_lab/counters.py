@@ -23,7 +23,7 @@ _DEVICE = {
     12: "send overruns",
 }
 # Datagrams that a socket could not send (SndbufErrors) are left out: the kernel counts there what meets a
-# queue that a cut takes away, and what its sender was told to try again. What a queue dropped, the queue counts.
+# queue that a cut takes away, and what its sender was told to try again. Drops of a queue are told by it.
 _SOCKETS = {
     ("Udp", "RcvbufErrors"),
     ("Udp6", "RcvbufErrors"),
