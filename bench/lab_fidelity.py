@@ -16,22 +16,13 @@ import argparse
 import math
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, count
 from pathlib import Path
 
 from figures import Verdict, machine
-from lab_load import (
-    FULL_UDP_BYTES,
-    Arrivals,
-    Running,
-    receive_tcp,
-    receive_udp,
-    send_tcp,
-    send_udp,
-)
+from lab_load import FULL_UDP_BYTES, IDLE_S, Arrivals, Running, fill_with_tcp, receive_udp, send_udp
 from lab_pair import Pair
 from mpx_lab.emulator.accounting import DirectionStats, Tally
 from mpx_lab.shape import Shape
@@ -42,7 +33,6 @@ RATE_BPS = 300 * MBIT
 DELAY_S = 0.064
 VALID_SHARE = 0.99
 WARM_S = 7.0  # of TCP
-IDLE_S = 0.5  # longer than anything the link holds
 LIMITS = ((0.5, 0.0001), (0.99, 0.0003))  # this share of the frames has at most this error, in s
 DRAWN = 0.8  # the load of the figure
 FIRST_RATES_MBIT, RATE_STEP_MBIT = (300, 400, 500, 600), 200
@@ -116,21 +106,14 @@ def tcp_run(rate_bps: int, seconds: float) -> Run:
     """Load a new link with one CUBIC stream; its first seconds, in which it finds the rate, do not count."""
     with Pair("fidelity") as pair:
         link = pair.start(shape(rate_bps), shape(rate_bps))
-        receiver = Running(pair.netns[1], receive_tcp, "10.0.0.2")
-        sender = Running(pair.netns[0], send_tcp, "10.0.0.2", WARM_S + seconds + 0.5)
-        time.sleep(WARM_S)
-        counts = [(time.monotonic(), pair.received_bytes(0))]
-        time.sleep(seconds)
-        counts.append((time.monotonic(), pair.received_bytes(0)))
-        whole = sender.result() == receiver.result()
+        carried_bps, came = fill_with_tcp(pair, WARM_S, seconds)
         stats = link.stats()
     there, back = stats.a_to_b, stats.b_to_a
-    (from_s, from_bytes), (to_s, to_bytes) = counts
     return Run(
-        share=(to_bytes - from_bytes) * 8 / (to_s - from_s) / rate_bps,
+        share=carried_bps / rate_bps,
         offered=1.0,
         late=max(_late(there), _late(back), key=lambda seen: seen[1]),
-        whole=whole and _whole(there) and _whole(back),
+        whole=came and _whole(there) and _whole(back),
     )
 
 
