@@ -209,20 +209,24 @@ def connect(
     source_ports: PortRange | None = None,
     source_host: str | None = None,
     congestion: str | None = None,
+    paced: bool = False,
     stop: Callable[[], bool] = lambda: False,
 ) -> socket.socket:
-    """Open a connection, blocking afterwards, without Nagle's delay, and paced if the other side is far.
+    """Open a connection, blocking afterwards, without Nagle's delay; `paced` as `pace` does.
 
     Raises ConnectionLost when refused or unreachable (no answer in time counts as that), Interrupted
     soon after `stop` says so, and UsageError when every port of `source_ports` is in use.
     """
     for port in _shuffled(source_ports):
         try:
-            return _connect_from((source_host or "", port), address, timeout_s, congestion, stop)
+            connection = _connect_from((source_host or "", port), address, timeout_s, congestion, stop)
         except OSError as error:
             if source_ports and error.errno in (errno.EADDRINUSE, errno.EADDRNOTAVAIL):
                 continue
             raise ConnectionLost(f"cannot connect to {show(address)}: {error.strerror or error}") from None
+        if paced:
+            pace(connection)
+        return connection
     raise _none_free(source_ports)
 
 
@@ -247,7 +251,6 @@ def _connect_from(
         if failed:
             raise OSError(failed, os.strerror(failed))
         connection.setblocking(True)
-        pace(connection)
     except TimeoutError as error:
         connection.close()
         if error.errno is not None:  # the kernel gave up before we did
