@@ -1,0 +1,97 @@
+"""Series of round-trip times (RTT): what each probe brought, evenly spaced steps, and figures for people.
+
+Pure: the probes are passed in, in any order.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import fmean, median
+
+TRAIN_S = 0.02  # probes that were sent within that time are one train
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """One question and its answer."""
+
+    t_s: float  # when it was sent
+    rtt_s: float | None  # None: lost
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A series in a few figures. Those of the RTT are None where no probe (for jitter: no two) came back."""
+
+    sent: int
+    lost: int
+    min_s: float | None
+    median_s: float | None
+    p99_s: float | None  # the smallest RTT that 99 % of those that came back do not exceed
+    jitter_s: float | None  # mean |difference| of probes sent one after the other, where both came back
+
+    @property
+    def loss(self) -> float:
+        """The share of probes that were lost, 0 where none was sent."""
+        return self.lost / self.sent if self.sent else 0.0
+
+
+def summary(probes: Sequence[Probe]) -> Summary:
+    """Return the figures of a series."""
+    series = _in_order(probes)
+    rtts = sorted(probe.rtt_s for probe in series if probe.rtt_s is not None)
+    steps = [
+        abs(second.rtt_s - first.rtt_s)
+        for first, second in pairwise(series)
+        if first.rtt_s is not None and second.rtt_s is not None
+    ]
+    return Summary(
+        sent=len(series),
+        lost=len(series) - len(rtts),
+        min_s=rtts[0] if rtts else None,
+        median_s=median(rtts) if rtts else None,
+        p99_s=rtts[math.ceil(0.99 * len(rtts)) - 1] if rtts else None,
+        jitter_s=fmean(steps) if steps else None,
+    )
+
+
+def resampled(probes: Sequence[Probe], step_s: float) -> list[float | None]:
+    """Return the RTT (seconds) at even steps from the first probe to the last.
+
+    Each is the mean of the probes sent less than half a step away that came back, None where there are none.
+    """
+    series = _in_order(probes)
+    if not series:
+        return []
+    first_s = series[0].t_s
+    found: list[list[float]] = [[] for _ in range(_step(series[-1].t_s - first_s, step_s) + 1)]
+    for probe in series:
+        if probe.rtt_s is not None:
+            found[_step(probe.t_s - first_s, step_s)].append(probe.rtt_s)
+    return [fmean(rtts) if rtts else None for rtts in found]
+
+
+def means_of_trains(probes: Sequence[Probe]) -> list[Probe]:
+    """Return one probe for each train: when it began, and the mean of those that came back.
+
+    That is a sample of the paper (Anvari and Lu, Computers 10(6):76, 2021): ten probes 1 ms apart.
+    """
+    trains: list[list[Probe]] = []
+    for probe in _in_order(probes):
+        if not trains or probe.t_s > trains[-1][0].t_s + TRAIN_S:
+            trains.append([])
+        trains[-1].append(probe)
+    found = []
+    for train in trains:
+        rtts = [probe.rtt_s for probe in train if probe.rtt_s is not None]
+        found.append(Probe(train[0].t_s, fmean(rtts) if rtts else None))
+    return found
+
+
+def _in_order(probes: Sequence[Probe]) -> list[Probe]:
+    return sorted(probes, key=lambda probe: probe.t_s)
+
+
+def _step(t_s: float, step_s: float) -> int:
+    return math.floor(t_s / step_s + 0.5)
