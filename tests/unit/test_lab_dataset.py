@@ -1,40 +1,47 @@
-"""What a dataset is made of, and how it is read: no lab is needed."""
+"""What a dataset is made of: links, recipes, and when everything in a run happens. No lab is needed."""
 
-import json
-from collections import Counter
-from pathlib import Path
+from collections import Counter, defaultdict
 
 import pytest
+from mpx_lab.dataset.collect import CAPACITY_BPS, OVERHEAD_S, wall_s
 from mpx_lab.dataset.draws import (
+    COPY_SECONDS,
     MIXES,
+    OUTSIDE_KINDS,
+    OWN_CONGESTIONS,
+    OWN_STREAMS,
     PAPER_PIECE_S,
     PAPER_PIECES,
     PARTS,
-    QUEUE_BDP,
-    RATE_MBPS,
-    RTT_MS,
-    draw_links,
     recipes,
 )
-from mpx_lab.dataset.load import load_dataset, means_of_trains
+from mpx_lab.dataset.links import QUEUE_BDP, RATE_MBPS, RTT_MS, Wan, draw_links
+from mpx_lab.dataset.outside import outside
+from mpx_lab.dataset.recipe import BETWEEN_S, LEAD_S, STAGGER_S, Recipe
+from mpx_lab.dataset.run import generators
 from mpx_lab.traffic.schedule import phases
-from mpx_lab.traffic.spec import parse
+from mpx_lab.traffic.spec import ShortFlows, Tcp, TcpSquare, Udp, UdpBursty, parse
 
 from mpx.errors import UsageError
-from mpx.rtt_series import Probe
+
+ALL = recipes(PARTS, 30, 1)
 
 
 def test_the_same_seed_gives_the_same_runs_and_more_links_only_add_some() -> None:
     few, more = recipes(PARTS, 3, 7), recipes(PARTS, 5, 7)
     assert few == recipes(PARTS, 3, 7) and set(few) < set(more)
-    assert not {recipe.wan for recipe in few if recipe.part != "paper"} & {
-        recipe.wan for recipe in recipes(PARTS, 3, 8)
+    assert not {recipe.link for recipe in few if recipe.part != "paper"} & {
+        recipe.link for recipe in recipes(PARTS, 3, 8)
     }
 
 
 def test_no_two_runs_have_the_same_name() -> None:
-    names = Counter(recipe.name for recipe in recipes(PARTS, 20, 1))
-    assert max(names.values()) == 1
+    assert max(Counter(recipe.name for recipe in ALL).values()) == 1
+
+
+def test_a_part_that_does_not_exist() -> None:
+    with pytest.raises(UsageError, match="no part"):
+        recipes(("passiv",), 1, 1)
 
 
 def test_links_are_within_their_limits() -> None:
@@ -44,64 +51,141 @@ def test_links_are_within_their_limits() -> None:
         assert QUEUE_BDP[0] <= wan.queue_bdp <= QUEUE_BDP[1]
 
 
+def test_how_long_cubic_takes_by_hand() -> None:
+    """63 Mbit/s and 45 ms are 236 packets, twice that with the queue: K = cbrt(472 * 0.3 / 0.4) s."""
+    assert Wan("x", 63_000_000, 0.045, 1.0).cycle_s == pytest.approx(7.08, abs=0.01)
+    long = Wan("x", 200_000_000, 0.2, 4.0)
+    assert long.settles_s == pytest.approx(2.5 * long.cycle_s) and long.settles_s > 55
+
+
 def test_every_class_is_there_clean_and_beside_other_traffic_on_every_link() -> None:
-    found = Counter((r.part, r.wan.id, r.mix, bool(r.nuisance)) for r in recipes(("passive", "active"), 4, 1))
-    for wan in draw_links(4, 1):
+    found = Counter((r.part, r.link.id, r.mix, bool(r.nuisance)) for r in ALL)
+    for wan in draw_links(30, 1):
         for mix in MIXES:
-            assert found["passive", wan.id, mix, False] == found["active", wan.id, mix, False] == 1
-            assert (found["passive", wan.id, mix, True], found["active", wan.id, mix, True]) == (2, 1)
+            for part, disturbed in (("passive", 2), ("active", 1), ("transfer", 1)):
+                assert found[part, wan.id, mix, False] >= 1 and found[part, wan.id, mix, True] >= disturbed
+        for part, kinds in OUTSIDE_KINDS.items():
+            assert sum(r.part == part and r.link == wan and r.mix not in MIXES for r in ALL) == kinds
 
 
 def test_every_generator_is_one_that_the_lab_has() -> None:
-    for recipe in recipes(PARTS, 30, 1):
-        for text in (*recipe.streams, *recipe.nuisance, *recipe.described()["bursts"]):
-            parse(text)
+    for recipe in ALL:
+        for each in generators(recipe):
+            parse(each.spec)
+
+
+def test_short_flows_beside_a_mix_are_short() -> None:
+    for recipe in ALL:
+        for text in recipe.nuisance:
+            spec = parse(text)
+            if isinstance(spec, ShortFlows):
+                assert spec.largest * 8 / recipe.link.rate_bps <= 0.3 + 1e-6
+
+
+def test_traffic_outside_of_the_mixes_makes_queues_stand() -> None:
+    for recipe in (r for wan in draw_links(50, 3) for r in outside("passive", wan, 40.0)):
+        for spec in map(parse, recipe.streams):
+            if isinstance(spec, Udp | UdpBursty):
+                assert spec.rate >= recipe.link.rate_bps
+            elif isinstance(spec, TcpSquare):
+                assert spec.on >= 1 + 20 * recipe.link.rtt_s - 0.01
+            elif isinstance(spec, Tcp) and recipe.mix.startswith("many"):
+                assert sum(parse(text).streams for text in recipe.streams) >= 8
 
 
 def test_the_papers_cell_is_an_hour_of_each_class_with_each_kind_of_probing() -> None:
-    for active in (False, True):
+    for profile in ("", "paper"):
         hours = Counter[str]()
         for recipe in recipes(("paper",), 1, 1):
-            hours[recipe.mix] += recipe.seconds * (recipe.active is active)
+            hours[recipe.mix] += recipe.seconds * (recipe.profile == profile)
         assert set(hours.values()) == {PAPER_PIECES * PAPER_PIECE_S} and set(hours) == set(MIXES)
 
 
-def test_bursts_take_turns() -> None:
-    cubic, bbr = phases(5, 10), phases(5, 20, 5)
-    assert [next(cubic).on_s for _ in range(4)] == [0, 10, 20, 30]
-    first, second = next(bbr), next(bbr)
-    assert (first.on_s, first.off_s, second.on_s) == (5, 10, 25)
+def test_series_begin_when_the_mix_has_settled() -> None:
+    for recipe in ALL:
+        for begin_s in recipe.begins_s:
+            assert recipe.arrives_s <= begin_s <= recipe.arrives_s + STAGGER_S
+            assert recipe.series[0].from_s - begin_s >= recipe.link.settles_s - 0.001
+        assert recipe.ends_s > recipe.series[-1].until_s and min(recipe.begins_s, default=LEAD_S) >= LEAD_S
 
 
-def test_a_train_is_one_probe_with_the_mean_of_what_came_back() -> None:
-    probes = [Probe(1.0, 0.05), Probe(1.001, None), Probe(1.002, 0.07), Probe(2.0, None), Probe(2.001, None)]
-    assert means_of_trains(probes) == [Probe(1.0, pytest.approx(0.06)), Probe(2.0, None)]
+def test_bursts_begin_with_their_series() -> None:
+    some = [recipe for recipe in ALL if recipe.part == "active"]
+    assert {recipe.profile for recipe in some} == {"short", "paper"}
+    for recipe in some:
+        bursts = [each for each in generators(recipe) if each.name.startswith("burst")]
+        assert {each.from_s for each in bursts} == {recipe.series[0].from_s} and len(bursts) == 2
 
 
-def test_what_did_not_count_is_not_loaded_and_times_begin_after_the_warm_up(tmp_path: Path) -> None:
-    recipe = next(r for r in recipes(("active",), 1, 1) if r.mix == "BC")
-    for name, valid in (("good", True), ("bad", False)):
-        folder = tmp_path / name
-        for subfolder in ("flows", "rtt"):
-            (folder / subfolder).mkdir(parents=True)
-        about = {"format": "mpx-lab-run-1", "status": "done", "validity": {"valid": valid}}
-        (folder / "run.json").write_text(json.dumps({**about, "parameters": recipe.described()}))
-        at_s = [recipe.warm_up_s + shift for shift in (-0.05, 0.05, 0.15)]
-        lines = "".join(f"{t},{rtt},0.0\n" for t, rtt in zip(at_s, (0.1, 0.2, ""), strict=True))
-        for file in ("single", "train"):
-            (folder / "rtt" / f"{file}.csv").write_text(f"t_s,rtt_s,noise_s\n{lines}")
-        bursts = f"0.0,0\n{recipe.warm_up_s},0\n{recipe.warm_up_s + recipe.seconds},{10**6}\n"
-        (folder / "flows" / "burst-1.csv").write_text(f"t_s,bytes\n{bursts}")
-        (folder / "flows" / "mix-1.csv").write_text(f"t_s,bytes\n{bursts}")
-    (example,) = load_dataset(tmp_path)
-    assert (example.run, example.mix, example.part, example.active) == ("good", "BC", "active", True)
-    assert example.single == [Probe(pytest.approx(0.05), 0.2), Probe(pytest.approx(0.15), None)]
-    assert len(example.goodput) == 10 * recipe.seconds
-    assert sum(bps for _, bps in example.goodput) * 0.1 == pytest.approx(8e6)
+@pytest.mark.parametrize(
+    ("profile", "begins_s"),
+    [("paper", [(0, 10, 20), (5, 25, 45)]), ("short", [(0, 5, 10), (2, 7, 12)])],
+)
+def test_bursts_take_turns(profile: str, begins_s: list[tuple[float, ...]]) -> None:
+    recipe = next(r for r in ALL if r.profile == profile)
+    for text, expected in zip(recipe.bursts, begins_s, strict=True):
+        spec = parse(text)
+        assert isinstance(spec, TcpSquare)
+        pattern = phases(spec.on, spec.on + spec.off, spec.after)
+        assert tuple(next(pattern).on_s for _ in expected) == expected
 
 
-def test_a_folder_without_a_run_that_counts_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="mpx lab dataset"):
-        load_dataset(tmp_path)
-    with pytest.raises(UsageError, match="no part"):
-        recipes(("passiv",), 1, 1)
+class TestOurOwnCopies:
+    SOME = [recipe for recipe in ALL if recipe.part == "transfer"]
+
+    def test_each_mix_meets_each_stream_count_each_control_first_and_both_orders_of_arrival(self) -> None:
+        found: dict[str, set[object]] = defaultdict(set)
+        for recipe in self.SOME:
+            if recipe.mix in MIXES and recipe.copies:
+                found[recipe.mix] |= {("streams", recipe.copies.streams), recipe.copies.congestions}
+                found[recipe.mix].add(recipe.copies.first)
+        assert set(found) == set(MIXES)
+        orders = {OWN_CONGESTIONS, OWN_CONGESTIONS[::-1]}
+        for seen in found.values():
+            assert seen == {("streams", count) for count in OWN_STREAMS} | orders | {True, False}
+
+    def test_one_follows_the_other_and_each_has_a_series_at_its_end(self) -> None:
+        for recipe in self.SOME:
+            first, second = recipe.ours
+            assert second.from_s == pytest.approx(first.until_s + BETWEEN_S)
+            for copy, series in zip(recipe.ours, recipe.series, strict=True):
+                assert series.until_s == pytest.approx(copy.until_s) and series.seconds == COPY_SECONDS
+                assert series.from_s >= copy.from_s + 3 + 10 * recipe.link.rtt_s - 1e-6
+
+    def test_who_is_first(self) -> None:
+        for recipe in self.SOME:
+            assert recipe.copies is not None
+            if recipe.copies.first:
+                assert recipe.ours[0].from_s == LEAD_S < recipe.arrives_s - 7
+            else:
+                assert recipe.ours[0].from_s >= max(recipe.begins_s, default=LEAD_S)
+
+    def test_how_old_our_copy_is_does_not_tell_the_mix(self) -> None:
+        ages: dict[tuple[Wan, bool], set[float]] = defaultdict(set)
+        for recipe in self.SOME:
+            assert recipe.copies is not None
+            age_s = recipe.series[0].from_s - recipe.ours[0].from_s
+            ages[recipe.link, recipe.copies.first].add(round(age_s, 6))
+        assert all(len(seen) == 1 for seen in ages.values())
+
+    def test_what_is_known_of_ours_is_told_with_each_series(self) -> None:
+        for recipe in self.SOME:
+            told = recipe.described()
+            for copy, series in zip(recipe.ours, told["series"], strict=True):
+                assert (series["own_congestion"], series["own_streams"]) == (copy.congestion, copy.streams)
+
+
+def test_how_long_it_takes_at_least() -> None:
+    slow, fast = (
+        Recipe("passive", Wan("x", rate, 0.01, 1.0), "none", (), 40.0) for rate in (20_000_000, CAPACITY_BPS)
+    )
+    each_s = slow.ends_s + OVERHEAD_S
+    assert wall_s([slow] * 12, 6) == pytest.approx(2 * each_s)
+    assert wall_s([fast] * 12, 6) == pytest.approx(12 * each_s)
+
+
+def test_runs_are_mixed_over_links_and_what_comes_first_is_of_use() -> None:
+    some = recipes(("passive",), 20, 1)
+    assert len({recipe.link for recipe in some[:6]}) > 2
+    first = some[: len(some) // 4]
+    assert len({recipe.link for recipe in first}) == 5 and {recipe.mix for recipe in first} >= set(MIXES)

@@ -23,25 +23,30 @@ def dataset_command(
 ) -> None:
     """Measure round-trip times beside known mixes of congestion control, on random links.
 
-    Runs that are in FOLDER already are not measured again, so it may be interrupted at any time. More links
-    add to what is there. What a run holds: docs/lab-format.md.
+    Runs that are in FOLDER already are not measured again, so it may be interrupted at any time; those of an
+    older recipe are. More links add to what is there. What a run holds: docs/lab-format.md.
     """
-    from mpx_lab.dataset.collect import Dataset, collect
+    from mpx_lab.dataset.collect import collect, wall_s
+    from mpx_lab.dataset.run import Bench
+    from mpx_lab.dataset.store import Dataset
     from mpx_lab.lab import require_root
 
     wanted = recipes(parts or PARTS, links, seed)
     dataset = Dataset(folder)
     missing = [recipe for recipe in wanted if not dataset.has(recipe)]
-    hours = sum(recipe.warm_up_s + recipe.seconds for recipe in missing) / 3600
-    there = len(wanted) - len(missing)
+    stale = sum(map(dataset.is_stale, missing))
+    hours = wall_s(missing, at_once) / 3600
     click.echo(
-        f"{there} of {len(wanted)} runs are there, {dataset.thrown_out()} more did not count; "
-        f"missing: {hours:.1f} hours, {hours / at_once:.1f} with {at_once} at once"
+        f"{len(wanted) - len(missing)} of {len(wanted)} runs are there, {dataset.thrown_out()} more did not "
+        f"count, {stale} are of an older recipe; missing: {hours:.1f} hours at least"
     )
     if only_list or not missing:
         return
     require_root()
-    failed = collect(dataset, missing, at_once, partial(click.echo, err=True))
+    bench = Bench()
+    with dataset.alone():
+        say = partial(click.echo, err=True)
+        failed = collect(dataset, missing, at_once, bench.measure, bench.stop.set, say)
     if failed:
         raise MpxError(
             f"{failed} of {len(missing)} runs were never valid (see {folder}/*.invalid); measure again on a "

@@ -1,16 +1,17 @@
-"""What a dataset is made of: random links, the mixes on them, what else is there, and how each is probed.
+"""What a dataset is made of: the mixes on random links, what else is there, and how each is watched.
 
 All of it follows from a seed: the same seed gives the same runs, and more links only add runs.
 """
 
-import math
 import random
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import replace
 
 from mpx.errors import UsageError
+from mpx_lab.dataset.links import PAPER, Wan, draw_links
+from mpx_lab.dataset.outside import outside
+from mpx_lab.dataset.recipe import Copies, Recipe
+from mpx_lab.dataset.short_flows import short_flows
 
 CUBIC, BBR = "tcp(congestion=cubic)", "tcp(congestion=bbr)"
 MIXES: dict[str, tuple[str, ...]] = {
@@ -21,158 +22,107 @@ MIXES: dict[str, tuple[str, ...]] = {
     "BC": (BBR, CUBIC),
     "BB": (BBR, BBR),
 }
-# The paper's profile of 20 s: CUBIC, BBR, CUBIC, nothing, 5 s each.
-BURSTS = (
-    "tcp-square(congestion=cubic, on=5s, off=5s)",
-    "tcp-square(congestion=bbr, on=5s, off=15s, after=5s)",
-)
-PARTS = ("passive", "active", "outside", "paper")
+PASSIVE, ACTIVE, TRANSFER, PAPER_CELL = "passive", "active", "transfer", "paper"
+PARTS = (PASSIVE, ACTIVE, TRANSFER, PAPER_CELL)
 
-RATE_MBPS = (20.0, 200.0)
-RTT_MS = (10.0, 200.0)
-QUEUE_BDP = (0.25, 4.0)
+SECONDS = 40.0  # of a series: windows of 5, 10 and 20 s fit in
+COPY_SECONDS = 25.0  # of each of the two series of a run with our own copies
 SHORT_LOAD = (0.03, 0.15)  # short flows, of the rate
 UDP_LOAD = (0.01, 0.05)
-STAGGER_S = 3.0  # streams of a mix begin within that time
-SECONDS, ACTIVE_SECONDS = 35.0, 50.0  # of a run, after it has warmed up
-WARM_UP_S, WARM_UP_RTT = 10.0, 40.0
-NUISANCES = {"passive": 2, "active": 1}  # runs with other traffic for each clean one
+NUISANCE_TURNS = 2  # passive runs with other traffic for each clean one
+OUTSIDE_KINDS = {PASSIVE: 5, ACTIVE: 2, TRANSFER: 2}  # of traffic outside of the mixes, on a link
+OWN_STREAMS = (1, 4, 16)
+OWN_CONGESTIONS = ("cubic", "bbr")
 
 PAPER_PIECES, PAPER_PIECE_S = 6, 600.0  # an hour of each class, and each kind of probing
-
-
-@dataclass(frozen=True)
-class Wan:
-    """A bottleneck; queue in products of bandwidth and delay."""
-
-    id: str
-    rate_bps: int
-    rtt_s: float
-    queue_bdp: float
-
-    @property
-    def queue_bytes(self) -> int:
-        """The queue of each direction."""
-        return round(self.rate_bps / 8 * self.rtt_s * self.queue_bdp)
-
-
-PAPER = Wan("paper", 50_000_000, 0.128, 0.75)
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """One run: what is on a link, and how it is probed."""
-
-    part: str
-    wan: Wan
-    mix: str  # of MIXES, or what is outside of them
-    streams: tuple[str, ...]  # generators that make the mix
-    seconds: float
-    nuisance: tuple[str, ...] = ()
-    turn: int = 1
-
-    @property
-    def name(self) -> str:
-        """What its folder is called."""
-        return f"{self.part}-{self.wan.id}-{re.sub('[^A-Za-z0-9]+', '-', self.mix)}-{self.turn}"
-
-    @property
-    def active(self) -> bool:
-        """Whether bursts run beside the probes; pieces of the paper's hour alternate."""
-        return self.part == "active" or (self.part == "paper" and self.turn % 2 == 0)
-
-    @property
-    def warm_up_s(self) -> float:
-        """How long the mix runs before the series begins."""
-        return WARM_UP_S + WARM_UP_RTT * self.wan.rtt_s
-
-    def begins_s(self) -> list[float]:
-        """Return when each stream of the mix begins, in the run."""
-        chance = random.Random(f"begin {self.name}")
-        return [chance.uniform(0, STAGGER_S) for _ in self.streams]
-
-    def described(self) -> dict[str, Any]:
-        """Return it as run.json holds it."""
-        bursts = BURSTS if self.active else ()
-        return {**asdict(self), "warm_up_s": self.warm_up_s, "bursts": bursts, "begins_s": self.begins_s()}
-
-
-def draw_links(count: int, seed: int) -> list[Wan]:
-    """Return random links: rate, RTT and queue log-uniform within their limits."""
-    links = []
-    for number in range(1, count + 1):
-        chance = random.Random(f"link {seed} {number}")
-        rate_bps = round(_log_uniform(chance, RATE_MBPS) * 1e6)
-        rtt_s = round(_log_uniform(chance, RTT_MS) / 1e3, 4)
-        links.append(Wan(f"{seed}-{number}", rate_bps, rtt_s, round(_log_uniform(chance, QUEUE_BDP), 3)))
-    return links
+BLOCK_LINKS = 5
 
 
 def recipes(parts: Sequence[str], links: int, seed: int) -> list[Recipe]:
-    """Return all runs, link after link, so that what is done first is already of use.
+    """Return all runs in the order in which they are to be measured.
 
+    A few links after the other, so that what is done first is already of use; within these at random, as runs
+    of a fast link do not fit beside each other and would leave most of the machine idle.
     Raises UsageError for a part that does not exist.
     """
     for part in parts:
         if part not in PARTS:
             raise UsageError(f"'{part}' is no part of a dataset; there are {', '.join(PARTS)}")
-    found = [
-        recipe
-        for wan in draw_links(links, seed)
-        for part in parts
-        if part != "paper"
-        for recipe in (_outside(wan) if part == "outside" else _mixes(part, wan))
-    ]
-    return [*found, *(_paper() if "paper" in parts else ())]
+    wans = draw_links(links, seed)
+    found: list[Recipe] = []
+    for first in range(0, links, BLOCK_LINKS):
+        block = [
+            recipe for wan in wans[first : first + BLOCK_LINKS] for part in parts for recipe in _of(part, wan)
+        ]
+        random.Random(f"order {seed} {first}").shuffle(block)
+        found += block
+    return [*found, *(_paper() if PAPER_CELL in parts else ())]
 
 
-def _mixes(part: str, wan: Wan) -> Iterator[Recipe]:
-    seconds = ACTIVE_SECONDS if part == "active" else SECONDS
-    for turn in range(1, NUISANCES[part] + 2):
-        for mix, streams in MIXES.items():
-            recipe = Recipe(part, wan, mix, streams, seconds, (), turn)
-            nuisance = _nuisance(wan, random.Random(f"nuisance {recipe.name}")) if turn > 1 else ()
-            yield Recipe(part, wan, mix, streams, seconds, nuisance, turn)
+def _of(part: str, wan: Wan) -> Iterator[Recipe]:
+    if part == PASSIVE:
+        yield from _passive(wan)
+    elif part == ACTIVE:
+        yield from _active(wan)
+    elif part == TRANSFER:
+        yield from _transfer(wan)
 
 
-def _nuisance(wan: Wan, chance: random.Random) -> tuple[str, ...]:
-    """Short flows, and in half of the runs a little UDP."""
-    short = _short_flows(wan, chance.uniform(*SHORT_LOAD), chance)
+def _passive(wan: Wan) -> Iterator[Recipe]:
+    for turn in range(1, NUISANCE_TURNS + 2):
+        yield from (_disturbed(recipe) if turn > 1 else recipe for recipe in _mixes(PASSIVE, wan, turn))
+    yield from _outside(PASSIVE, wan)
+
+
+def _active(wan: Wan) -> Iterator[Recipe]:
+    """The short profile, clean and disturbed; on every second link also the paper's, in one of both ways."""
+    chance = random.Random(f"active {wan.id}")
+    plan = [("short", False), ("short", True)]
+    if chance.random() < 0.5:
+        plan.append(("paper", chance.random() < 0.5))
+    for turn, (profile, disturbed) in enumerate(plan, 1):
+        some = [replace(recipe, profile=profile) for recipe in _mixes(ACTIVE, wan, turn)]
+        yield from (_disturbed(recipe) if disturbed else recipe for recipe in some)
+    yield from (replace(recipe, profile=plan[-1][0]) for recipe in _outside(ACTIVE, wan))
+
+
+def _transfer(wan: Wan) -> Iterator[Recipe]:
+    """Our own copies beside each mix, clean and disturbed; and beside some other traffic."""
+    for turn in (1, 2):
+        some = [_with_copies(recipe) for recipe in _mixes(TRANSFER, wan, turn)]
+        yield from (_disturbed(recipe) if turn > 1 else recipe for recipe in some)
+    yield from (_with_copies(recipe) for recipe in _outside(TRANSFER, wan))
+
+
+def _outside(part: str, wan: Wan) -> list[Recipe]:
+    """Some kinds of traffic that is none of the mixes; others on other links."""
+    kinds = list(outside(part, wan, SECONDS))
+    return random.Random(f"kinds {part} {wan.id}").sample(kinds, OUTSIDE_KINDS[part])
+
+
+def _with_copies(recipe: Recipe) -> Recipe:
+    """Add our own copies: how many streams, which congestion control first, and who was there first."""
+    chance = random.Random(f"copies {recipe.name}")
+    congestions = tuple(chance.sample(OWN_CONGESTIONS, 2))
+    copies = Copies(congestions, chance.choice(OWN_STREAMS), first=chance.random() < 0.5)
+    return replace(recipe, copies=copies, seconds=COPY_SECONDS)
+
+
+def _mixes(part: str, wan: Wan, turn: int) -> Iterator[Recipe]:
+    for mix, streams in MIXES.items():
+        yield Recipe(part, wan, mix, streams, SECONDS, fills=bool(streams), turn=turn)
+
+
+def _disturbed(recipe: Recipe) -> Recipe:
+    """Add short flows, and in half of the runs a little UDP."""
+    chance, wan = random.Random(f"nuisance {recipe.name}"), recipe.link
+    short = short_flows(wan, chance.uniform(*SHORT_LOAD), chance, most_s=0.3)
     udp = f"udp(rate={wan.rate_bps * chance.uniform(*UDP_LOAD):.0f}bit/s)"
-    return (short, udp) if chance.random() < 0.5 else (short,)
-
-
-def _short_flows(wan: Wan, load: float, chance: random.Random) -> str:
-    seed = chance.randrange(1, 10**6)
-    return f"short-flows(load={load:.3f}, of={wan.rate_bps}bit/s, seed={seed}, congestion=cubic)"
-
-
-def _outside(wan: Wan) -> Iterator[Recipe]:
-    """What none of the mixes is; reno counts as right where it is taken for C."""
-    chance = random.Random(f"outside {wan.id}")
-    share = chance.uniform(0.3, 0.9)
-    many = chance.randrange(8, 25)
-    mixed = (f"tcp(congestion={name}, streams={many // 2})" for name in ("cubic", "bbr"))
-    kinds = {
-        "reno": ("tcp(congestion=reno)",),
-        "reno reno": ("tcp(congestion=reno)",) * 2,
-        "udp": (f"udp(rate={wan.rate_bps * share:.0f}bit/s)",),
-        "udp bursty": (f"udp-bursty(rate={wan.rate_bps * 0.9:.0f}bit/s, burst=1s, period=5s)",),
-        "many": (f"tcp(congestion=cubic, streams={many})",),
-        "many mixed": tuple(mixed),
-        "short flows": (_short_flows(wan, chance.uniform(0.4, 0.8), chance),),
-        "application": ("tcp-square(congestion=cubic, on=1s, off=3s)",),
-    }  # fmt: skip
-    for mix, streams in kinds.items():
-        yield Recipe("outside", wan, mix, streams, SECONDS)
+    return replace(recipe, nuisance=(short, udp) if chance.random() < 0.5 else (short,))
 
 
 def _paper() -> Iterator[Recipe]:
     """The paper's cell: an hour of each class with passive, and one with active probing, in pieces."""
     for turn in range(1, 2 * PAPER_PIECES + 1):
-        for mix, streams in MIXES.items():
-            yield Recipe("paper", PAPER, mix, streams, PAPER_PIECE_S, (), turn)
-
-
-def _log_uniform(chance: random.Random, limits: tuple[float, float]) -> float:
-    return math.exp(chance.uniform(*map(math.log, limits)))
+        for recipe in _mixes(PAPER_CELL, PAPER, turn):
+            yield replace(recipe, seconds=PAPER_PIECE_S, profile="" if turn % 2 else "paper")

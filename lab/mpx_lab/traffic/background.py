@@ -66,7 +66,10 @@ class _Pair(abc.ABC):
 
 
 class Background(_Pair):
-    """A generator that runs from `start` to `stop`, and writes its series into one folder."""
+    """A generator that runs from `start` to `stop`, and writes its series into one folder.
+
+    It begins as soon as its processes are ready, or `from_s` after the epoch if they are by then.
+    """
 
     def __init__(
         self,
@@ -77,11 +80,14 @@ class Background(_Pair):
         sink_address: str,
         folder: Path,
         epoch_s: float,
+        *,
+        from_s: float | None = None,
     ) -> None:
         super().__init__()
         self.spec = parse(spec) if isinstance(spec, str) else spec
         self._source, self._sink, self._address = source, sink, sink_address
         self._common = _common(name, folder, epoch_s)
+        self._from = () if from_s is None else ("--from-s", repr(from_s))
 
     def start(self) -> None:
         """Start the receiver, then the sender; returns once both are ready. Raises MpxError."""
@@ -89,7 +95,9 @@ class Background(_Pair):
         receiver = TrafficProcess(self._sink, "receiver", words)
         self._processes = [receiver]
         to = tcp.show((self._address, receiver.port))
-        sender = TrafficProcess(self._source, "sender", (show(self.spec), "--to", to, *self._common))
+        sender = TrafficProcess(
+            self._source, "sender", (show(self.spec), "--to", to, *self._common, *self._from)
+        )
         self._processes.insert(0, sender)
 
 

@@ -30,11 +30,12 @@ class UdpSender:
         self._address = address
         self._epoch_s = epoch_s
 
-    def run(self, stretches: Iterable[Phase], ending: Ending, folder: Path, name: str) -> None:
-        """Send during these stretches until told to end."""
+    def run(
+        self, stretches: Iterable[Phase], began_s: float, ending: Ending, folder: Path, name: str
+    ) -> None:
+        """Send during these stretches until told to end; they count from `began_s`."""
         # Sleeps end up to 50 us late otherwise, which is many datagrams at a high rate.
         ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)
-        began_s = now_s()
         with (
             socket.socket(tcp.family_of(self._address[0]), socket.SOCK_DGRAM) as connection,
             Log(folder / f"{name}.phases.csv", ["t_s", "stream", "on"], self._epoch_s) as edges,

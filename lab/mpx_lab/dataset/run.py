@@ -1,0 +1,110 @@
+"""Measures one run of a dataset in a lab of its own."""
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mpx.errors import Interrupted
+from mpx_lab.dataset.labels import wrong_with
+from mpx_lab.dataset.recipe import Recipe
+from mpx_lab.judged import judged
+from mpx_lab.lab import Lab
+from mpx_lab.record import Route, Run
+from mpx_lab.record_reader import RecordedRun
+from mpx_lab.topology import Link, Topology
+from mpx_lab.traffic.background import Background, RttProbe
+
+COPY = "transfer"  # flows of our own copies
+BURST = "burst"
+
+
+@dataclass(frozen=True)
+class Generator:
+    """A generator of a run, its name, and when it begins; seconds of the run."""
+
+    spec: str
+    name: str
+    from_s: float
+
+
+class Bench:
+    """Where runs are measured: `stop` ends them all soon, and only one is being built at a time.
+
+    Six labs and their seventy processes that start at once would disturb one another, and those that run.
+    """
+
+    def __init__(self) -> None:
+        self.stop = threading.Event()
+        self._building = threading.Lock()
+
+    def measure(self, recipe: Recipe, folder: Path, slot: int) -> None:
+        """Measure a run; no other may have the same slot meanwhile.
+
+        Raises Interrupted after `stop`, MpxError or OSError where a part of it failed.
+        """
+        with contextlib.ExitStack() as building:
+            building.enter_context(self._building)
+            self._check()
+            with Lab.up(topology_of(recipe), f"data-{slot}") as lab:
+                for host in lab.hosts:
+                    host.set_route(congestion="cubic")
+                routes = [Route(host.name, None, "cubic") for host in lab.hosts]
+                with Run(folder, "dataset", recipe.described(), routes=routes) as run:
+                    with judged(lab, run), contextlib.ExitStack() as stack:
+                        self._go_through(recipe, lab, run, stack, building)
+                    assert run.validity is not None  # `judged` has just judged it
+                    wrong = tuple(wrong_with(recipe, RecordedRun.open(folder)))
+                    reasons = run.validity.reasons + wrong
+                    run.validity = replace(run.validity, valid=not reasons, reasons=reasons)
+
+    def _go_through(
+        self, recipe: Recipe, lab: Lab, run: Run, stack: contextlib.ExitStack, building: contextlib.ExitStack
+    ) -> None:
+        source, sink = lab.host("src"), lab.host("dst")
+        address = sink.addresses[0]
+        started: dict[str, Background] = {}
+        for each in sorted(generators(recipe), key=lambda each: each.from_s):
+            made = Background(
+                each.spec, each.name, source, sink, address, run.flows, run.epoch_s, from_s=each.from_s
+            )
+            started[each.name] = stack.enter_context(made)
+        for name, every_s, train in (("single", 0.1, 1), ("train", 1.0, 10)):
+            stack.enter_context(
+                RttProbe(name, source, sink, address, run.rtt, run.epoch_s, every_s=every_s, train=train)
+            )
+        building.close()
+        for number, copy in enumerate(recipe.ours, 1):
+            self._wait(run, copy.until_s)
+            started[f"{COPY}-{number}"].stop()
+        self._wait(run, recipe.ends_s)
+
+    def _wait(self, run: Run, until_s: float) -> None:
+        self.stop.wait(max(0.0, until_s - run.now_s))
+        self._check()
+
+    def _check(self) -> None:
+        if self.stop.is_set():
+            raise Interrupted("the collection was ended; what was being measured is measured again")
+
+
+def generators(recipe: Recipe) -> Iterator[Generator]:
+    """Yield all that sends in a run, by the names of their flows."""
+    for number, (from_s, spec) in enumerate(zip(recipe.begins_s, recipe.streams, strict=True), 1):
+        yield Generator(spec, f"mix-{number}", from_s)
+    for number, spec in enumerate(recipe.nuisance, 1):
+        yield Generator(spec, f"nuisance-{number}", recipe.arrives_s)
+    for number, spec in enumerate(recipe.bursts, 1):
+        yield Generator(spec, f"{BURST}-{number}", recipe.series[0].from_s)
+    for number, copy in enumerate(recipe.ours, 1):
+        yield Generator(copy.spec, f"{COPY}-{number}", copy.from_s)
+
+
+def topology_of(recipe: Recipe) -> Topology:
+    """Return two hosts and the link between them."""
+    wan = recipe.link
+    link = Link(
+        "src", "dst", "wan", rate_bps=wan.rate_bps, delay_s=wan.rtt_s / 2, queue_bytes=wan.queue_bytes
+    )
+    return Topology("dataset", ("src",), ("dst",), (link,))
