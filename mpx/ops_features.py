@@ -13,7 +13,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from mpx.ops_own_data import own_data
+from mpx.ops_kinds import PASSIVE, PROFILES, TRANSFERS
+from mpx.ops_own_data import own_bursts, own_data
 from mpx.ops_windows import STEP_S, Booleans, Floats, Windows
 
 LEAST_SWING_S = 0.001  # below that it is noise, and its shape tells nothing
@@ -27,27 +28,26 @@ FEWEST_STEPS = 25
 Columns = dict[str, Floats]
 
 
-def features(windows: Windows) -> Floats:
+def features(windows: Windows, kind: str) -> Floats:
     """Return a row of numbers, all of them finite, for each window; their names are `feature_names`.
 
-    Raises ValueError for windows of fewer than 25 steps.
+    Raises ValueError for windows of fewer than 25 steps, or that lack what is known of this way of watching.
     """
     steps = windows.rtt_s.shape[1]
     if steps < FEWEST_STEPS:
         raise ValueError(f"a window has {steps} steps; it takes {FEWEST_STEPS} at least")
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        columns = np.stack(list(_columns(windows).values()), axis=1)
+        columns = np.stack(list(_columns(windows, kind).values()), axis=1)
     return np.clip(np.nan_to_num(columns, nan=0.0, posinf=LIMIT, neginf=-LIMIT), -LIMIT, LIMIT)
 
 
-def feature_names(steps: int, *, with_goodput: bool) -> tuple[str, ...]:
+def feature_names(steps: int, kind: str) -> tuple[str, ...]:
     """Return what the numbers of a window of so many steps are called."""
     any_window = np.ones((1, steps))
-    windows = Windows(any_window, any_window < 0, np.ones(1), any_window if with_goodput else None)
-    return tuple(_columns(windows))
+    return tuple(_columns(Windows(any_window, any_window < 0, np.ones(1), any_window, np.ones(1)), kind))
 
 
-def _columns(windows: Windows) -> Columns:
+def _columns(windows: Windows, kind: str) -> Columns:
     x, base = windows.rtt_s, windows.base_s
     ordered = np.sort(x, axis=1)
     lowest, highest = ordered[:, 0], _quantile(ordered, 0.98)
@@ -71,8 +71,17 @@ def _columns(windows: Windows) -> Columns:
     found |= _spectrum(x, base, lowest, _quantile(ordered, 0.5), swing)
     found |= _teeth(x, level)
     found |= _course(level)
-    if windows.goodput_bps is not None:
-        found |= own_data(x, level, base, windows.goodput_bps)
+    if kind == PASSIVE:
+        return found
+    if windows.goodput_bps is None:
+        raise ValueError(f"'{kind}' probing tells nothing without the goodput of our own data")
+    found |= own_data(x, level, base, windows.goodput_bps)
+    if kind in PROFILES:
+        found |= own_bursts(x, level, base, windows.goodput_bps, PROFILES[kind])
+    if kind in TRANSFERS:
+        if windows.streams is None:
+            raise ValueError("in a transfer it takes how many streams are ours")
+        found["own streams"] = np.log2(windows.streams)
     return found
 
 
@@ -121,7 +130,8 @@ def _echoes(level: Floats) -> Columns:
     every = np.stack(list(at.values()), axis=1)
     lags = np.array(list(at))
     found = {f"echo {lag}": value for lag, value in at.items()}
-    found["echo fades"] = lags[np.argmax(every < 0.3, axis=1)].astype(float)
+    fades = every < 0.3
+    found["echo fades"] = np.where(fades.any(axis=1), lags[np.argmax(fades, axis=1)], 2.0 * lags[-1])
     found["echo least"] = every.min(axis=1)
     found["echo returns"] = (every - np.minimum.accumulate(every, axis=1)).max(axis=1)
     return found

@@ -1,8 +1,7 @@
 """The model that recognises the background: what it says of a series of round-trip times (OPS, see mix.py).
 
-A model is data (ops_model_file.py). It has a part for each way of watching: `passive` from a path that
-carries none of our data, `active` while bursts probe it, `transfer` while our own data flows. numpy is
-imported only where a model is loaded.
+A model is data (ops_model_file.py). It has parts for each way of watching (ops_kinds.py). numpy is imported
+only where a model is loaded.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from mpx.errors import UsageError
 from mpx.mix import MIXES, UNKNOWN, Mix, groups_of, likeliest
+from mpx.ops_kinds import PASSIVE, Own
 from mpx.rtt_series import Probe
 
 if TYPE_CHECKING:
     from mpx.ops_part import Part
 
-PASSIVE, ACTIVE, TRANSFER = "passive", "active", "transfer"
-KINDS = (PASSIVE, ACTIVE, TRANSFER)
-SHIPPED = Path(__file__).with_name("ops_model")
+SHIPPED = Path(__file__).with_name("ops_model_data")
 
 
 @dataclass(frozen=True)
@@ -38,20 +36,28 @@ class Model:
         series: Sequence[Probe],
         base_s: float,
         goodput: Sequence[tuple[float, float]] | None = None,
-        kind: str | None = None,
+        *,
+        kind: str = PASSIVE,
+        own: Own | None = None,
     ) -> Mix:
         """Return the mix that the end of a series tells, ten probes a second, or `unknown`.
 
-        `base_s` is the least round-trip time ever seen on the path. `goodput` is that of our own data: (time,
-        bit/s), on the clock of the probes; with it the kind is `transfer` unless said otherwise. The longest
-        window that the series fills counts. A series that is too short, or where most probes were lost, is
-        unknown. Raises UsageError for a kind that the model has no part for, or that needs the goodput.
+        `base_s` is the least round-trip time ever seen on the path. Probes whose answer may still come are to
+        be left out. While bursts probe, `kind` is theirs; in a transfer `own` says what is ours. Both need
+        the `goodput` of our own data: (time, bit/s), on the clock of the probes, a time being the end of
+        those 0.1 s in which that much was acknowledged. The longest window that the series fills counts. A
+        series that is too short, or where most probes were lost, is unknown. Raises UsageError for a kind
+        that the model has no part for, and where the goodput is missing or nothing says whose it is.
         """
-        kind = kind or (PASSIVE if goodput is None else TRANSFER)
+        kind = own.kind if own else kind
         parts = self._parts(kind)
-        if kind != PASSIVE and goodput is None:
-            raise UsageError(f"'{kind}' probing tells nothing without the goodput of our own data; give it")
-        each = (part.judge(series, base_s, goodput) for part in reversed(parts))
+        if (kind == PASSIVE) != (goodput is None):
+            wrong = "is for a path without data of our own" if kind == PASSIVE else "needs its goodput"
+            raise UsageError(
+                f"'{kind}' probing {wrong}; say by `kind` or `own` what we send, and its goodput"
+            )
+        streams = own.streams if own else 1
+        each = (part.judge(series, base_s, goodput or (), streams) for part in reversed(parts))
         said = next((judged for judged in each if judged is not None), None)
         if said is None:
             return Mix(UNKNOWN, 1.0, groups_of([1 / len(MIXES)] * len(MIXES)))

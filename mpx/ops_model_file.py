@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from mpx.errors import UsageError
 from mpx.mix import MIXES
 from mpx.ops_features import FEWEST_STEPS, feature_names
-from mpx.ops_model import KINDS, PASSIVE, Model
+from mpx.ops_kinds import KINDS, period_s
+from mpx.ops_model import Model
 from mpx.ops_part import Part
 from mpx.ops_strange import Places, Ranks
 from mpx.ops_trees import Trees
@@ -52,8 +53,8 @@ def read_model(folder: Path) -> Model:
         arrays = _arrays(packed)
         parts: dict[str, list[Part]] = {}
         for number, part in enumerate(said["parts"]):
-            kind, made = _part(part, f"{number}.", arrays)
-            parts.setdefault(kind, []).append(made)
+            made = _part(part, f"{number}.", arrays)
+            parts.setdefault(made.kind, []).append(made)
         if arrays:
             raise _Damaged(f"it holds the array {min(arrays)}, which belongs to no part")
     except _Damaged as error:
@@ -121,17 +122,16 @@ def _arrays(packed: bytes) -> dict[str, NDArray[Any]]:
         raise _Damaged(f"{ARRAYS_NAME} holds no arrays ({error})") from None
 
 
-def _part(said: object, prefix: str, arrays: dict[str, NDArray[Any]]) -> tuple[str, Part]:
-    """Return the kind of a part, and the part; its arrays are taken away from the others."""
+def _part(said: object, prefix: str, arrays: dict[str, NDArray[Any]]) -> Part:
+    """Return a part; its arrays are taken away from the others."""
     if not isinstance(said, dict) or set(said) != PART_KEYS:
         raise _Damaged(f"a part has other keys than {', '.join(sorted(PART_KEYS))}")
     kind = said["kind"]
     if kind not in KINDS:
         raise _Damaged(f"a part is for {kind!r}, which is none of {', '.join(KINDS)}")
-    window_s = _number(said, "window_s", FEWEST_STEPS * STEP_S, LONGEST_WINDOW_S)
+    window_s = _number(said, "window_s", max(FEWEST_STEPS * STEP_S, period_s(kind)), LONGEST_WINDOW_S)
     temperature = _number(said, "temperature", 0.01, 100.0)
-    with_goodput = kind != PASSIVE
-    names = list(feature_names(steps_of(window_s), with_goodput=with_goodput))
+    names = list(feature_names(steps_of(window_s), kind))
     if said["features"] != names:
         raise _Damaged("it was made for other features of a window than this version computes")
     try:
@@ -143,7 +143,7 @@ def _part(said: object, prefix: str, arrays: dict[str, NDArray[Any]]) -> tuple[s
         raise _Damaged("its arrays ask for more features than there are")
     if trees.counts.shape[1] != len(MIXES) + 1 or len(places.means) != len(MIXES):
         raise _Damaged("its arrays are for another number of mixes")
-    return kind, Part(window_s, with_goodput, trees, temperature, places, ranks)
+    return Part(kind, window_s, trees, temperature, places, ranks)
 
 
 def _number(said: Mapping[str, Any], key: str, least: float, most: float) -> float:

@@ -7,6 +7,7 @@ import numpy as np
 
 from mpx.mix import MIXES
 from mpx.ops_features import features
+from mpx.ops_kinds import PASSIVE
 from mpx.ops_strange import Places, Ranks
 from mpx.ops_trees import Trees
 from mpx.ops_windows import Floats, Windows, bridged, enough, rates_on_grid, steps_of, the_end
@@ -36,28 +37,30 @@ class Part:
     The classes of the trees are MIXES, in their order, and one more for traffic that is none of them.
     """
 
+    kind: str  # of KINDS
     window_s: float
-    with_goodput: bool
     trees: Trees
     temperature: float  # above 1: the trees are surer than they may be
     places: Places
     ranks: Ranks
 
     def judge(
-        self, series: Sequence[Probe], base_s: float, goodput: Sequence[tuple[float, float]] | None
+        self,
+        series: Sequence[Probe],
+        base_s: float,
+        goodput: Sequence[tuple[float, float]] = (),
+        streams: int = 1,
     ) -> Said | None:
         """Return what the end of a series tells; None if it is too short or most of it was lost."""
         steps = steps_of(self.window_s)
-        found = the_end(series, steps)
-        if found is None:
+        grid = the_end(series, steps)
+        if grid is None or not enough(grid.rtt_s[None])[0]:
             return None
-        from_s, grid = found
-        rtt_s, lost = bridged(grid[None])
-        if not enough(lost)[0]:
-            return None
-        own = rates_on_grid(goodput or (), from_s, steps)[None] if self.with_goodput else None
+        rtt_s = bridged(grid.rtt_s[None])
+        own = None if self.kind == PASSIVE else rates_on_grid(goodput, grid.from_s, steps)[None]
         base = np.array([min(base_s, float(rtt_s.min()))])
-        row = features(Windows(rtt_s, lost, base, own))[0]
+        windows = Windows(rtt_s, grid.lost[None], base, own, np.array([float(streams)]))
+        row = features(windows, self.kind)[0]
         shares = self.trees.shares(row)
         probabilities = tempered(shares[None, : len(MIXES)], self.temperature)[0]
         distance = float(self.places.distances(row[None])[0])

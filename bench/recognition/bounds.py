@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
-from mpx_train.card import scores_of
-from mpx_train.learn import Judged
+from mpx_train.crossfit import Heard
+from mpx_train.figures import likeliest_scores
 from mpx_train.scores import Scores, worst_pairs
 from numpy.typing import NDArray
 
@@ -19,16 +19,26 @@ QUEUES_BDP = (0.0, 0.5, 1.0, 2.0, np.inf)
 RTTS_S = (0.0, 0.02, 0.05, 0.1, np.inf)
 
 
-def place_lines(judged: Judged) -> list[str]:
+def place_lines(known: Heard) -> list[str]:
     """Return a table of accuracy by queue and by round-trip time, with what is confused most there."""
-    is_known = np.isin(judged.windows.mix, MIXES)
-    scores = scores_of(judged)
-    queue, rtt = judged.windows.queue_bdp[is_known], judged.windows.rtt_s[is_known]
+    scores, windows = likeliest_scores(known), known.judged.windows
     lines = ["| links | windows | six | three | most confused |", "|---|---|---|---|---|"]
     for low, high in pairwise(QUEUES_BDP):
-        lines += _line(scores, (queue >= low) & (queue < high), f"queue {low:g} to {high:g} BDP")
+        rows = (windows.queue_bdp >= low) & (windows.queue_bdp < high)
+        lines += _line(scores, rows, f"queue {low:g} to {high:g} BDP")
     for low, high in pairwise(RTTS_S):
-        lines += _line(scores, (rtt >= low) & (rtt < high), f"RTT {low * 1e3:g} to {high * 1e3:g} ms")
+        rows = (windows.rtt_s >= low) & (windows.rtt_s < high)
+        lines += _line(scores, rows, f"RTT {low * 1e3:g} to {high * 1e3:g} ms")
+    return lines
+
+
+def stream_lines(known: Heard) -> list[str]:
+    """Return the same by how many streams of ours were there."""
+    scores, streams = likeliest_scores(known), known.judged.windows.windows.streams
+    assert streams is not None  # windows of a dataset say so
+    lines = ["| our streams | windows | six | three | most confused |", "|---|---|---|---|---|"]
+    for count in np.unique(streams):
+        lines += _line(scores, streams == count, f"{count:.0f}")
     return lines
 
 
@@ -40,15 +50,13 @@ def _line(scores: Scores, rows: NDArray[np.bool_], name: str) -> list[str]:
     return [f"| {name} | {rows.sum()} | {some.six.mean:.3f} | {some.three.mean:.3f} | {pairs} |"]
 
 
-def whole_runs(judged: Judged) -> Scores:
+def whole_runs(known: Heard) -> Scores:
     """Return what is said of whole runs, if the windows of each are taken together."""
-    is_known = np.isin(judged.windows.mix, MIXES)
-    runs, mixes = judged.windows.run[is_known], judged.windows.mix[is_known]
-    shares, fold = judged.shares[is_known, : len(MIXES)], judged.fold[is_known]
-    names, first, of = np.unique(runs, return_index=True, return_inverse=True)
+    names, first, of = np.unique(known.judged.windows.run, return_index=True, return_inverse=True)
     together = np.zeros((len(names), len(MIXES)))
-    np.add.at(together, of, np.log(shares + 0.01))
-    return Scores(mixes[first], np.array(MIXES)[together.argmax(axis=1)], fold[first])
+    np.add.at(together, of, np.log(known.probabilities + 0.01))
+    said = np.array(MIXES)[together.argmax(axis=1)]
+    return Scores(known.judged.mix[first], said, known.judged.fold[first])
 
 
 def overlap_lines(all_scores: Sequence[tuple[str, Scores]]) -> list[str]:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from mpx_train.cut import Grid, Labelled, Texts, drawn, even
+from mpx_train.cut import Gridded, Labelled, Texts, drawn, even
 from mpx_train.dtw import distances
-from mpx_train.learn import DEFAULT
+from mpx_train.learn import DEFAULT, Kind
 from mpx_train.paper import OTHERS, RADIUS, fit_other, vote
 from mpx_train.quant import quantiles
 from mpx_train.rocket import Rocket
@@ -32,16 +32,19 @@ ROCKET_NUMBERS = 4000
 class Task:
     """What a classifier is given."""
 
-    learn: Sequence[Grid]
+    learn: Sequence[Gridded]
     judge: Labelled
-    window_s: float
+    kind: Kind
     seed: int
-    aligned: bool = False  # windows begin with the bursts
 
     def drawn(self, copies: int = 4) -> Labelled:
         """Return windows to learn from, at random places and disturbed."""
         dice = np.random.default_rng(self.seed)
-        return drawn(self.learn, self.window_s, copies, dice, aligned=self.aligned)
+        return drawn(self.learn, self.kind.window_s, copies, dice, self.kind.name)
+
+    def known(self) -> Labelled:
+        """Return windows to learn from as they are, one after the other."""
+        return even(self.learn, self.kind.window_s)
 
 
 def relative(windows: Windows) -> Floats:
@@ -53,7 +56,7 @@ def neighbours(series: Callable[[Labelled], Floats], k: int) -> Callable[[Task],
     """Return the classifier by the k nearest in time warping."""
 
     def said(task: Task) -> Texts:
-        known = even(task.learn, task.window_s)
+        known = task.known()
         apart = distances(series(task.judge), series(known), RADIUS)
         return vote(apart, known.mix, k)
 
@@ -64,20 +67,22 @@ def of_the_paper(name: str) -> Callable[[Task], Texts]:
     """Return one of the paper's other classifiers."""
 
     def said(task: Task) -> Texts:
-        known = even(task.learn, task.window_s)
+        known = task.known()
         made = fit_other(name, known.paper_ms, known.mix, task.seed)
         return np.asarray(made.predict(task.judge.paper_ms))
 
     return said
 
 
-def learnt(numbers: Callable[[Windows], Floats], estimator: Callable[[int], Any]) -> Callable[[Task], Texts]:
+def learnt(
+    numbers: Callable[[Windows, str], Floats], estimator: Callable[[int], Any]
+) -> Callable[[Task], Texts]:
     """Return a classifier of scikit-learn on some numbers of the windows."""
 
     def said(task: Task) -> Texts:
         some = task.drawn()
-        made = estimator(task.seed).fit(numbers(some.windows), some.mix)
-        return np.asarray(made.predict(numbers(task.judge.windows)))
+        made = estimator(task.seed).fit(numbers(some.windows, task.kind.name), some.mix)
+        return np.asarray(made.predict(numbers(task.judge.windows, task.kind.name)))
 
     return said
 
@@ -94,7 +99,7 @@ def rocket(task: Task) -> Texts:
 
 
 def extra_trees(seed: int) -> ExtraTreesClassifier:
-    """Our forest, see mpx_train.learn."""
+    """Our forest as all others are here: without knowing outside traffic, see mpx_train.learn."""
     return ExtraTreesClassifier(
         DEFAULT.trees,
         min_samples_leaf=DEFAULT.least_in_leaf,
@@ -123,7 +128,7 @@ CANDIDATES: Mapping[str, Callable[[Task], Texts]] = {
     **{name: of_the_paper(name) for name in OTHERS},
     "1-NN DTW relative 10 Hz": neighbours(lambda windows: relative(windows.windows), 1),
     "MiniROCKET": rocket,
-    "QUANT": learnt(lambda windows: quantiles(relative(windows)), extra_trees),
+    "QUANT": learnt(lambda windows, _: quantiles(relative(windows)), extra_trees),
     "random forest": learnt(features, random_forest),
     "boosted trees": learnt(features, boosted),
     OURS: learnt(features, extra_trees),

@@ -5,25 +5,27 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 import numpy as np
-from mpx_lab.dataset.load import Example
+import sklearn
+from mpx_lab.dataset import load
 from mpx_train import learn
-from mpx_train.cut import Grid, even
+from mpx_train.cut import Gridded, even
 from mpx_train.learn import Kind
 from mpx_train.scores import Scores
 from mpx_train.splits import Split, by_link, by_range, by_run
 from numpy.typing import NDArray
 
-from mpx import ops_features
-from mpx.ops_model import ACTIVE
+from mpx import mix, ops_features, rtt_series
 from recognition import candidates
 from recognition.candidates import CANDIDATES, Task
 from recognition.row import SEED
 
-FOLDS = {"quick": 5, "full": 10}
+# Of runs, and of links; as many as links leave one out at a time.
+RUN_FOLDS = {"quick": 5, "full": 10}
+LINK_FOLDS = {"quick": 5, "full": 10_000}
 RUN, LINK, RANGE = "by run", "by link", "by range"
 SPLITS = (RUN, LINK, RANGE)
 
@@ -50,9 +52,9 @@ class Outcome:
 class Comparison:
     """All classifiers on the runs of one way of watching, as far as there was time."""
 
-    grids: Sequence[Grid]
+    grids: Sequence[Gridded]
     kind: Kind
-    folds: int
+    effort: str  # quick or full
     folder: Path
 
     def splits(self, name: str) -> list[Split]:
@@ -60,7 +62,9 @@ class Comparison:
         examples = [grid.example for grid in self.grids]
         if name == RANGE:
             return by_range(examples)
-        return (by_run if name == RUN else by_link)(examples, self.folds, SEED)
+        if name == RUN:
+            return by_run(examples, RUN_FOLDS[self.effort], SEED)
+        return by_link(examples, LINK_FOLDS[self.effort], SEED)
 
     def missing(self, names: Sequence[str], splits: Sequence[str]) -> list[tuple[str, str]]:
         """Return which classifiers are not computed yet on which splits."""
@@ -72,13 +76,7 @@ class Comparison:
         began = time.process_time()
         for fold, each in enumerate(self.splits(split)):
             judge = even([self.grids[i] for i in each.judge], self.kind.window_s)
-            task = Task(
-                [self.grids[i] for i in each.learn],
-                judge,
-                self.kind.window_s,
-                SEED,
-                aligned=self.kind.name == ACTIVE,
-            )
+            task = Task([self.grids[i] for i in each.learn], judge, self.kind, SEED)
             mixes = CANDIDATES[candidate](task)
             said += [
                 {"true": true, "said": mix, "clean": clean, "fold": fold}
@@ -103,21 +101,28 @@ class Comparison:
         return float(json.loads(self._file(candidate, split).read_text())["cpu_s"])
 
     def _file(self, candidate: str, split: str) -> Path:
-        runs = sorted(grid.example.run for grid in self.grids)
-        told = json.dumps([runs, self.kind.window_s, self.folds, SEED, _code()])
-        which = hashlib.sha256(told.encode()).hexdigest()[:10]
-        return self.folder / f"{self.kind.name}-{which}" / f"{candidate}, {split}.json"
+        return self.folder / f"{self.kind.name}-{self._which}" / f"{candidate}, {split}.json"
+
+    @cached_property
+    def _which(self) -> str:
+        """What names the series and the code: what was computed of others does not count."""
+        found = hashlib.sha256(json.dumps([self.kind.window_s, self.effort, SEED, _code()]).encode())
+        for grid in self.grids:
+            found.update(f"{grid.example.run} {grid.example.link} {grid.example.mix}\n".encode())
+            found.update(grid.rtt_s.tobytes())
+        return found.hexdigest()[:10]
 
 
 @cache
 def _code() -> str:
-    """Return what names the code that computes all this: what other code has kept does not count."""
+    """Return what names the code that computes all this."""
     files = [
         *Path(ops_features.__file__).parent.glob("ops_*.py"),
         *Path(learn.__file__).parent.glob("*.py"),
-        Path(candidates.__file__),
+        *(Path(module.__file__) for module in (candidates, load, mix, rtt_series)),
     ]
-    return hashlib.sha256(b"".join(file.read_bytes() for file in sorted(files))).hexdigest()
+    told = b"".join(file.read_bytes() for file in sorted(files)) + sklearn.__version__.encode()
+    return hashlib.sha256(told).hexdigest()
 
 
 def comparison_lines(outcomes: Mapping[tuple[str, str], Outcome]) -> Iterator[str]:
@@ -131,8 +136,3 @@ def comparison_lines(outcomes: Mapping[tuple[str, str], Outcome]) -> Iterator[st
             for accuracy in (part.six, part.three)
         ]
         yield f"| {candidate} | {split} | {' | '.join(cells)} |"
-
-
-def with_part(examples: Sequence[Example], part: str) -> list[Example]:
-    """Return the runs of a part of the dataset."""
-    return [example for example in examples if example.part == part]

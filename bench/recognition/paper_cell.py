@@ -35,7 +35,10 @@ class Cell:
     @classmethod
     def of(cls, examples: Sequence[Example], *, active: bool) -> "Cell":
         """Return it; raises UsageError where the dataset has no such runs."""
-        found = [each for each in examples if each.part == "paper" and each.active == active and each.single]
+        profile = "paper" if active else ""
+        found = [
+            each for each in examples if each.part == "paper" and each.profile == profile and each.single
+        ]
         if len({each.mix for each in found}) < 2:
             how = "active" if active else "passive"
             raise UsageError(

@@ -32,6 +32,11 @@ def lie(rows: Floats, mixes: Texts) -> Places:
     return Places(centre, spread, axes, means @ axes)
 
 
+def calibrated(shares: Floats, distances: Floats, mixes: Texts) -> tuple[float, Ranks]:
+    """Return the temperature, and how strange known windows are; `shares` has a column for each class."""
+    return temperature_of(shares[:, : len(MIXES)], mixes), ranks_of(distances, shares[:, -1])
+
+
 def ranks_of(distances: Floats, outsides: Floats) -> Ranks:
     """Return what known windows reach, from their distances and their shares of outside traffic."""
     by_distance, by_trees = at_even_shares(distances), at_even_shares(outsides)

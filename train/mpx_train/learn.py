@@ -9,13 +9,12 @@ from numpy.typing import NDArray
 from mpx.errors import UsageError
 from mpx.mix import MIXES
 from mpx.ops_features import features
-from mpx.ops_model import ACTIVE, PASSIVE
 from mpx.ops_part import Part
-from mpx.ops_strange import Places, Ranks
+from mpx.ops_strange import Places
 from mpx.ops_trees import Trees
-from mpx.ops_windows import Floats
-from mpx_train.calibrate import lie, ranks_of, temperature_of
-from mpx_train.cut import Grid, Labelled, drawn, even, joined
+from mpx.ops_windows import Booleans, Floats
+from mpx_train.calibrate import calibrated, lie
+from mpx_train.cut import Gridded, Labelled, Texts, drawn, even, joined
 from mpx_train.forest import OUTSIDE, grow, shares_of
 from mpx_train.splits import by_link
 
@@ -36,12 +35,36 @@ DEFAULT = Settings()
 
 @dataclass(frozen=True)
 class Judged:
-    """Windows of links that were not learnt from, and what was said of them."""
+    """Windows of links that were not learnt from, and what the trees and the distances made of them.
+
+    Each window is there twice: with its own least as the base, and with the least that anybody has seen.
+    """
 
     windows: Labelled
+    base_known: Booleans
     fold: NDArray[np.intp]  # of each window
     shares: Floats  # of the trees, a column for each of CLASSES
     distances: Floats  # from the nearest mix
+
+    def where(self, rows: Booleans) -> "Judged":
+        """Return some of them."""
+        return Judged(
+            self.windows.where(rows),
+            self.base_known[rows],
+            self.fold[rows],
+            self.shares[rows],
+            self.distances[rows],
+        )
+
+    @property
+    def mix(self) -> Texts:
+        """What is true of each."""
+        return self.windows.mix
+
+    @property
+    def is_known(self) -> Booleans:
+        """Which have a mix, and are not other traffic."""
+        return np.isin(self.mix, MIXES)
 
 
 @dataclass(frozen=True)
@@ -50,11 +73,6 @@ class Kind:
 
     name: str  # of KINDS
     window_s: float
-
-    @property
-    def with_goodput(self) -> bool:
-        """Whether our own data is seen too."""
-        return self.name != PASSIVE
 
 
 @dataclass(frozen=True)
@@ -65,42 +83,39 @@ class Grown:
     places: Places
 
 
-def grown(known: Sequence[Grid], outside: Sequence[Grid], kind: Kind, seed: int, by: Settings) -> Grown:
+def grown(known: Sequence[Gridded], outside: Sequence[Gridded], kind: Kind, seed: int, by: Settings) -> Grown:
     """Learn from runs with a mix, and from runs of what is none; raises UsageError where a mix has no run."""
     missing = set(MIXES) - {grid.example.mix for grid in known}
     if missing:
         names = ", ".join(sorted(missing))
         raise UsageError(f"there is no {kind.name} run of {names} to learn from; measure more links")
     dice = np.random.default_rng(seed)
-    aligned = kind.name == ACTIVE
-    some = drawn(known, kind.window_s, by.copies, dice, aligned=aligned)
-    rows, classes = features(some.windows), some.mix
+    some = drawn(known, kind.window_s, by.copies, dice, kind.name)
+    rows, classes = features(some.windows, kind.name), some.mix
     places = lie(rows, classes)
     if outside:
-        others = drawn(outside, kind.window_s, by.copies, dice, aligned=aligned)
-        rows = np.concatenate([rows, features(others.windows)])
+        others = drawn(outside, kind.window_s, by.copies, dice, kind.name)
+        rows = np.concatenate([rows, features(others.windows, kind.name)])
         classes = np.concatenate([classes, np.full(len(others), OUTSIDE)])
     return Grown(grow(rows, classes, by.trees, by.least_in_leaf, by.features, seed), places)
 
 
 def out_of_fold(
-    known: Sequence[Grid],
-    outside: Sequence[Grid],
+    known: Sequence[Gridded],
+    outside: Sequence[Gridded],
     kind: Kind,
     seed: int,
     by: Settings = DEFAULT,
     *,
-    base_known: bool = False,
-    only_judged: Sequence[Grid] = (),
+    only_judged: Sequence[Gridded] = (),
 ) -> Judged:
     """Judge every window of every run, known and outside, by what was learnt from other links.
 
-    `base_known`: with the base of the empty link, not the least of the window. `only_judged` are runs that
-    nothing is learnt from in any fold.
+    `only_judged` are runs that nothing is learnt from in any fold.
     """
     everything = [*known, *outside, *only_judged]
     to_learn_from = len(known) + len(outside)
-    found, folds, shares, distances = [], [], [], []
+    found = []
     for fold, split in enumerate(by_link([grid.example for grid in everything], by.folds, seed)):
         learn = [everything[i] for i in split.learn if i < to_learn_from]
         is_known = [grid.example.mix in MIXES for grid in learn]
@@ -111,18 +126,30 @@ def out_of_fold(
             seed,
             by,
         )
-        windows = even([everything[i] for i in split.judge], kind.window_s, base_known=base_known)
-        rows = features(windows.windows)
-        found.append(windows)
-        folds.append(np.full(len(windows), fold))
-        shares.append(shares_of(made.trees, rows))
-        distances.append(made.places.distances(rows))
-    return Judged(joined(found), np.concatenate(folds), np.concatenate(shares), np.concatenate(distances))
+        for base_known in (False, True):
+            windows = even([everything[i] for i in split.judge], kind.window_s, base_known=base_known)
+            rows = features(windows.windows, kind.name)
+            found.append(
+                Judged(
+                    windows,
+                    np.full(len(windows), base_known),
+                    np.full(len(windows), fold),
+                    shares_of(made.trees, rows),
+                    made.places.distances(rows),
+                )
+            )
+    return Judged(
+        joined([each.windows for each in found]),
+        *(
+            np.concatenate([getattr(each, name) for each in found])
+            for name in ("base_known", "fold", "shares", "distances")
+        ),
+    )
 
 
 def part_from(
-    known: Sequence[Grid],
-    outside: Sequence[Grid],
+    known: Sequence[Gridded],
+    outside: Sequence[Gridded],
     kind: Kind,
     judged: Judged,
     seed: int,
@@ -130,12 +157,6 @@ def part_from(
 ) -> Part:
     """Learn from all runs, and calibrate by what was said of unseen links."""
     made = grown(known, outside, kind, seed, by)
-    is_known = np.isin(judged.windows.mix, MIXES)
-    temperature = temperature_of(judged.shares[is_known, : len(MIXES)], judged.windows.mix[is_known])
-    return Part(kind.window_s, kind.with_goodput, made.trees, temperature, made.places, ranks(judged))
-
-
-def ranks(judged: Judged) -> Ranks:
-    """Return how strange windows of known mixes are on links that were not learnt from."""
-    is_known = np.isin(judged.windows.mix, MIXES)
-    return ranks_of(judged.distances[is_known], judged.shares[is_known, -1])
+    of = judged.where(judged.is_known)
+    temperature, ranks = calibrated(of.shares, of.distances, of.mix)
+    return Part(kind.name, kind.window_s, made.trees, temperature, made.places, ranks)

@@ -24,7 +24,7 @@ def write_model(folder: Path, parts: Mapping[str, Sequence[Part]], card: Mapping
     for kind, found in parts.items():
         for part in found:
             prefix = f"{len(described)}."
-            names = feature_names(steps_of(part.window_s), with_goodput=part.with_goodput)
+            names = feature_names(steps_of(part.window_s), part.kind)
             described.append(
                 {
                     "kind": kind,
@@ -36,7 +36,7 @@ def write_model(folder: Path, parts: Mapping[str, Sequence[Part]], card: Mapping
             for of, kinds in ((part.trees, TREES), (part.places, PLACES), (part.ranks, RANKS)):
                 arrays |= {prefix + name: getattr(of, name).astype(code) for name, code in kinds.items()}
     packed = io.BytesIO()
-    np.savez_compressed(packed, allow_pickle=False, **arrays)
+    np.savez_compressed(packed, **arrays)  # plain numbers, so nothing is pickled
     said: dict[str, Any] = {
         "format": FORMAT,
         "card": dict(card),

@@ -26,9 +26,11 @@ class Split:
 
 
 def by_run(examples: Sequence[Example], folds: int, seed: int) -> list[Split]:
-    """Deal out the runs of each mix evenly."""
-    dice = np.random.default_rng(seed)
-    return _split(_dealt(np.array([example.mix for example in examples]), folds, dice), folds)
+    """Deal out the runs of each mix evenly; the series of one run stay together."""
+    names = np.array([example.run for example in examples])
+    _, first, of = np.unique(names, return_index=True, return_inverse=True)
+    mixes = np.array([examples[i].mix for i in first])
+    return _split(_dealt(mixes, folds, np.random.default_rng(seed))[of], folds)
 
 
 def by_link(examples: Sequence[Example], folds: int, seed: int) -> list[Split]:

@@ -1,38 +1,42 @@
 """How often windows are said to be unknown: known ones (false alarms), and what is none of the mixes."""
 
-import numpy as np
-from numpy.typing import NDArray
+from dataclasses import dataclass
 
-from mpx.mix import MIXES
-from mpx.ops_part import FALSE_ALARMS
-from mpx.ops_strange import Ranks
-from mpx_train.learn import Judged
+import numpy as np
+
+from mpx_train.crossfit import Heard
 
 # Reno is a forebear of CUBIC and as polite, so it is right as CUBIC too; it is not learnt as outside.
 LIKE = {"reno": ("C",), "reno reno": ("C", "CC")}
+MANY_ALARMS = 0.1  # of the windows of a link
 
 
-def is_strange(judged: Judged, by: Ranks) -> NDArray[np.bool_]:
-    """Return for each window whether it is said to be unknown."""
-    ranks = [
-        by.less_strange(float(distance), float(shares[-1]))
-        for distance, shares in zip(judged.distances, judged.shares, strict=True)
-    ]
-    return np.array(ranks) > 1 - FALSE_ALARMS
+@dataclass(frozen=True)
+class Alarms:
+    """False ones: shares of known windows that are said to be unknown."""
+
+    mean: float
+    most: float  # of all links
+    links_with_many: float  # the share of links on which over a tenth are
+
+    def __str__(self) -> str:
+        by_link = f"{self.most:.0%} of a link at most, {self.links_with_many:.0%} of links over 10 %"
+        return f"{self.mean:.1%} ({by_link})"
 
 
-def alarms(judged: Judged, by: Ranks) -> float:
-    """Return the share of known windows that are said to be unknown."""
-    return float(is_strange(judged, by)[np.isin(judged.windows.mix, MIXES)].mean())
+def alarms(said: Heard) -> Alarms:
+    """Return how many known windows are said to be unknown; those of a link are alike, so links differ."""
+    known = said.where(said.judged.is_known)
+    links = known.judged.windows.link
+    each = np.array([known.is_strange[links == link].mean() for link in np.unique(links)])
+    return Alarms(float(known.is_strange.mean()), float(each.max()), float((each > MANY_ALARMS).mean()))
 
 
-def said_to_be_unknown(judged: Judged, by: Ranks) -> dict[str, float]:
+def said_to_be_unknown(said: Heard) -> dict[str, float]:
     """Return the share of each kind of outside traffic that is unknown, or what also counts as right."""
-    strange = is_strange(judged, by)
-    best = np.array(MIXES)[judged.shares[:, : len(MIXES)].argmax(axis=1)]
+    others = said.where(~said.judged.is_known)
     found = {}
-    for name in sorted(set(judged.windows.mix.tolist()) - set(MIXES)):
-        rows = judged.windows.mix == name
-        right = strange[rows] | np.isin(best[rows], LIKE.get(name, ()))
-        found[name] = float(right.mean())
+    for name in np.unique(others.judged.mix).tolist():
+        rows = others.where(others.judged.mix == name)
+        found[name] = float((rows.is_strange | np.isin(rows.likeliest, LIKE.get(name, ()))).mean())
     return found
