@@ -17,7 +17,8 @@ from mpx.rtt_series import Probe
 
 STEP_S = 0.004
 EVERY_S = 0.1  # between two probes
-STREAMS = {"none": "", "C": "C", "B": "B", "CC": "CC", "BC": "BC", "BB": "BB", "many": "C" * 12}
+MIXED = {"none": "", "C": "C", "B": "B", "CC": "CC", "BC": "BC", "BB": "BB"}
+STREAMS = {**MIXED, "many": "C" * 12, **{f"ours {mix}": f"C{streams}" for mix, streams in MIXED.items()}}
 Floats = NDArray[np.float64]
 GAINS = np.array([1.25, 0.75, 1, 1, 1, 1, 1, 1])
 CUBIC_C, CUBIC_BETA = 0.4, 0.7

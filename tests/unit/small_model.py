@@ -9,7 +9,7 @@ from mpx_train.learn import Kind, out_of_fold, part_from
 from mpx_train.model_writer import write_model
 from ops_examples import simulated
 
-from mpx.ops_model import PASSIVE
+from mpx.ops_kinds import PASSIVE
 from mpx.ops_part import Part
 
 WINDOW_S = 5.0
@@ -19,7 +19,7 @@ WINDOW_S = 5.0
 def small_part() -> Part:
     """Return a part that knows a little: five links, few trees."""
     kind = Kind(PASSIVE, WINDOW_S)
-    grids = gridded(simulated(5, 10.0), with_goodput=False)
+    grids = gridded(simulated(5, 10.0))
     settings = mpx_train.learn.Settings(trees=12, copies=2, folds=3)
     judged = out_of_fold(grids, [], kind, 1, settings)
     return part_from(grids, [], kind, judged, 1, settings)

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ops_examples import simulated
-from ops_models import WINDOW_S, small_part, write_small_model
+from small_model import WINDOW_S, small_part, write_small_model
 
 from mpx.errors import UsageError
 from mpx.mix import MIXES, UNKNOWN
 from mpx.ops_features import features
+from mpx.ops_kinds import PASSIVE, Own
 from mpx.ops_model import Model, load_model
 from mpx.ops_part import tempered
 from mpx.ops_windows import Windows, bridged, on_grid
@@ -53,7 +54,7 @@ rtts = st.lists(st.one_of(st.none(), st.floats(1e-4, 5.0)), min_size=0, max_size
 @settings(deadline=None)
 @given(rtts, st.floats(1e-4, 5.0))
 def test_it_always_says_something_with_probabilities(rtts: list[float | None], base_s: float) -> None:
-    model = Model({"passive": [small_part()]}, {})
+    model = Model({PASSIVE: [small_part()]}, {})
     mix = model.classify(series(*rtts), base_s)
     assert mix.name in (*MIXES, UNKNOWN) and 0 <= mix.probability <= 1
     assert sum(mix.groups.values()) == pytest.approx(1)
@@ -65,10 +66,11 @@ def test_it_always_says_something_with_probabilities(rtts: list[float | None], b
 def test_probabilities_are_those_of_the_trees_tempered(model: Model) -> None:
     each = next(e for e in simulated(5, 10.0) if e.mix == "C")
     part = small_part()
-    grid, lost = bridged(on_grid(each.single)[None, -STEPS:])
-    row = features(Windows(grid, lost, np.array([each.rtt_s])))[0]
+    grid = on_grid(each.single).end(STEPS)
+    windows = Windows(bridged(grid.rtt_s[None]), grid.lost[None], np.array([each.rtt_s]))
+    row = features(windows, PASSIVE)[0]
     expected = tempered(part.trees.shares(row)[None, :6], part.temperature)[0]
-    said = part.judge(each.single, each.rtt_s, None)
+    said = part.judge(each.single, each.rtt_s)
     assert said is not None and said.probabilities == pytest.approx(expected.tolist(), abs=1e-12)
 
 
@@ -86,13 +88,16 @@ def test_noise_of_no_network_is_unknown(model: Model) -> None:
 
 
 def test_what_it_has_no_part_for(model: Model) -> None:
-    with pytest.raises(UsageError, match="by 'transfer' probing, only by passive"):
-        model.classify(series(*[0.05] * STEPS), 0.05, goodput=[(3.0, 1e6)])
+    with pytest.raises(UsageError, match="by 'transfer reno' probing, only by passive"):
+        model.classify(series(*[0.05] * STEPS), 0.05, [(3.0, 1e6)], own=Own("reno", 4))
 
 
-def test_what_needs_our_goodput() -> None:
-    with pytest.raises(UsageError, match="without the goodput"):
-        Model({"active": [small_part()]}, {}).classify(series(*[0.05] * STEPS), 0.05, kind="active")
+def test_our_own_data_has_to_be_told_whole(model: Model) -> None:
+    quiet = series(*[0.05] * STEPS)
+    with pytest.raises(UsageError, match="'active' probing needs its goodput"):
+        Model({"active": [small_part()]}, {}).classify(quiet, 0.05, kind="active")
+    with pytest.raises(UsageError, match="say by `kind` or `own` what we send"):
+        model.classify(quiet, 0.05, [(3.0, 1e6)])
 
 
 @given(st.lists(st.floats(0, 1), min_size=6, max_size=6), st.floats(0.01, 100))

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from ops_models import small_part, write_small_model
+from small_model import small_part, write_small_model
 
 from mpx.errors import UsageError
 from mpx.ops_model import load_model

@@ -52,6 +52,12 @@ def test_no_link_is_on_both_sides(told: list[tuple[int, str]], folds: int, seed:
         assert judged and not learnt & judged
 
 
+def test_series_of_one_run_stay_together() -> None:
+    twice = [each for each in examples([(name, mix) for name in (1, 2) for mix in MIXES * 3]) for _ in (1, 2)]
+    for split in by_run(twice, 3, 1):
+        assert not {twice[i].run for i in split.learn} & {twice[i].run for i in split.judge}
+
+
 def test_more_folds_than_links_leave_one_link_out_each() -> None:
     some = examples([(name, "C") for name in (1, 2, 3) for _ in range(4)])
     assert sorted({some[i].link for i in split.judge} for split in by_link(some, 10, 1)) == [
