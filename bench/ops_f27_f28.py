@@ -15,6 +15,7 @@ from recognition.paper_cell import Cell, draw_confusion
 from recognition.row import Row, main
 
 BOTH = {"active": True, "passive": False}
+SELDOM = 0.02
 
 
 class F27F28(Row[Mapping[str, Scores]]):
@@ -45,9 +46,14 @@ class F27F28(Row[Mapping[str, Scores]]):
         """The decision, and what is confused."""
         active, passive = results["active"], results["passive"]
         pairs = "; ".join(f"{a} for {b} {share:.1%}" for a, b, share in worst_pairs(active.confusion()))
-        kinds = [set(a) != set(b) and share > 0.02 for a, b, share in worst_pairs(active.confusion(), 30)]
+        kinds = [set(a) != set(b) and share > SELDOM for a, b, share in worst_pairs(active.confusion(), 30)]
         return [
             Verdict("active: BBR there or not, at least 0.95", str(active.two), active.two.mean >= 0.95),
+            Verdict(
+                "passive takes BC for BB, and more often than active does",
+                " and ".join(f"{how} {bc_for_bb(scores):.1%}" for how, scores in results.items()),
+                bc_for_bb(passive) > max(SELDOM, bc_for_bb(active)),
+            ),
             Verdict(
                 "active knows better than passive whether BBR is there",
                 f"{active.two.mean:.3f} and {passive.two.mean:.3f}",
@@ -62,6 +68,12 @@ class F27F28(Row[Mapping[str, Scores]]):
         """Both matrices."""
         for panel, (how, scores) in zip(axes.flat, results.items(), strict=True):
             draw_confusion(scores, f"{how}, 1-NN, 10 s", panel)
+
+
+def bc_for_bb(scores: Scores) -> float:
+    """Return the share of windows of BC that are taken for BB."""
+    windows = scores.true == "BC"
+    return float((scores.said[windows] == "BB").mean())
 
 
 if __name__ == "__main__":

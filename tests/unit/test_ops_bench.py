@@ -13,13 +13,14 @@ from mpx_train.learn import Judged, Kind, Settings, out_of_fold
 from mpx_train.scores import Scores
 from mpx_train.unknown import Alarms
 from ops_examples import example, simulated, with_our_copy
+from ops_f8 import F8, Signatures
 from ops_f22 import BY_PIECE, F22, NEAREST, slope
 from ops_f23 import F23
 from ops_f24 import F24
 from ops_f24 import PASSIVE as PASSIVE_CURVE
 from ops_f25 import F25, folds
 from ops_f26 import F26, diagonal
-from ops_f27_f28 import F27F28
+from ops_f27_f28 import F27F28, bc_for_bb
 from ops_held_out import answers
 from ops_held_out import judged as judged_by
 from ops_models import PASSIVE_10, cost, of_goals, of_rejection, of_the_comparison, ways_of_watching
@@ -79,7 +80,7 @@ def test_the_papers_cell_is_judged_window_by_window(cell: list[Example]) -> None
         Cell.of([each for each in cell if not each.profile], active=True)
 
 
-@pytest.mark.parametrize("row", [F22(), F23(), F24(), F25(), F26(), F27F28()], ids=lambda row: row.name)
+@pytest.mark.parametrize("row", [F8(), F22(), F23(), F24(), F25(), F26(), F27F28()], ids=lambda row: row.name)
 def test_every_row_computes_tells_and_draws(row: Row, cell: list[Example], monkeypatch) -> None:
     import matplotlib
 
@@ -106,6 +107,20 @@ def test_f22_says_what_rises_and_falls() -> None:
     assert slope({10: 0.5, 20: 0.7}) == pytest.approx(0.02)
 
 
+def test_f8_compares_medians_of_pairs() -> None:
+    mixes = np.array(["C", "C", "B", "B"])
+
+    def those(same: float, other: float) -> Signatures:
+        apart = np.where(mixes[:, None] == mixes, same, other) * (1 - np.eye(4))
+        return Signatures(np.zeros((4, 90)), mixes, apart)
+
+    assert (those(2, 3).within, those(2, 3).between) == (2, 3)
+    said = F8().verdicts({"passive": those(2, 3), "active": those(2, 8)})
+    assert [verdict.kept for verdict in said] == [True, True, True]
+    said = F8().verdicts({"passive": those(3, 2), "active": those(3, 1)})
+    assert not any(verdict.kept for verdict in said)
+
+
 def test_f24_asks_for_more_from_20_s_on() -> None:
     passive = dict.fromkeys((10, 20), perfect(wrong=6))
     barely = {
@@ -125,6 +140,7 @@ def test_f25_to_f28_by_hand() -> None:
     assert not any(v.kept for v in F26().verdicts({**matrices, PASSIVE_CURVE: perfect()}))
     assert all(v.kept for v in F27F28().verdicts({"active": perfect(), "passive": perfect(wrong=6)}))
     assert not any(v.kept for v in F27F28().verdicts({"active": perfect(wrong=20), "passive": perfect()}))
+    assert bc_for_bb(perfect(wrong=6)) == pytest.approx(0.1)  # of ten windows of BC one is taken for BB
 
 
 @pytest.fixture(scope="module")

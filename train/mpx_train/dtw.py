@@ -2,7 +2,7 @@
 
 The distance is the root of the least sum of squared differences along a path through both series, whose steps
 go at most `radius` away from the diagonal (the Sakoe-Chiba band). Many pairs are computed side by side, since
-one is a few hundred additions only. The same figures as tslearn's, in a fifth of its time for short windows.
+one is a few hundred additions only. The same figures as tslearn's, in less time for short windows.
 """
 
 from concurrent.futures import ThreadPoolExecutor
