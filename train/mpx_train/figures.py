@@ -44,10 +44,10 @@ def figures_of(kind: Kind, judged: Judged) -> dict[str, Any]:
             "aimed at": FALSE_ALARMS,
         },
     }
-    if kind.name in TRANSFERS:
+    streams = known.judged.windows.windows.streams
+    if kind.name in TRANSFERS and streams is not None:
         found["by our streams"] = {
-            f"{count:.0f}": _both(said_scores(known.where(known.judged.windows.windows.streams == count)))
-            for count in np.unique(known.judged.windows.windows.streams)
+            f"{count:.0f}": _both(said_scores(known.where(streams == count))) for count in np.unique(streams)
         }
     outside = said_to_be_unknown(said)
     if outside:
