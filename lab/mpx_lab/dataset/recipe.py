@@ -11,9 +11,9 @@ from mpx_lab.dataset.links import Wan
 
 RECIPES = 2  # counted up when runs would mean something else though their recipe reads the same
 
-LEAD_S = 4.0  # processes start within that time
+LEAD_S = 5.0  # the processes that are needed first start within that time
 STAGGER_S = 3.0  # streams of a mix begin within that time
-NOTHING_S = 1.0  # how long nothing needs to settle
+NOTHING_S = 5.0  # where nothing has to settle: the other processes start
 ALONE_S, ALONE_RTT = 8.0, 20.0  # our copy runs before a mix arrives beside it
 SETTLES_S, SETTLES_RTT = 3.0, 10.0  # after our copy has begun
 BETWEEN_S = 2.0  # one copy of ours and the next
