@@ -1,11 +1,14 @@
 """Measures one run of a dataset in a lab of its own."""
 
 import contextlib
+import hashlib
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
+import mpx_lab
 from mpx.errors import Interrupted
 from mpx_lab.dataset.labels import wrong_with
 from mpx_lab.dataset.recipe import Recipe
@@ -51,7 +54,8 @@ class Bench:
                 for host in lab.hosts:
                     host.set_route(congestion="cubic")
                 routes = [Route(host.name, None, "cubic") for host in lab.hosts]
-                with Run(folder, "dataset", recipe.described(), routes=routes) as run:
+                code = {"mpx_lab": code_sum()}
+                with Run(folder, "dataset", recipe.described(), routes=routes, versions=code) as run:
                     with judged(lab, run), contextlib.ExitStack() as stack:
                         self._go_through(recipe, lab, run, stack, building)
                     assert run.validity is not None  # `judged` has just judged it
@@ -99,6 +103,14 @@ def generators(recipe: Recipe) -> Iterator[Generator]:
         yield Generator(spec, f"{BURST}-{number}", recipe.series[0].from_s)
     for number, copy in enumerate(recipe.ours, 1):
         yield Generator(copy.spec, f"{COPY}-{number}", copy.from_s)
+
+
+@cache
+def code_sum() -> str:
+    """Return the first figures of a SHA-256 sum of the lab's code; run.json has it among its versions."""
+    package = Path(mpx_lab.__file__).parent
+    files = sorted(file for file in package.rglob("*") if file.suffix in (".py", ".c", ".h"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
 
 
 def topology_of(recipe: Recipe) -> Topology:
