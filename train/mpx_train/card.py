@@ -10,6 +10,7 @@ from typing import Any
 from mpx_lab.dataset.load import Example
 from mpx_lab.dataset.recipe import RECIPES
 from mpx_lab.dataset.store import reasons_against, runs_of
+from mpx_lab.record_reader import RecordedRun
 
 NAME = re.compile(r"([a-z]+)-(?:-?\d+-\d+|paper)-(.+)-\d+")  # of a recipe: part, link, mix, turn
 
@@ -24,6 +25,7 @@ def data_of(folder: Path, examples: Sequence[Example]) -> dict[str, Any]:
         "commands": commands(examples),
         "recipes": RECIPES,
         "digest": digest(folder),
+        "measured with": sorted({measured_with(run) for run in runs_of(folder)}),
         "links": len({example.link for example in examples}),
         "runs": len({example.run for example in examples}),
         "series": {part: dict(sorted(mixes.items())) for part, mixes in sorted(series.items())},
@@ -45,6 +47,12 @@ def commands(examples: Sequence[Example]) -> list[str]:
     ]
     is_there = any(example.part == "paper" for example in examples)
     return [*found, *(["mpx lab dataset FOLDER --part paper"] if is_there else [])]
+
+
+def measured_with(run: RecordedRun) -> str:
+    """Return what names the code that measured a run, and its kernel."""
+    versions, machine = run.about.get("versions", {}), run.about.get("machine", {})
+    return f"mpx_lab {versions.get('mpx_lab', 'unknown')}, Linux {machine.get('kernel', 'unknown')}"
 
 
 def digest(folder: Path) -> str:
