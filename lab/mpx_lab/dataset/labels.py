@@ -19,6 +19,7 @@ BEFORE_S = 10.0
 FILLED = 0.8  # of the link, as payload; at most 0.965 can be
 PROBED = 0.95  # of the probes that are due; those of the last second may lack an answer
 NOISE_S = 0.005  # is subtracted, so it does little harm until probes are sent late as well
+COPIED_BYTES = 20_000  # in 5 s; less may be the control connection's
 PROBES_A_SECOND = {"single": 10, "train": 10}
 
 
@@ -94,7 +95,7 @@ def _copied(run: RecordedRun, name: str, copy: Copy, series: Series) -> Iterator
     if len(streams) < copy.streams:
         yield f"other copy: {len(streams)} of {copy.streams} streams of {name} used {copy.congestion}"
     for edge_s in (series.from_s, series.until_s - 5):
-        if not bytes_between(run.goodput(name), edge_s, edge_s + 5):
+        if bytes_between(run.goodput(name), edge_s, edge_s + 5) < COPIED_BYTES:
             yield f"not copying: {name} brought nothing from {edge_s:.0f} s on"
 
 
