@@ -24,6 +24,7 @@ from mpx.mix import MIXES, UNKNOWN
 from mpx.ops_kinds import ACTIVE_SHORT, KINDS, PASSIVE, TRANSFERS, Own
 from mpx.ops_model import SHIPPED, Model, load_model
 from mpx.ops_part import FALSE_ALARMS
+from mpx.ops_windows import STEP_S
 
 SECONDS = 10.0
 THREE = {
@@ -103,7 +104,8 @@ def answers(
         kind = kind_of(each)
         own = Own(each.own_congestion, each.own_streams) if each.own_streams else None
         seconds = max(SECONDS, model.window_s(kind))
-        for number in range(int((each.single[-1].t_s + 0.1) / seconds)):
+        lasts_s = each.single[-1].t_s - each.single[0].t_s + 2 * STEP_S  # whole windows, whatever the phase
+        for number in range(int(lasts_s // seconds)):
             series = [p for p in each.single if number * seconds <= p.t_s < (number + 1) * seconds]
             goodput = None if kind == PASSIVE else each.goodput
             mix = model.classify(series, each.base_s, goodput, kind=kind, own=own)

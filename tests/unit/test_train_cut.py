@@ -70,7 +70,7 @@ def test_windows_of_bursts_begin_with_them(
 ) -> None:
     goodput = [(i / 10, float(i)) for i in range(500)]
     grids = gridded([example("C", counting(50), part="active", profile=profile, goodput=goodput)], kind)
-    own = drawn(grids, window_s, 100, np.random.default_rng(1), kind).windows.goodput_bps
+    own = drawn(grids, window_s, 300, np.random.default_rng(1), kind).windows.goodput_bps
     assert own is not None
     near = {begin * 10 + off for begin in begins_s for off in range(-MISALIGNED, MISALIGNED + 1)}
     last = 500 - round(window_s * 10)

@@ -124,7 +124,8 @@ def drawn(
         for _ in range(copies * (len(grid.rtt_s) // steps)):
             at = int(dice.integers(0, last + 1))
             if period:
-                at = at // period * period + int(dice.integers(-MISALIGNED, MISALIGNED + 1))
+                begin = period * int(dice.integers(0, last // period + 1))
+                at = begin + int(dice.integers(-MISALIGNED, MISALIGNED + 1))
             places.append((grid, min(max(at, 0), last)))
     noise = np.exp(dice.uniform(math.log(NOISE_S[0]), math.log(NOISE_S[1]), len(places)))
     lost = np.where(dice.random(len(places)) < 0.5, dice.uniform(0, LOST, len(places)), 0)
