@@ -31,7 +31,6 @@ PATIENCE_S, PATIENCE_RTT = 2.0, 20.0  # then streams that did not come are given
 RETRY_S = 30.0  # ... for that long
 ALL_UP = 0.9  # a bin worth more has its streams up to speed
 OVER = 1.1  # where that many are enough, a knee beyond it by that factor is unlikely
-UNDER, LONG_QUEUE, HELD_HARDLY = 0.8, 0.1, 0.1  # with so long a queue and free windows even fewer will do
 SHARING = 2  # streams on a full path: as many as any other transfer there has, and one loss does not halve it
 HELD_KNEE = 0.7  # streams held back mostly may still be somewhat beyond the knee, not far
 ROOM, MORE = -3.0, 1.25  # where windows leave room: log-odds that a bin takes from knees below so many n
@@ -151,8 +150,7 @@ class AutoTuner:
         if measured.worth < ALL_UP:
             return
         if measured.excess is not None:
-            free = measured.excess > LONG_QUEUE and (measured.held_back or 0.0) < HELD_HARDLY
-            enough = max(SHARING, (UNDER if free else OVER) * n * (1 - measured.excess))
+            enough = max(SHARING, OVER * n * (1 - measured.excess))
             belief.hint(lambda _knee, fewest: HINT if fewest > enough else 0.0)
         if measured.held_back is None:
             return
