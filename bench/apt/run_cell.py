@@ -34,8 +34,9 @@ COMES_UP_WITHIN_S = 20.0  # after so long a neighbour is what it is
 def measure(cell: Cell, store: Store, slot: int) -> None:
     """Run a cell until a run is valid and kept; raises RuntimeError when too many in a row were not.
 
-    One whose tool failed is laid aside and tried again, after any other error it is laid aside, too. What is
-    left of an interrupted run in the same slot is removed.
+    It does so, too, when the code was changed meanwhile, so that the run is not of the store's. A run whose
+    tool failed is laid aside and tried again; one that met any other error is laid aside. What is left of an
+    interrupted run in the same slot is removed.
     """
     for _ in range(TRIES):
         folder = store.begin(cell)
@@ -47,7 +48,8 @@ def measure(cell: Cell, store: Store, slot: int) -> None:
             store.fail(cell, repr(error))
             raise
         else:
-            store.keep(cell)
+            if store.keep(cell) and not store.has(cell):
+                raise RuntimeError(f"{cell.name}: the code was changed since the row began; begin it anew")
             if store.has(cell):
                 return
     where = f"{store.folder}/{cell.name}"

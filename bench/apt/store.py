@@ -98,10 +98,11 @@ class Store:
         unfinished.mkdir()
         return unfinished
 
-    def keep(self, cell: Cell) -> None:
-        """Keep the run that was begun, if it is valid; otherwise lay it aside."""
+    def keep(self, cell: Cell) -> bool:
+        """Keep the run that was begun, if it is valid, and lay it aside otherwise; return whether it is."""
         unfinished = self.folder / f"{cell.name}.running"
-        if RecordedRun.open(unfinished).valid:
+        valid = RecordedRun.open(unfinished).valid
+        if valid:
             kept = self.folder / cell.name
             if kept.is_dir():  # by other code
                 aside = self.folder / f"{cell.name}.{_code_of(kept)}.other"
@@ -110,6 +111,7 @@ class Store:
             unfinished.rename(kept)
         else:
             self._lay_aside(cell, INVALID)
+        return valid
 
     def fail(self, cell: Cell, reason: str) -> None:
         """Lay the run that was begun aside, which came to no end; its folder says why."""

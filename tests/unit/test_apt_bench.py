@@ -15,6 +15,8 @@ from apt.store import Result, Transfer
 from apt.tools import PAPER, PLAIN, TOOLS, command_of, fixed
 from hypothesis import given
 from hypothesis import strategies as st
+from lab_peers import LINKS, Peers
+from lab_peers import TOOLS as TRIED
 from mpx_lab.record_reader import RecordedRun
 from mpx_lab.series import Sample
 
@@ -105,6 +107,17 @@ def test_one_slow_repetition_of_three_breaks_the_claim_of_the_worst() -> None:
     slow = result(lambda t: 10e6 if t < 6 else 100e6)
     by_tool = {fixed(8): [steady(100e6)], "auto": [steady(100e6), steady(100e6), slow]}
     assert [verdict.kept for verdict in claims_of(LINK, by_tool)] == [False, True, True]
+
+
+@pytest.mark.parametrize(("wait_s", "kept"), [(0.0, True), (0.5, True), (0.7, False)])
+def test_tools_are_compared_from_their_start(wait_s: float, kept: bool) -> None:
+    def found(tool: str) -> Result:
+        began_s = wait_s if tool.startswith("auto") else 0.0
+        carried = goodput(lambda _: 100e6, 21 - began_s)
+        return Result(RecordedRun(Path("/nowhere"), {}), [Transfer(began_s, carried, [], started_s=0.0)])
+
+    verdicts = Peers().verdicts({(link, tool): [found(tool)] for link in LINKS.values() for tool in TRIED})
+    assert [verdict.kept for verdict in verdicts] == [kept] * 2 * len(LINKS)
 
 
 def test_streams_are_averaged_over_time_and_not_looked_at_once() -> None:

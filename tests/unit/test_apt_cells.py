@@ -81,6 +81,14 @@ def test_a_tool_that_always_fails_is_given_up(tmp_path: Path, monkeypatch: pytes
     assert Store(tmp_path).thrown_out(CELL, FAILED) == run_cell.TRIES
 
 
+def test_code_that_is_changed_while_a_row_runs_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs(monkeypatch, True)
+    with pytest.raises(RuntimeError, match="the code was changed"):
+        run_cell.measure(CELL, Store(tmp_path, "m.l2.b"), 1)
+
+
 def test_a_mistake_of_the_bench_leaves_its_run_and_is_raised(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
