@@ -10,7 +10,7 @@ import math
 from mpx.apt_takeover import AT_THE_WINDOWS
 
 IN_PROPORTION = 0.5  # of the logarithm of what more streams would carry if windows alone bound them
-NEARLY = 0.9  # so much of what arrives is nearly all of it
+NEARLY = 0.98  # so much of what arrives is all of it, within the error of a bin
 STEADY = 0.3  # a bin counts for so much in the mean of what so many streams carry
 
 
@@ -24,7 +24,7 @@ class Windows:
         """The network has changed."""
         self.room = False  # whether the last bin showed that more streams carry in proportion
         self._means_bps: dict[int, float] = {}  # what so many streams carried, whatever bound them
-        self._window_bps = math.inf  # what windows let a stream carry, once that is known
+        self._window_bps = 0.0  # what windows let a stream carry; 0 until that is known
 
     def learn(
         self, streams: int, goodput_bps: float, held_back: float | None, window_bps: float | None
@@ -35,12 +35,19 @@ class Windows:
         binds = held_back is not None and held_back > AT_THE_WINDOWS
         self.room = binds and self._rose_to(streams) and self._would_rise_from(streams)
         if window_bps is not None:  # one that a slow reader closes for a moment is the larger one still
-            known_bps = 0.0 if math.isinf(self._window_bps) else self._window_bps
-            self._window_bps = max(known_bps, window_bps)
+            self._window_bps = max(self._window_bps, window_bps)
 
     def needed(self, goodput_bps: float) -> int:
-        """Return the fewest streams that windows let carry nearly as much; 0 where nobody knows."""
-        return math.ceil(NEARLY * goodput_bps / self._window_bps)
+        """Return the fewest streams that windows let carry nearly as much; 0 where nobody knows.
+
+        A receiver that reads slowly shows small windows, whatever it could take: fewer that did carry as
+        much are enough.
+        """
+        if not self._window_bps:
+            return 0
+        nearly_bps = NEARLY * goodput_bps
+        proven = (count for count, bps in self._means_bps.items() if bps >= nearly_bps)
+        return min((math.ceil(nearly_bps / self._window_bps), *proven))
 
     def _rose_to(self, streams: int) -> bool:
         fewer = max((count for count in self._means_bps if count < streams), default=None)

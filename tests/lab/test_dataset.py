@@ -8,7 +8,7 @@ import pytest
 from mpx_lab.dataset.draws import MIXES
 from mpx_lab.dataset.links import Wan
 from mpx_lab.dataset.load import Example, load_dataset
-from mpx_lab.dataset.recipe import Copies, Recipe
+from mpx_lab.dataset.recipe import Own, Recipe, Stretch
 from mpx_lab.dataset.run import Bench
 from mpx_lab.record_reader import RecordedRun
 
@@ -26,8 +26,8 @@ def measured(recipe: Recipe, folder: Path) -> list[Example]:
 
 
 def test_our_own_copies_one_after_the_other(lab_root: None, tmp_path: Path) -> None:
-    recipe = Recipe("transfer", LINK, "none", (), 4.0, copies=Copies(("bbr", "cubic"), 4, first=False))
-    bbr, cubic = measured(recipe, tmp_path)
+    copies = tuple(Stretch("transfer", 4.0, own=Own(congestion, 4)) for congestion in ("bbr", "cubic"))
+    bbr, cubic = measured(Recipe(LINK, "none", (), copies), tmp_path)
     assert (bbr.own_congestion, cubic.own_congestion, cubic.own_streams) == ("bbr", "cubic", 4)
     for each in (bbr, cubic):
         assert mean(bps for _, bps in each.goodput) == pytest.approx(0.95 * LINK.rate_bps, rel=0.1)
@@ -36,8 +36,7 @@ def test_our_own_copies_one_after_the_other(lab_root: None, tmp_path: Path) -> N
 
 
 def test_bursts_begin_with_the_series_and_take_turns(lab_root: None, tmp_path: Path) -> None:
-    recipe = Recipe("active", LINK, "none", (), 10.0, profile="short")
-    (each,) = measured(recipe, tmp_path)
+    (each,) = measured(Recipe(LINK, "none", (), (Stretch("active", 10.0, profile="short"),)), tmp_path)
     quiet = [bps for t_s, bps in each.goodput if t_s % 5 > 4.3]
     busy = [bps for t_s, bps in each.goodput if 0.5 < t_s % 5 < 3.9]
     assert mean(quiet) < 0.05 * LINK.rate_bps < 0.6 * LINK.rate_bps < mean(busy)
@@ -45,8 +44,10 @@ def test_bursts_begin_with_the_series_and_take_turns(lab_root: None, tmp_path: P
 
 def test_a_mix_is_there_as_its_label_says(lab_root: None, tmp_path: Path) -> None:
     nuisance = ("short-flows(load=0.05, of=20Mbit/s, largest=500kB, congestion=cubic)",)
-    recipe = Recipe("passive", LINK, "BC", MIXES["BC"], 5.0, fills=True, nuisance=nuisance)
-    (each,) = measured(recipe, tmp_path)
+    stretches = (Stretch("passive", 5.0, nuisance), Stretch("passive", 3.0))
+    recipe = Recipe(LINK, "BC", MIXES["BC"], stretches, fills=True)
+    each, quiet = measured(recipe, tmp_path)
+    assert each.nuisance and not quiet.nuisance
     assert len(each.single) == pytest.approx(50, abs=2) and len(each.paper) == 5
     assert max(p.rtt_s for p in each.single if p.rtt_s) > LINK.rtt_s * 1.3
     streams = RecordedRun.open(tmp_path / recipe.name).rows("flows/mix-1.tcp.csv")
@@ -57,5 +58,5 @@ def test_it_ends_soon_when_it_is_told_to(lab_root: None, tmp_path: Path) -> None
     bench = Bench()
     bench.stop.set()
     with pytest.raises(Interrupted):
-        bench.measure(Recipe("passive", LINK, "none", (), 600.0), tmp_path / "run", SLOT)
+        bench.measure(Recipe(LINK, "none", (), (Stretch("passive", 600.0),)), tmp_path / "run", SLOT)
     assert not (tmp_path / "run").exists()

@@ -20,7 +20,7 @@ NOBODY = {"SUDO_UID": "65534", "SUDO_GID": "65534"}
 @pytest.fixture(scope="module")
 def running(lab_root: None) -> Iterator[str]:
     """The ID of one lab for all tests here."""
-    with Lab.up(named("path"), f"e{os.getpid()}") as lab:
+    with Lab.up(named("path"), f"t{os.getpid()}-exec") as lab:
         yield lab.id
 
 
@@ -32,11 +32,7 @@ def test_the_exit_code_and_the_streams_are_the_commands_own(running: str) -> Non
 
 def test_signals_reach_the_command_as_it_is_the_same_process(running: str) -> None:
     words = command("lab", "exec", "--lab", running, "src", "--", "sh", "-c", "echo $$; exec sleep 1000")
-    heeding = [
-        "env",
-        "--default-signal=INT",
-        *words,
-    ]  # these tests may run in the background, which ignores it
+    heeding = ["env", "--default-signal=INT", *words]  # the tests may run in the background, which ignores it
     with subprocess.Popen(heeding, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert int(process.stdout.readline()) == process.pid

@@ -10,18 +10,23 @@ from dataset_runs import table, write_run
 from mpx_lab.dataset.draws import MIXES
 from mpx_lab.dataset.labels import wrong_with
 from mpx_lab.dataset.links import Wan
-from mpx_lab.dataset.recipe import Copies, Recipe
+from mpx_lab.dataset.recipe import Own, Recipe, Stretch
 from mpx_lab.record_reader import RecordedRun
 
 LINK = Wan("1-1", 20_000_000, 0.02, 1.0)
-PLAIN = Recipe("passive", LINK, "BC", MIXES["BC"], 10.0, fills=True)
+PLAIN = Recipe(LINK, "BC", MIXES["BC"], (Stretch("passive", 10.0),), fills=True)
+NUISANCE = ("short-flows(load=0.1, of=20Mbit/s)", "udp(rate=1Mbit/s)")
+COPIES = tuple(Stretch("transfer", 10.0, own=Own(congestion, 4)) for congestion in ("bbr", "cubic"))
 KINDS = {
     "passive": PLAIN,
-    "none": Recipe("passive", LINK, "none", (), 10.0),
-    "disturbed": replace(PLAIN, nuisance=("short-flows(load=0.1, of=20Mbit/s)", "udp(rate=1Mbit/s)")),
-    "active": replace(PLAIN, part="active", profile="short"),
-    "transfer": replace(PLAIN, part="transfer", copies=Copies(("bbr", "cubic"), 4, first=True)),
-    "application": Recipe("passive", LINK, "application", ("tcp-square(on=1s, off=1s)",), 10.0),
+    "none": Recipe(LINK, "none", (), PLAIN.stretches),
+    "disturbed": replace(PLAIN, stretches=(Stretch("passive", 10.0, NUISANCE),)),
+    "active": replace(PLAIN, stretches=(Stretch("active", 10.0, profile="short"),)),
+    "transfer": replace(PLAIN, stretches=COPIES, ours_first=True),
+    "application": Recipe(LINK, "application", ("tcp-square(on=1s, off=1s)",), PLAIN.stretches),
+    "all": replace(
+        PLAIN, stretches=(COPIES[0], *PLAIN.stretches, Stretch("active", 10.0, NUISANCE, "paper"), COPIES[1])
+    ),
 }
 
 
@@ -104,7 +109,7 @@ def test_bursts_that_came_late_or_never(late_s: float | None, reasons: list[str]
     recipe = KINDS["active"]
     folder = write_run(tmp_path / "run", recipe)
     rewrite(
-        folder / "flows" / "burst-2.phases.csv",
+        folder / "flows" / "burst-1b.phases.csv",
         lambda row: None if late_s is None else [str(float(row[0]) + late_s), *row[1:]],
     )
     assert wrong(folder, recipe) == reasons
@@ -116,7 +121,7 @@ def test_a_copy_of_ours_that_was_another(tmp_path: Path) -> None:
     flows = folder / "flows"
     rewrite(flows / "transfer-2.tcp.csv", lambda row: [*row[:2], "bbr" if row[1] == "0" else row[2], row[3]])
     assert wrong(folder, recipe) == ["other copy"]
-    ends_s = recipe.ours[0].until_s
+    ends_s = recipe.series[0].until_s
     rewrite(flows / "transfer-1.csv", lambda row: [row[0], row[1] if float(row[0]) < ends_s - 5.1 else "0"])
     rewrite(flows / "mix-1.csv", lambda row: [row[0], str(int(row[1]) * 2)])  # filled nevertheless
     assert wrong(folder, recipe) == ["not copying", "other copy"]
@@ -125,5 +130,5 @@ def test_a_copy_of_ours_that_was_another(tmp_path: Path) -> None:
 def test_flows_that_were_left_out(tmp_path: Path) -> None:
     recipe = KINDS["disturbed"]
     folder = write_run(tmp_path / "run", recipe)
-    (folder / "flows" / "nuisance-1.json").write_text('{"left_out": 3}')
+    (folder / "flows" / "nuisance-1a.json").write_text('{"left_out": 3}')
     assert wrong(folder, recipe) == ["left out"]

@@ -10,15 +10,17 @@ from mpx_lab.dataset.acknowledged import acknowledged
 from mpx_lab.dataset.draws import MIXES
 from mpx_lab.dataset.links import Wan
 from mpx_lab.dataset.load import load_dataset
-from mpx_lab.dataset.recipe import Copies, Recipe
+from mpx_lab.dataset.recipe import Own, Recipe, Stretch
 from mpx_lab.series import Sample
 
 from mpx.errors import UsageError
 
 LINK = Wan("1-1", 20_000_000, 0.02, 1.0)
-PASSIVE = Recipe("passive", LINK, "BC", MIXES["BC"], 10.0, fills=True, nuisance=("udp(rate=1Mbit/s)",))
-ACTIVE = Recipe("active", LINK, "none", (), 10.0, profile="short")
-TRANSFER = Recipe("transfer", LINK, "none", (), 10.0, copies=Copies(("bbr", "cubic"), 4, first=False))
+UDP = ("udp(rate=1Mbit/s)",)
+PASSIVE = Recipe(LINK, "BC", MIXES["BC"], (Stretch("passive", 10.0, UDP),), fills=True)
+ACTIVE = Recipe(LINK, "none", (), (Stretch("active", 10.0, profile="short"),))
+OURS = tuple(Stretch("transfer", 10.0, own=Own(congestion, 4)) for congestion in ("bbr", "cubic"))
+TRANSFER = Recipe(LINK, "none", (), OURS)
 
 
 def test_a_series_begins_when_the_mix_has_settled(tmp_path: Path) -> None:
@@ -49,13 +51,26 @@ def test_the_base_is_the_least_that_any_run_of_the_link_saw(tmp_path: Path) -> N
 
 
 def test_bursts_are_told_together(tmp_path: Path) -> None:
+    """At first there is one, then each has a half."""
     write_run(tmp_path / ACTIVE.name, ACTIVE)
     (found,) = load_dataset(tmp_path)
     assert found.profile == "short" and len(found.goodput) == 100
-    early = [bps for t_s, bps in found.goodput if 0.3 < t_s < 1.9]
-    late = [bps for t_s, bps in found.goodput if 2.3 < t_s < 9]
-    assert sum(late) / len(late) == pytest.approx(2 * sum(early) / len(early), rel=0.05)
-    assert sum(early) / len(early) == pytest.approx(0.95 * LINK.rate_bps, rel=0.05)
+    for from_s, until_s in ((0.3, 1.8), (2.3, 9)):
+        rates = [bps for t_s, bps in found.goodput if from_s < t_s < until_s]
+        assert sum(rates) / len(rates) == pytest.approx(0.95 * LINK.rate_bps, rel=0.05)
+
+
+def test_each_series_has_what_was_beside_the_mix_and_nothing_else(tmp_path: Path) -> None:
+    recipe = Recipe(LINK, "none", (), (*PASSIVE.stretches, *ACTIVE.stretches, *OURS))
+    write_run(tmp_path / recipe.name, recipe)
+    found = load_dataset(tmp_path)
+    assert [each.part for each in found] == ["passive", "active", "transfer", "transfer"]
+    assert [each.nuisance for each in found] == [*UDP, "", "", ""]
+    assert [each.profile for each in found] == ["", "short", "", ""]
+    assert [bool(each.goodput) for each in found] == [False, True, True, True]
+    for each in found[1:]:
+        late = [bps for t_s, bps in each.goodput if t_s > 3]
+        assert sum(late) / len(late) == pytest.approx(0.95 * LINK.rate_bps, rel=0.05)
 
 
 def test_a_run_with_our_own_copies_has_a_series_for_each(tmp_path: Path) -> None:

@@ -11,12 +11,12 @@ import pytest
 from mpx_lab.dataset import collect as collecting
 from mpx_lab.dataset.collect import collect
 from mpx_lab.dataset.draws import recipes
-from mpx_lab.dataset.recipe import Recipe
+from mpx_lab.dataset.recipe import Recipe, Stretch
 from mpx_lab.dataset.store import Dataset, reasons_against, runs_of
 
 from mpx.errors import Interrupted, MpxError, UsageError
 
-SOME = recipes(("passive",), 1, 1)[:8]
+SOME = recipes(("links",), 1, 1)[:8]
 RECIPE = SOME[0]
 
 
@@ -86,7 +86,11 @@ def test_what_a_kill_left_is_measured_anew(dataset: Dataset) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"seconds": 41.0}, {"nuisance": ("udp(rate=1Mbit/s)",)}, {"link": replace(RECIPE.link, queue_bdp=9.0)}],
+    [
+        {"stretches": (Stretch("passive", 41.0),)},
+        {"stretches": (Stretch("passive", 30.0, ("udp(rate=1Mbit/s)",)),)},
+        {"link": replace(RECIPE.link, queue_bdp=9.0)},
+    ],
     ids=lambda change: next(iter(change)),
 )
 def test_a_run_of_another_recipe_is_not_taken_for_it_and_is_kept_aside(

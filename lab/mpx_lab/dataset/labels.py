@@ -3,12 +3,12 @@
 `judged` knows whether the machine was late. This knows whether what was planned is what happened.
 """
 
-import itertools
 import json
 from collections.abc import Iterator
 from typing import Any
 
-from mpx_lab.dataset.recipe import Copy, Recipe, Series
+from mpx_lab.dataset.generators import BURST, COPY, MIX, generators
+from mpx_lab.dataset.recipe import Own, Recipe, Series
 from mpx_lab.record_reader import RecordedRun
 from mpx_lab.series import bytes_between, goodput_bps, quantile
 from mpx_lab.traffic.spec import Tcp, parse
@@ -27,17 +27,17 @@ def wrong_with(recipe: Recipe, run: RecordedRun) -> Iterator[str]:
     """Yield why a run that has ended does not count, each reason as `KIND: what was seen`."""
     ends_s = recipe.series[-1].until_s
     for number, (spec, planned_s) in enumerate(zip(recipe.streams, recipe.begins_s, strict=True), 1):
-        yield from _mix(run, f"mix-{number}", spec, planned_s, ends_s)
-    for series, copy in itertools.zip_longest(recipe.series, recipe.ours):
+        yield from _mix(run, f"{MIX}-{number}", spec, planned_s, ends_s)
+    for number, series in enumerate(recipe.series, 1):
         if recipe.fills:
             yield from _filled(recipe, run, series)
         yield from _probed(run, series)
-        if copy:
-            name = f"transfer-{recipe.ours.index(copy) + 1}"
-            yield from _copied(run, name, copy, series)
-    for number, spec in enumerate(recipe.bursts, 1):
-        after_s = getattr(parse(spec), "after", 0.0)
-        yield from _burst(run, f"burst-{number}", recipe.series[0].from_s + after_s)
+        if series.stretch.own:
+            yield from _copied(run, f"{COPY}-{number}", series.stretch.own, series)
+    for each in generators(recipe):
+        if each.name.startswith(BURST):
+            after_s = getattr(parse(each.spec), "after", 0.0)
+            yield from _burst(run, each.name, each.from_s + after_s)
     for name in run.flows():
         left_out = _told(run, name).get("left_out", 0)
         if left_out:
@@ -66,21 +66,21 @@ def _mix(run: RecordedRun, name: str, spec: str, planned_s: float, ends_s: float
 def _filled(recipe: Recipe, run: RecordedRun, series: Series) -> Iterator[str]:
     """The link was full, or the mix could not be seen; bursts may knock it down, so before they begin."""
     from_s, until_s = series.from_s, series.until_s
-    if recipe.bursts:
+    if series.stretch.bursts:
         from_s, until_s = from_s - BEFORE_S, from_s
     brought_bps = sum(goodput_bps(run.goodput(name), from_s, until_s) for name in run.flows())
     share = brought_bps / recipe.link.rate_bps
     if share < FILLED:
         yield f"not filled: {share:.0%} of the link was used from {from_s:.0f} to {until_s:.0f} s"
     for name in run.flows():
-        if name.startswith("mix") and not bytes_between(run.goodput(name), series.from_s, series.until_s):
+        if name.startswith(MIX) and not bytes_between(run.goodput(name), series.from_s, series.until_s):
             yield f"silent: {name} brought nothing in the series from {series.from_s:.0f} s on"
 
 
 def _probed(run: RecordedRun, series: Series) -> Iterator[str]:
     for name, a_second in PROBES_A_SECOND.items():
         sent = [probe for probe in run.probes(name) if series.from_s <= probe.t_s < series.until_s]
-        share = len(sent) / (a_second * series.seconds)
+        share = len(sent) / (a_second * series.stretch.seconds)
         if share < PROBED:
             yield f"not probed: only {share:.0%} of the probes of '{name}' were sent"
         noises = [probe.noise_s for probe in sent if probe.noise_s is not None]
@@ -88,12 +88,12 @@ def _probed(run: RecordedRun, series: Series) -> Iterator[str]:
             yield f"probes waited: 1 % of those of '{name}' did for over {noise_s * 1e3:.1f} ms"
 
 
-def _copied(run: RecordedRun, name: str, copy: Copy, series: Series) -> Iterator[str]:
+def _copied(run: RecordedRun, name: str, own: Own, series: Series) -> Iterator[str]:
     """Our own copy was under way, with the streams and the congestion control that it is said to have."""
     rows = [row for row in _rows(run, name, "tcp") if series.from_s <= float(row["t_s"]) < series.until_s]
-    streams = {row["stream"] for row in rows if row["congestion"] == copy.congestion}
-    if len(streams) < copy.streams:
-        yield f"other copy: {len(streams)} of {copy.streams} streams of {name} used {copy.congestion}"
+    streams = {row["stream"] for row in rows if row["congestion"] == own.congestion}
+    if len(streams) < own.streams:
+        yield f"other copy: {len(streams)} of {own.streams} streams of {name} used {own.congestion}"
     for edge_s in (series.from_s, series.until_s - 5):
         if bytes_between(run.goodput(name), edge_s, edge_s + 5) < COPIED_BYTES:
             yield f"not copying: {name} brought nothing from {edge_s:.0f} s on"

@@ -8,6 +8,7 @@ from typing import Any
 from mpx.errors import UsageError
 from mpx.rtt_series import Probe, means_of_trains
 from mpx_lab.dataset.acknowledged import acknowledged
+from mpx_lab.dataset.generators import BURST, COPY
 from mpx_lab.dataset.store import runs_of
 from mpx_lab.record_reader import Probe as Recorded
 from mpx_lab.record_reader import RecordedRun
@@ -20,7 +21,7 @@ GOODPUT_STEP_S = 0.1
 class Example:
     """One series; times in seconds since it began, once the mix had settled."""
 
-    run: str  # a run with our own copies has several series
+    run: str  # has several series, one after the other
     link: str
     mix: str
     part: str
@@ -66,13 +67,13 @@ def _examples(run: RecordedRun) -> Iterator[Example]:
             run=run.folder.name,
             link=link["id"],
             mix=told["mix"],
-            part=told["part"],
-            nuisance=", ".join(told["nuisance"]),
+            part=series["part"],
+            nuisance=", ".join(series["nuisance"]),
             rtt_s=link["rtt_s"],
             base_s=min((probe.rtt_s for probe in single if probe.rtt_s is not None), default=link["rtt_s"]),
             rate_bps=link["rate_bps"],
             queue_bdp=link["queue_bdp"],
-            profile=told["profile"],
+            profile=series["profile"],
             own_congestion=series["own_congestion"],
             own_streams=series["own_streams"],
             single=_cut(single, from_s, until_s),
@@ -94,9 +95,9 @@ def _cut(probes: Sequence[Probe], from_s: float, until_s: float) -> list[Probe]:
 
 
 def _own(run: RecordedRun, number: int) -> list[Path]:
-    """Return what the senders of our own data wrote: the bursts, or the copy of this series."""
+    """Return what the senders of our own data wrote in a series: its bursts, or its copy."""
     flows = run.folder / "flows"
-    return sorted([*flows.glob("burst-*.tcp.csv"), *flows.glob(f"transfer-{number}.tcp.csv")])
+    return sorted([*flows.glob(f"{BURST}-{number}[ab].tcp.csv"), *flows.glob(f"{COPY}-{number}.tcp.csv")])
 
 
 def _together(flows: Sequence[Sequence[Sample]], from_s: float, until_s: float) -> list[tuple[float, float]]:

@@ -1,10 +1,8 @@
 """Traffic that is none of the mixes, to learn what *unknown* looks like. All of it makes queues stand."""
 
 import random
-from collections.abc import Iterator
 
 from mpx_lab.dataset.links import Wan
-from mpx_lab.dataset.recipe import Recipe
 from mpx_lab.dataset.short_flows import short_flows
 
 RENO = "tcp(congestion=reno)"
@@ -13,16 +11,17 @@ RENO = "tcp(congestion=reno)"
 UDP_LOAD, UDP_BURST_LOAD = (1.0, 1.2), (1.0, 1.3)
 MANY = (8, 24)  # streams
 SHORT_LOAD = (0.4, 0.8)
+FILL = ("udp", "many", "many mixed")  # kinds that fill the link
 
 
-def outside(part: str, wan: Wan, seconds: float) -> Iterator[Recipe]:
-    """Yield a run of each kind."""
-    chance = random.Random(f"outside {part} {wan.id}")
+def outside(wan: Wan) -> dict[str, tuple[str, ...]]:
+    """Return the generators of each kind, by its name."""
+    chance = random.Random(f"outside {wan.id}")
     udp_bps, burst_bps = (wan.rate_bps * chance.uniform(*load) for load in (UDP_LOAD, UDP_BURST_LOAD))
     many = chance.randint(*MANY)
     half = many // 2
     on_s, off_s = chance.uniform(1, 3) + 20 * wan.rtt_s, chance.uniform(1, 3)
-    kinds = {
+    return {
         "reno": (RENO,),
         "reno reno": (RENO, RENO),
         "udp": (f"udp(rate={udp_bps:.0f}bit/s)",),
@@ -32,5 +31,3 @@ def outside(part: str, wan: Wan, seconds: float) -> Iterator[Recipe]:
         "short flows": (short_flows(wan, chance.uniform(*SHORT_LOAD), chance),),
         "application": (f"tcp-square(congestion=cubic, on={on_s:.2f}s, off={off_s:.2f}s)",),
     }
-    for mix, streams in kinds.items():
-        yield Recipe(part, wan, mix, streams, seconds, fills=mix in ("udp", "many", "many mixed"))

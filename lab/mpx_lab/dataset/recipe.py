@@ -9,14 +9,15 @@ from typing import Any
 
 from mpx_lab.dataset.links import Wan
 
-RECIPES = 2  # counted up when runs would mean something else though their recipe reads the same
+RECIPES = 3  # counted up when runs would mean something else though their recipe reads the same
 
 LEAD_S = 5.0  # the processes that are needed first start within that time
 STAGGER_S = 3.0  # streams of a mix begin within that time
 NOTHING_S = 5.0  # where nothing has to settle: the other processes start
 ALONE_S, ALONE_RTT = 8.0, 20.0  # our copy runs before a mix arrives beside it
-SETTLES_S, SETTLES_RTT = 3.0, 10.0  # after our copy has begun
-BETWEEN_S = 2.0  # one copy of ours and the next
+SETTLES_S, SETTLES_RTT = 3.0, 10.0  # after our copy has begun, or other traffic
+BETWEEN_S = 2.0  # one thing ends and the next begins
+AGAIN_S, AGAIN_RTT = 5.0, 20.0  # and a cycle of CUBIC: after what took the link from the mix
 TAIL_S = 1.2  # after the last series: answers that are still under way
 
 # What one stream sends while a path is probed. The paper's profile (Anvari and Lu, Computers 10(6):76, 2021,
@@ -35,22 +36,11 @@ PROFILES: Mapping[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True)
-class Copies:
-    """Our own copies beside a mix: one after the other, each with another congestion control."""
-
-    congestions: tuple[str, ...]
-    streams: int
-    first: bool  # the mix arrives when ours is there already
-
-
-@dataclass(frozen=True)
-class Copy:
-    """One of them; seconds of the run."""
+class Own:
+    """A copy of our own."""
 
     congestion: str
     streams: int
-    from_s: float
-    until_s: float
 
     @property
     def spec(self) -> str:
@@ -59,37 +49,14 @@ class Copy:
 
 
 @dataclass(frozen=True)
-class Series:
-    """A stretch of a run that has a label; seconds of the run."""
+class Stretch:
+    """What there is beside the mix while one series lasts."""
 
-    from_s: float
+    part: str  # what the series is for
     seconds: float
-
-    @property
-    def until_s(self) -> float:
-        """Its end."""
-        return self.from_s + self.seconds
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """One run. All that is random in it follows from its name."""
-
-    part: str
-    link: Wan
-    mix: str  # of MIXES, or what is outside of them
-    streams: tuple[str, ...]  # generators that make the mix
-    seconds: float  # of each series
-    fills: bool = False  # whether the mix has to fill the link, or the label says nothing
-    nuisance: tuple[str, ...] = ()
+    nuisance: tuple[str, ...] = ()  # generators of other traffic
     profile: str = ""  # of PROFILES
-    copies: Copies | None = None
-    turn: int = 1
-
-    @property
-    def name(self) -> str:
-        """What its folder is called."""
-        return f"{self.part}-{self.link.id}-{re.sub('[^A-Za-z0-9]+', '-', self.mix)}-{self.turn}"
+    own: Own | None = None
 
     @property
     def bursts(self) -> tuple[str, ...]:
@@ -97,9 +64,46 @@ class Recipe:
         return PROFILES[self.profile]
 
     @property
+    def takes_the_link(self) -> bool:
+        """Whether the mix has to come back afterwards."""
+        return bool(self.profile) or self.own is not None
+
+
+@dataclass(frozen=True)
+class Series:
+    """When a stretch is; seconds of the run. What is beside the mix begins before what has a label."""
+
+    stretch: Stretch
+    begins_s: float
+    from_s: float
+
+    @property
+    def until_s(self) -> float:
+        """Its end, and of what is beside the mix."""
+        return self.from_s + self.stretch.seconds
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One run: a mix on a link, and one stretch after the other. All that is random follows from its name."""
+
+    link: Wan
+    mix: str  # of MIXES, or what is outside of them
+    streams: tuple[str, ...]  # generators that make the mix
+    stretches: tuple[Stretch, ...]
+    fills: bool = False  # whether the mix has to fill the link, or the label says nothing
+    ours_first: bool = False  # the mix arrives when the copy of the first stretch is there already
+    turn: int = 1
+
+    @property
+    def name(self) -> str:
+        """What its folder is called."""
+        return f"{self.link.id}-{re.sub('[^A-Za-z0-9]+', '-', self.mix)}-{self.turn}"
+
+    @property
     def arrives_s(self) -> float:
-        """When the mix, and what is beside it, begins."""
-        alone_s = ALONE_S + ALONE_RTT * self.link.rtt_s if self._ours_first else 0.0
+        """When the mix begins."""
+        alone_s = ALONE_S + ALONE_RTT * self.link.rtt_s if self.ours_first else 0.0
         return LEAD_S + alone_s
 
     @cached_property
@@ -114,33 +118,21 @@ class Recipe:
 
         Where ours was first it is as old by then whatever the mix: its age must not tell the mix.
         """
-        if self.streams or self._ours_first:
+        if self.streams or self.ours_first:
             return self.arrives_s + STAGGER_S + self.link.settles_s
         return self.arrives_s + NOTHING_S
 
     @cached_property
-    def ours(self) -> tuple[Copy, ...]:
-        """Our own copies, in the order of time."""
-        if self.copies is None:
-            return ()
-        settles_s = SETTLES_S + SETTLES_RTT * self.link.rtt_s
-        found: list[Copy] = []
-        for congestion in self.copies.congestions:
-            if found:
-                from_s = found[-1].until_s + BETWEEN_S
-                series_s = from_s + settles_s
-            else:
-                from_s = LEAD_S if self._ours_first else self.settled_s
-                series_s = self.settled_s if self._ours_first else from_s + settles_s
-            found.append(Copy(congestion, self.copies.streams, from_s, series_s + self.seconds))
-        return tuple(found)
-
-    @property
     def series(self) -> tuple[Series, ...]:
-        """What is labelled: one for each copy of ours, else one."""
-        if self.ours:
-            return tuple(Series(copy.until_s - self.seconds, self.seconds) for copy in self.ours)
-        return (Series(self.settled_s, self.seconds),)
+        """What is labelled, in the order of time."""
+        found: list[Series] = []
+        for stretch in self.stretches:
+            begins_s = found[-1].until_s + self._pause_s(found[-1].stretch) if found else self.settled_s
+            from_s = begins_s + self._comes_up_s(stretch)
+            if not found and self.ours_first:
+                begins_s, from_s = LEAD_S, self.settled_s
+            found.append(Series(stretch, begins_s, from_s))
+        return tuple(found)
 
     @property
     def ends_s(self) -> float:
@@ -149,32 +141,41 @@ class Recipe:
 
     def described(self) -> dict[str, Any]:
         """Return it as run.json holds it; two runs that are described alike are the same measurement."""
-        copies = self.ours or (None,)
         return {
             "recipes": RECIPES,
-            "part": self.part,
             "link": {**asdict(self.link), "queue_bytes": self.link.queue_bytes},
             "mix": self.mix,
             "streams": list(self.streams),
             "begins_s": list(self.begins_s),
             "fills": self.fills,
-            "nuisance": list(self.nuisance),
-            "nuisance_from_s": self.arrives_s,
-            "profile": self.profile,
-            "bursts": list(self.bursts),
-            "copies": [asdict(copy) for copy in self.ours],
-            "ours_first": self._ours_first,
-            "series": [
-                {
-                    **asdict(series),
-                    "own_congestion": copy.congestion if copy else "",
-                    "own_streams": copy.streams if copy else 0,
-                }
-                for series, copy in zip(self.series, copies, strict=True)
-            ],
+            "ours_first": self.ours_first,
+            "series": [_described(series) for series in self.series],
             "turn": self.turn,
         }
 
-    @property
-    def _ours_first(self) -> bool:
-        return self.copies is not None and self.copies.first
+    def _comes_up_s(self, stretch: Stretch) -> float:
+        """How long what is beside the mix needs; bursts are looked at from their beginning on."""
+        if stretch.nuisance or stretch.own:
+            return SETTLES_S + SETTLES_RTT * self.link.rtt_s
+        return 0.0
+
+    def _pause_s(self, stretch: Stretch) -> float:
+        """How long until the mix is again what it was before a stretch."""
+        if stretch.takes_the_link and self.streams:
+            return AGAIN_S + AGAIN_RTT * self.link.rtt_s + self.link.cycle_s
+        return BETWEEN_S
+
+
+def _described(series: Series) -> dict[str, Any]:
+    stretch = series.stretch
+    return {
+        "part": stretch.part,
+        "begins_s": series.begins_s,
+        "from_s": series.from_s,
+        "seconds": stretch.seconds,
+        "nuisance": list(stretch.nuisance),
+        "profile": stretch.profile,
+        "bursts": list(stretch.bursts),
+        "own_congestion": stretch.own.congestion if stretch.own else "",
+        "own_streams": stretch.own.streams if stretch.own else 0,
+    }

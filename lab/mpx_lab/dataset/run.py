@@ -3,13 +3,13 @@
 import contextlib
 import hashlib
 import threading
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import mpx_lab
 from mpx.errors import Interrupted
+from mpx_lab.dataset.generators import generators
 from mpx_lab.dataset.labels import wrong_with
 from mpx_lab.dataset.recipe import Recipe
 from mpx_lab.judged import judged
@@ -18,18 +18,6 @@ from mpx_lab.record import Route, Run
 from mpx_lab.record_reader import RecordedRun
 from mpx_lab.topology import Link, Topology
 from mpx_lab.traffic.background import Background, RttProbe
-
-COPY = "transfer"  # flows of our own copies
-BURST = "burst"
-
-
-@dataclass(frozen=True)
-class Generator:
-    """A generator of a run, its name, and when it begins; seconds of the run."""
-
-    spec: str
-    name: str
-    from_s: float
 
 
 class Bench:
@@ -69,7 +57,8 @@ class Bench:
         source, sink = lab.host("src"), lab.host("dst")
         address = sink.addresses[0]
         started: dict[str, Background] = {}
-        for each in sorted(generators(recipe), key=lambda each: each.from_s):
+        planned = sorted(generators(recipe), key=lambda each: each.from_s)
+        for each in planned:
             made = Background(
                 each.spec, each.name, source, sink, address, run.flows, run.epoch_s, from_s=each.from_s
             )
@@ -79,9 +68,10 @@ class Bench:
                 RttProbe(name, source, sink, address, run.rtt, run.epoch_s, every_s=every_s, train=train)
             )
         building.close()
-        for number, copy in enumerate(recipe.ours, 1):
-            self._wait(run, copy.until_s)
-            started[f"{COPY}-{number}"].stop()
+        for each in sorted(planned, key=lambda each: each.until_s):
+            if each.until_s < recipe.ends_s:
+                self._wait(run, each.until_s)
+                started[each.name].stop()
         self._wait(run, recipe.ends_s)
 
     def _wait(self, run: Run, until_s: float) -> None:
@@ -91,18 +81,6 @@ class Bench:
     def _check(self) -> None:
         if self.stop.is_set():
             raise Interrupted("the collection was ended; what was being measured is measured again")
-
-
-def generators(recipe: Recipe) -> Iterator[Generator]:
-    """Yield all that sends in a run, by the names of their flows."""
-    for number, (from_s, spec) in enumerate(zip(recipe.begins_s, recipe.streams, strict=True), 1):
-        yield Generator(spec, f"mix-{number}", from_s)
-    for number, spec in enumerate(recipe.nuisance, 1):
-        yield Generator(spec, f"nuisance-{number}", recipe.arrives_s)
-    for number, spec in enumerate(recipe.bursts, 1):
-        yield Generator(spec, f"{BURST}-{number}", recipe.series[0].from_s)
-    for number, copy in enumerate(recipe.ours, 1):
-        yield Generator(copy.spec, f"{COPY}-{number}", copy.from_s)
 
 
 @cache
