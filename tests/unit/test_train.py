@@ -30,24 +30,25 @@ def written(folder: Path, examples: Sequence[Example]) -> Path:
         run = folder / each.run
         (run / "rtt").mkdir(parents=True)
         link = {"id": each.link, "rtt_s": each.rtt_s, "rate_bps": each.rate_bps}
-        ours = {"own_congestion": each.own_congestion, "own_streams": each.own_streams}
-        parameters = {
-            "link": {**link, "queue_bdp": each.queue_bdp},
-            "mix": each.mix,
+        series = {
             "part": each.part,
+            "from_s": 0.0,
+            "seconds": SECONDS,
             "nuisance": [each.nuisance] if each.nuisance else [],
             "profile": each.profile,
-            "series": [{"from_s": 0.0, "seconds": SECONDS, **ours}],
+            "own_congestion": each.own_congestion,
+            "own_streams": each.own_streams,
         }
+        parameters = {"link": {**link, "queue_bdp": each.queue_bdp}, "mix": each.mix, "series": [series]}
         about = {"format": "mpx-lab-run-1", "parameters": parameters, "status": "done"}
         (run / "run.json").write_text(json.dumps({**about, "validity": {"valid": True, "reasons": []}}))
-        for name, series in (("single", each.single), ("train", each.paper)):
-            rows = [(p.t_s, "" if p.rtt_s is None else p.rtt_s, 0) for p in series]
+        for name, probes in (("single", each.single), ("train", each.paper)):
+            rows = [(p.t_s, "" if p.rtt_s is None else p.rtt_s, 0) for p in probes]
             table(run / "rtt" / f"{name}.csv", ("t_s", "rtt_s", "noise_s"), rows)
         if each.own_streams:
             acked = [(p.t_s, 0, round(p.t_s * 1e6)) for p in each.single]
             table(run / "flows" / "transfer-1.tcp.csv", ("t_s", "stream", "bytes_acked"), acked)
-    invalid = folder / "passive-1-7-many-mixed-2.1.invalid"
+    invalid = folder / "1-7-many-mixed-1.1.invalid"
     invalid.mkdir()
     reasons = ["late: 1 % of the frames came over 0.4 ms late", "late: 0.3 % of them over 1 ms"]
     (invalid / "run.json").write_text(json.dumps({**about, "validity": {"valid": False, "reasons": reasons}}))
@@ -63,7 +64,7 @@ def test_what_is_trained_knows_unseen_links_and_says_how_well(tmp_path: Path) ->
     assert [part.window_s for part in model.parts[PASSIVE]] == [5.0, 10.0]
     card = model.card
     assert card["data"]["links"] == 9 and card["data"]["series"]["passive"]["BC"] == 18
-    assert card["data"]["thrown out"] == {"late": {"passive many-mixed": 1}}
+    assert card["data"]["thrown out"] == {"late": {"many-mixed": 1}}
     assert card["command"] == "mpx train DATASET -o MODEL --seed 1"
     for part in card["parts"]:
         clean = part["base: least of the window"]["clean"]
@@ -106,8 +107,8 @@ def test_every_series_of_a_dataset_teaches_one_kind_but_those_of_the_paper() -> 
 def test_the_commands_that_measure_the_same_again() -> None:
     links = (("passive", "1-7"), ("passive", "1-12"), ("active", "2-3"), ("paper", "paper"))
     assert commands([example("C", [], part=part, link=link) for part, link in links]) == [
-        "mpx lab dataset FOLDER --part passive --links 12 --seed 1",
-        "mpx lab dataset FOLDER --part active --links 3 --seed 2",
+        "mpx lab dataset FOLDER --part links --links 12 --seed 1",
+        "mpx lab dataset FOLDER --part links --links 3 --seed 2",
         "mpx lab dataset FOLDER --part paper",
     ]
 

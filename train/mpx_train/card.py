@@ -12,7 +12,7 @@ from mpx_lab.dataset.recipe import RECIPES
 from mpx_lab.dataset.store import reasons_against, runs_of
 from mpx_lab.record_reader import RecordedRun
 
-NAME = re.compile(r"([a-z]+)-(?:-?\d+-\d+|paper)-(.+)-\d+")  # of a recipe: part, link, mix, turn
+NAME = re.compile(r"(?:-?\d+-\d+|(paper))-(.+)-\d+")  # of a recipe: link, mix, turn
 
 
 def data_of(folder: Path, examples: Sequence[Example]) -> dict[str, Any]:
@@ -36,14 +36,14 @@ def data_of(folder: Path, examples: Sequence[Example]) -> dict[str, Any]:
 
 def commands(examples: Sequence[Example]) -> list[str]:
     """Return what measures such a dataset: links have the name SEED-NUMBER, those of the paper another."""
-    most: dict[tuple[str, str], int] = {}
+    most: dict[str, int] = {}
     for example in examples:
         seed, dash, number = example.link.rpartition("-")
         if dash and number.isdecimal():
-            most[seed, example.part] = max(most.get((seed, example.part), 0), int(number))
+            most[seed] = max(most.get(seed, 0), int(number))
     found = [
-        f"mpx lab dataset FOLDER --part {part} --links {links} --seed {seed}"
-        for (seed, part), links in sorted(most.items())
+        f"mpx lab dataset FOLDER --part links --links {links} --seed {seed}"
+        for seed, links in sorted(most.items())
     ]
     is_there = any(example.part == "paper" for example in examples)
     return [*found, *(["mpx lab dataset FOLDER --part paper"] if is_there else [])]
@@ -65,11 +65,11 @@ def digest(folder: Path) -> str:
 
 
 def thrown_out(folder: Path) -> dict[str, dict[str, int]]:
-    """Return how many runs did not count for which reason, by part and mix; one may have several reasons."""
+    """Return how many runs did not count for which reason, by mix; one may have several reasons."""
     found: dict[str, Counter[str]] = defaultdict(Counter)
     for name, reasons in reasons_against(folder):
         parts = NAME.fullmatch(name)
-        what = " ".join(parts.groups()) if parts else name
+        what = " ".join(filter(None, parts.groups())) if parts else name
         for reason in {reason.split(":")[0] for reason in reasons}:
             found[reason][what] += 1
     return {reason: dict(sorted(counts.items())) for reason, counts in sorted(found.items())}
