@@ -31,6 +31,7 @@ PATIENCE_S, PATIENCE_RTT = 2.0, 20.0  # then streams that did not come are given
 RETRY_S = 30.0  # ... for that long
 ALL_UP = 0.9  # a bin worth more has its streams up to speed
 OVER = 1.1  # where that many are enough, a knee beyond it by that factor is unlikely
+A_LITTLE = 0.1  # where windows hold streams back that often, those that end the queue are enough
 HELD_KNEE = 0.7  # streams held back mostly may still be somewhat beyond the knee, not far
 ROOM, MORE = -3.0, 1.25  # where windows leave room: log-odds that a bin takes from knees below so many n
 HINT = -1.0  # log-odds that each bin with such a hint takes from the candidates it contradicts
@@ -149,11 +150,11 @@ class AutoTuner:
             belief.hint(lambda knee, _fewest: ROOM if knee < MORE * n else 0.0)
         if measured.worth < ALL_UP:
             return
-        if measured.excess is not None:
-            enough = max(apt_full.SHARING, OVER * n * (1 - measured.excess))
-            belief.hint(lambda _knee, fewest: HINT if fewest > enough else 0.0)
         if measured.held_back is None:
             return
+        if measured.excess is not None and measured.held_back > A_LITTLE:
+            enough = max(apt_full.SHARING, OVER * n * (1 - measured.excess))
+            belief.hint(lambda _knee, fewest: HINT if fewest > enough else 0.0)
         if measured.held_back > AT_THE_WINDOWS:
             self._held_at = min(n, self._held_at)
             belief.hint(lambda knee, _fewest: HINT if knee < HELD_KNEE * n else 0.0)
