@@ -226,7 +226,7 @@ def _written(name: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise UsageError(f"cannot write the report {name}: {error.strerror}") from None
+        raise UsageError(f"cannot write {name}: {error.strerror}") from None
 
 
 def check_writable(name: str) -> None:

@@ -43,11 +43,14 @@ class Command:
 class Session:
     """The state of one client; used by its own thread, but for `stop`."""
 
-    def __init__(self, control: Control, root: Root, *, writable: bool, limits: Limits) -> None:
+    def __init__(
+        self, control: Control, root: Root, *, writable: bool, limits: Limits, echo_port: int | None
+    ) -> None:
         self.control = control
         self.root = root
         self.writable = writable
         self.limits = limits
+        self.echo_port = echo_port  # where probes are sent back (UDP)
         self.channel = DataChannel(control.local, control.peer, control.family)
         self.settings = Settings()
         self.directory = "/"
