@@ -7,7 +7,7 @@ from mpx.errors import Interrupted
 from mpx.probing.way import Way
 from mpx.rtt_series import Probe
 
-TOO_LATE_S = 0.05  # a probe that is so late is left out: the program stood still, and many are due at once
+TOO_LATE_S = 0.25  # a probe that is so late is left out: the program stood still, and many are due at once
 _LOOK_S = 0.1  # how often a run looks whether it is to stop
 
 

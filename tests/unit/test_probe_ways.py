@@ -1,0 +1,292 @@
+"""Each way of probing against real sockets of this host: what is an answer, what is not, and whose it is."""
+
+import os
+import socket
+import struct
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpx import echo_wire
+from mpx.errors import ConnectionLost, UsageError
+from mpx.gridftp_session import Session, SessionOptions
+from mpx.gridftp_wire import command, parse_features
+from mpx.location import Location
+from mpx.probing.echo_way import EchoWay
+from mpx.probing.handshake_way import HandshakeWay
+from mpx.probing.icmp_way import IcmpWay, checksum
+from mpx.probing.session_way import SessionWay
+from mpx.probing.way import Answer, Way
+from mpx.serve import Server
+
+HOSTS = ("127.0.0.1", "::1")
+WITHIN_S = 30  # far above what anything here takes
+
+
+def family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
+def answered(way: Way, count: int) -> list[Answer]:
+    """Wait for so many answers."""
+    found: list[Answer] = []
+    until_s = time.monotonic() + WITHIN_S
+    while len(found) < count:
+        assert time.monotonic() < until_s, (found, way.trouble)
+        found += way.answers(until_s)
+    return found
+
+
+def asks_many(way: Way) -> None:
+    """Ten probes at once are each answered once, and the RTT is that of loopback."""
+    sent = {number: way.ask(number) for number in range(10)}
+    answers = answered(way, 10)
+    assert sorted(answer.number for answer in answers) == list(sent)
+    assert all(0 <= answer.rtt_s < time.monotonic() - sent[answer.number] for answer in answers)
+    assert not way.answers(time.monotonic())
+    assert 0 <= way.noise().rtt_s < 1
+
+
+def session_at(host: str, port: int) -> Session:
+    session = Session(Location("ftp", "/", host, port), SessionOptions(WITHIN_S, WITHIN_S))
+    session.greet()
+    return session
+
+
+@contextmanager
+def scripted_ftp() -> Iterator[tuple[Session, socket.socket]]:
+    """A session with a server that greets; the test is the rest of it."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        client = Session(Location("ftp", "/", *listening.getsockname()), SessionOptions(WITHIN_S, WITHIN_S))
+        server, _ = listening.accept()
+        with server, client:
+            server.settimeout(WITHIN_S)
+            server.sendall(b"220 ready\r\n")
+            client.greet()
+            yield client, server
+
+
+# --- TCP handshakes --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_an_open_port_answers_handshakes(host: str) -> None:
+    with socket.create_server((host, 0), family=family(host), backlog=50) as listening:
+        with closing(HandshakeWay(listening.getsockname()[:2])) as way:
+            asks_many(way)
+            assert way.is_open
+            assert "kernel" in way.noise().how
+        listening.settimeout(WITHIN_S)
+        accepted, _ = listening.accept()
+        with accepted, pytest.raises(ConnectionResetError):  # nothing is left waiting, on either side
+            accepted.recv(1)
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_the_reset_of_a_closed_port_is_an_answer(host: str) -> None:
+    with socket.socket(family(host), socket.SOCK_STREAM) as closed:
+        closed.bind((host, 0))
+        with closing(HandshakeWay(closed.getsockname()[:2])) as way:
+            asks_many(way)
+            assert not way.is_open
+            assert "wakes up" in way.noise().how
+
+
+def test_a_port_that_is_silent_is_no_answer_and_holds_nobody_up() -> None:
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        deaf.listen(0)  # the kernel leaves what it has no room for unanswered
+        with socket.create_connection(deaf.getsockname()), closing(HandshakeWay(deaf.getsockname())) as way:
+            for number in range(5):
+                way.ask(number)
+            assert way.answers(time.monotonic()) == []
+            assert way.trouble == ""
+
+
+def test_a_handshake_that_took_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        deaf.listen(0)
+        with socket.create_connection(deaf.getsockname()), closing(HandshakeWay(deaf.getsockname())) as way:
+            monkeypatch.setattr(way, "lost_after_s", 0.0)
+            way.ask(0)
+            descriptors = len(os.listdir("/proc/self/fd"))
+            for number in range(1, 5):
+                way.ask(number)
+            assert len(os.listdir("/proc/self/fd")) == descriptors
+
+
+def test_where_no_way_leads_the_system_says_so() -> None:
+    with closing(HandshakeWay(("255.255.255.255", 9))) as way:
+        way.ask(0)
+        assert way.answers(time.monotonic()) == []
+        assert "unreachable" in way.trouble.lower() or "permission" in way.trouble.lower()
+
+
+# --- ICMP echo -------------------------------------------------------------------------------------
+
+
+@contextmanager
+def icmp(host: str) -> Iterator[IcmpWay]:
+    try:
+        way = IcmpWay(host)
+    except UsageError as error:
+        pytest.skip(str(error))
+    with closing(way):
+        yield way
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_icmp_echo(host: str) -> None:
+    with icmp(host) as way:
+        asks_many(way)
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_raw_socket_does_not_take_the_answers_of_others(host: str) -> None:
+    with icmp(host) as way, icmp(host) as other:
+        other.ask(0)
+        way.ask(1)
+        assert [answer.number for answer in answered(way, 1)] == [1]
+        assert [answer.number for answer in answered(other, 1)] == [0]
+
+
+@given(st.binary(max_size=64).filter(lambda data: len(data) % 2 == 0))
+def test_a_message_with_its_checksum_sums_to_nothing(data: bytes) -> None:
+    assert checksum(data + struct.pack("!H", checksum(data))) in (0, 0xFFFF)
+    assert checksum(bytes.fromhex("0001f203f4f5f6f7")) == 0xFFFF - 0xDDF2  # the example of RFC 1071
+
+
+# --- the echo of mpx serve -------------------------------------------------------------------------
+
+
+def echo_port(session: Session) -> int:
+    return int(parse_features(session.call(command("FEAT")))[echo_wire.FEATURE])
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_the_echo_of_mpx_serve(root, host: str) -> None:
+    with Server(root, host=host) as server, session_at(host, server.port) as session:
+        port = echo_port(session)
+        with closing(EchoWay(session, (host, port))) as way:
+            asks_many(way)
+            assert str(port) in way.name
+
+
+@pytest.fixture
+def echoing(server: Server) -> Iterator[tuple[EchoWay, socket.socket]]:
+    """A way to an echo that the test plays."""
+    with session_at("127.0.0.1", server.port) as session, socket.socket(type=socket.SOCK_DGRAM) as echo:
+        echo.bind(("127.0.0.1", 0))
+        echo.settimeout(WITHIN_S)
+        with closing(EchoWay(session, echo.getsockname())) as way:
+            yield way, echo
+
+
+def test_answers_in_any_order_and_twice(echoing: tuple[EchoWay, socket.socket]) -> None:
+    way, echo = echoing
+    for number in range(3):
+        way.ask(number)
+    asked = [echo.recvfrom(100) for _ in range(3)]
+    for data, sender in reversed(asked + asked):
+        echo.sendto(echo_wire.answer(data, 0.0), sender)
+    assert [answer.number for answer in answered(way, 3)] == [2, 1, 0]
+    assert way.answers(time.monotonic()) == []
+
+
+def test_the_time_that_the_server_held_a_question_is_taken_out(
+    echoing: tuple[EchoWay, socket.socket],
+) -> None:
+    way, echo = echoing
+    for number, held_s in enumerate((0.0, 20.0)):
+        way.ask(number)
+        data, sender = echo.recvfrom(100)
+        echo.sendto(echo_wire.answer(data, held_s), sender)
+    first, second = answered(way, 2)
+    assert first.rtt_s > 0
+    assert second.rtt_s == 0
+
+
+def test_what_is_no_answer_to_us_does_not_count(echoing: tuple[EchoWay, socket.socket]) -> None:
+    way, echo = echoing
+    way.ask(5)
+    data, sender = echo.recvfrom(100)
+    good = echo_wire.answer(data, 0.0)
+    assert good
+    wrong = [b"", b"x", data, good[:-1], good + b"x", echo_wire.answer(echo_wire.question(1, 5), 0.0)]
+    wrong += [
+        echo_wire.answer(data, float("nan")),
+        echo_wire.answer(data, -1.0),
+        good[:16] + b"\xff" + good[17:],
+    ]
+    for datagram in wrong:
+        echo.sendto(datagram, sender)
+    with socket.socket(type=socket.SOCK_DGRAM) as stranger:
+        stranger.sendto(good, sender)
+    echo.sendto(good, sender)
+    assert [answer.number for answer in answered(way, 1)] == [5]
+    assert way.answers(time.monotonic()) == []
+
+
+def test_an_echo_that_is_not_there(server: Server) -> None:
+    with socket.socket(type=socket.SOCK_DGRAM) as taken, session_at("127.0.0.1", server.port) as session:
+        taken.bind(("127.0.0.1", 0))
+        with closing(EchoWay(session, taken.getsockname())) as way:
+            taken.close()
+            way.ask(0)
+            assert way.answers(time.monotonic()) == []
+            way.ask(1)  # what the first one met does not keep it from leaving
+            assert "refused" in way.trouble
+
+
+def test_a_session_that_keeps_an_echo_is_not_idle(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mpx.probing.echo_way.KEEP_ALIVE_S", -1.0)
+    with session_at("127.0.0.1", server.port) as session:
+        port = echo_port(session)
+        with closing(EchoWay(session, ("127.0.0.1", port))) as way:
+            way.ask(0)
+            assert session.read_reply().code == 200
+            server.close()
+            with pytest.raises(ConnectionLost):
+                for number in range(1, 100):
+                    way.ask(number)
+
+
+# --- an idle session -------------------------------------------------------------------------------
+
+
+def test_the_session_of_mpx_serve(server: Server) -> None:
+    with session_at("127.0.0.1", server.port) as session:
+        way = SessionWay(session)
+        asks_many(way)
+        noise = way.noise()
+        assert noise.is_least
+        assert "server" in noise.how
+
+
+def test_replies_belong_to_the_commands_in_their_order() -> None:
+    with scripted_ftp() as (session, server):
+        way = SessionWay(session)
+        for number in (7, 8, 9):
+            way.ask(number)
+        server.sendall(b"200 one\r\n530-not\r\n")
+        assert [answer.number for answer in answered(way, 1)] == [7]
+        server.sendall(b"530 allowed\r\n500 what?\r\n")
+        assert [answer.number for answer in answered(way, 2)] == [8, 9]  # whatever the reply says
+
+
+@pytest.mark.parametrize(
+    "said", [b"", b"421 Idle.\r\n", b"nonsense\r\n", b"200 one\r\n200 that nobody asked for\r\n"]
+)
+def test_a_session_that_ends_is_lost(said: bytes) -> None:
+    with scripted_ftp() as (session, server):
+        way = SessionWay(session)
+        way.ask(0)
+        server.recv(100)
+        server.sendall(said) if said else server.close()
+        with pytest.raises(ConnectionLost, match=r"127\.0\.0\.1"):
+            answered(way, 2)
