@@ -1,8 +1,8 @@
-"""Which way a target is probed: the first of these that is answered.
+"""Which way a target is probed: the first of these that is answered, at any of its addresses.
 
 1. The echo of `mpx serve`, where the server announces one: nothing but the network is in the RTT.
 2. An idle GridFTP session, where a GridFTP or FTP server greets.
-3. TCP handshakes, where the port is open or refuses.
+3. TCP handshakes, where the port is open, and else where it refuses.
 4. ICMP echo, where TCP stays silent and this user may send it.
 """
 
@@ -39,39 +39,33 @@ class Chosen:
 
 
 def choose(host: str, port: int, family: int, stop: Callable[[], bool]) -> Chosen:
-    """Return how to probe a host, at the first of its addresses that answers.
+    """Return how to probe a host, at the first of its addresses where the best way is to be had.
 
     Raises ConnectionLost when its name is unknown or nothing answers, UsageError for an address of another
     family than `family`, Interrupted soon after `stop` says so.
     """
     with ExitStack() as opened:
-        failures = []
+        refusing: tuple[Way, tcp.Address] | None = None
+        silent: list[tuple[tcp.Address, str]] = []
         for _, address in tcp.resolve(host, port, family, stop):
             handshake = opened.enter_context(closing(HandshakeWay(address)))
-            if _answers(handshake, stop):
-                way, reason = _over_tcp(handshake, address, opened, stop)
+            if not _answers(handshake, stop):
+                silent.append((address, f"TCP port {port}: {_trouble(handshake)}"))
+            elif handshake.is_open:
+                way, reason = _at_open_port(handshake, address, opened, stop)
                 return Chosen(way, address, reason, opened.pop_all())
-            silent = f"TCP port {port}: {_trouble(handshake)}"
-            try:
-                icmp = opened.enter_context(closing(IcmpWay(address[0])))
-            except UsageError as error:
-                failures.append(f"{address[0]} ({silent}; {error})")
-                continue
-            if _answers(icmp, stop):
-                return Chosen(icmp, address, silent, opened.pop_all())
-            failures.append(f"{address[0]} ({silent}; ICMP echo: {_trouble(icmp)})")
-        raise ConnectionLost(
-            f"cannot reach {host}: {', '.join(failures)}; if a firewall keeps us out, name a port that it "
-            "lets through, as HOST:22"
-        )
+            else:
+                refusing = refusing or (handshake, address)
+        if refusing:
+            return Chosen(*refusing, "nothing listens there, and the reset is the answer", opened.pop_all())
+        way, address, reason = _over_icmp(host, silent, opened, stop)
+        return Chosen(way, address, reason, opened.pop_all())
 
 
-def _over_tcp(
+def _at_open_port(
     handshake: HandshakeWay, address: tcp.Address, opened: ExitStack, stop: Callable[[], bool]
 ) -> tuple[Way, str]:
-    """Return the best way to a port that answers handshakes, and why it is."""
-    if not handshake.is_open:
-        return handshake, "nothing listens there, and the reset is the answer"
+    """Return the best way to a port where somebody listens, and why it is."""
     try:
         options = SessionOptions(connect_timeout_s=TIMEOUT_S, timeout_s=TIMEOUT_S, stop=stop)
         session = opened.enter_context(Session(Location("ftp", "/", *address), options))
@@ -90,6 +84,26 @@ def _over_tcp(
         return handshake, f"the server's session: {_trouble(over_session)}"
     except (ConnectionLost, TransferTimeout) as error:
         return handshake, f"no GridFTP session is to be had: {error}"
+
+
+def _over_icmp(
+    host: str, silent: list[tuple[tcp.Address, str]], opened: ExitStack, stop: Callable[[], bool]
+) -> tuple[Way, tcp.Address, str]:
+    """Return the way to the first address that answers, and why it is taken; raises ConnectionLost."""
+    failures = []
+    for address, why in silent:
+        try:
+            icmp = opened.enter_context(closing(IcmpWay(address[0])))
+        except UsageError as error:
+            failures.append(f"{address[0]} ({why}; {error})")
+            continue
+        if _answers(icmp, stop):
+            return icmp, address, why
+        failures.append(f"{address[0]} ({why}; ICMP echo: {_trouble(icmp)})")
+    raise ConnectionLost(
+        f"cannot reach {host}: {', '.join(failures)}; if a firewall keeps us out, name a port that it lets "
+        "through, as HOST:22"
+    )
 
 
 def _answers(way: Way, stop: Callable[[], bool]) -> bool:

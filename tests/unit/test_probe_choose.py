@@ -117,6 +117,18 @@ def test_handshakes_where_nobody_speaks_ftp(said: bytes, why: str, monkeypatch: 
     assert why in reason
 
 
+def test_an_address_that_listens_comes_before_one_that_refuses(root, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name often has an IPv6 address, and its server listens at the IPv4 one only."""
+    resolve = socket.getaddrinfo
+
+    def both(host: str, port: int, *_: object) -> list[object]:
+        return [entry for one in ("::1", "127.0.0.1") for entry in resolve(one, port, 0, socket.SOCK_STREAM)]
+
+    monkeypatch.setattr(socket, "getaddrinfo", both)
+    with Server(root) as server:
+        assert told("localhost", server.port)[0].startswith("echo")
+
+
 def test_the_reset_where_nothing_listens() -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))

@@ -57,6 +57,11 @@ def choose_from(lab: Lab, host: str, port: int) -> Chosen:
     return inside(lab.host("src").netns, lambda: choose(host, port, socket.AF_UNSPEC, lambda: False))
 
 
+def permit_icmp(lab: Lab, is_permitted: bool) -> None:
+    groups = "0 2147483647" if is_permitted else "1 0"
+    lab.host("src").run(["sh", "-c", f"echo {groups} > {PING_RANGE}"], check=True)
+
+
 def ran(lab: Lab, way: Way, due: list[float]) -> list[Probe]:
     run = Run(way)
     inside(lab.host("src").netns, lambda: run.go(due, lambda: False))
@@ -97,10 +102,8 @@ def test_many_handshakes_under_way(lab: Lab, server: Server, address: str) -> No
 
 @pytest.mark.parametrize("is_permitted", [False, True])
 def test_icmp_with_and_without_privilege(lab: Lab, address: str, is_permitted: bool) -> None:
-    host = lab.host("src")
-    if is_permitted:
-        host.run(["sh", "-c", f"echo 0 2147483647 > {PING_RANGE}"], check=True)
-    with closing(inside(host.netns, lambda: IcmpWay(address))) as way:
+    permit_icmp(lab, is_permitted)
+    with closing(inside(lab.host("src").netns, lambda: IcmpWay(address))) as way:
         assert way.name == f"ICMP echo ({'unprivileged' if is_permitted else 'raw'} socket)"
         assert_long(ran(lab, way, single(2.0)), 20)
 
@@ -144,6 +147,7 @@ def test_a_host_that_is_silent(lab: Lab) -> None:
 
 def test_a_host_that_is_silent_where_icmp_is_not_permitted(lab: Lab) -> None:
     lab.link("wan").change(loss=1.0)
+    permit_icmp(lab, False)
     done = probe(lab, V4, without=("setpriv", "--bounding-set=-net_raw"))
     assert done.returncode == 6
     assert "ICMP echo is not permitted to this user" in done.stderr
