@@ -36,9 +36,7 @@ class HandshakeWay:
         """As Way."""
         self._forget(time.monotonic() - self.lost_after_s)
         try:
-            opening = socket.socket(
-                tcp.family_of(self._address[0]), socket.SOCK_STREAM | socket.SOCK_NONBLOCK
-            )
+            opening = socket.socket(tcp.family_of(self._address[0]), socket.SOCK_STREAM)
         except OSError as failure:
             raise ConnectionLost(f"cannot probe {tcp.show(self._address)}: {failure.strerror}") from None
         opening.setblocking(False)
