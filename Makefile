@@ -4,6 +4,8 @@ VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2
 VENV := .venv/$(VERSION)
 BIN := $(VENV)/bin
 SOURCES := mpx lab tests bench
+# Under sudo what is made here stays the caller's, whose checkout it is: as root it could not be changed later.
+AS_CALLER := $(if $(filter $(shell stat -c %u .),$(SUDO_UID)),sudo -E -H -u $(SUDO_USER))
 
 .PHONY: help setup check test kills demo demo-lab lock clean
 
@@ -18,14 +20,14 @@ setup: $(VENV)/.done $(VENV)/.done-dev
 
 # What a user of mpx needs; the demo uses nothing else.
 $(VENV)/.done: pyproject.toml requirements/run.txt
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/run.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	@touch $@
+	$(AS_CALLER) $(PYTHON) -m venv $(VENV)
+	$(AS_CALLER) $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/run.txt
+	$(AS_CALLER) $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@$(AS_CALLER) touch $@
 
 $(VENV)/.done-dev: $(VENV)/.done requirements/dev.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
-	@touch $@
+	$(AS_CALLER) $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@$(AS_CALLER) touch $@
 
 check: setup
 	$(BIN)/ruff check $(SOURCES)
@@ -37,14 +39,18 @@ test: setup
 	$(BIN)/python -m pytest -m alone $(PYTEST)
 	$(BIN)/python -m pytest -n 2 -m 'not alone' $(PYTEST)
 
-# Twenty kills for each direction and victim, as it takes ten minutes; `make test` has two of each.
+# Twenty kills for each direction and victim, as it takes ten minutes; `make test` has two of each. Then two
+# hundred of labs that are being built or taken down, in two minutes.
 kills: setup
 	MPX_KILLS=20 $(BIN)/python -m pytest -q -s tests/interop/test_kills.py
+	MPX_KILLS=100 $(BIN)/python -m pytest -q -s tests/lab/test_lab_kills.py
 
 demo: $(VENV)/.done
 	$(BIN)/python -m mpx_lab.demo
 
 # Needs root: hosts are network namespaces. It installs iproute2 and a C compiler if they are missing.
+# Compiled modules would be root's, in the folders of whoever called sudo.
+demo-lab: export PYTHONDONTWRITEBYTECODE = 1
 demo-lab: $(VENV)/.done
 	$(PYTHON) tests/install_peers.py ip cc
 	$(BIN)/python -m mpx_lab.demo_lab

@@ -5,28 +5,24 @@
 The link has 300 Mbit/s, 64 ms each way and a queue of one BDP unless said otherwise. Rates are those of
 frame bytes, as the receiver counted them (UDP) or the kernel behind the link (TCP). `late` is the emulator's
 own: delivered after due. `error` is independent of it: stamped UDP frames, the sender's clock before the send
-and the kernel's when the frame came out, less what a perfect link would have taken. A run is valid when every
-frame is accounted for, none was lost but at the tail of the queue, and the P99 of `late` is at most 0.3 ms.
+and the kernel's when the frame came out, less what a perfect link would have taken.
+
+A run is valid when every frame is accounted for, none was lost but at the tail of the queue, it carried 99 %
+of what there was to carry, and the P99 of `late` is at most 0.3 ms. A line for each limit, which every valid
+run has to keep: kept or NOT kept / limit / measured. Exits 1 if one was not kept.
 """
 
 import argparse
 import math
 import os
-import time
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, count
 from pathlib import Path
 
 from figures import Verdict, machine
-from lab_load import (
-    FULL_UDP_BYTES,
-    Arrivals,
-    Running,
-    receive_tcp,
-    receive_udp,
-    send_tcp,
-    send_udp,
-)
+from lab_load import FULL_UDP_BYTES, IDLE_S, Arrivals, Running, fill_with_tcp, receive_udp, send_udp
 from lab_pair import Pair
 from mpx_lab.emulator.accounting import DirectionStats, Tally
 from mpx_lab.shape import Shape
@@ -37,10 +33,9 @@ RATE_BPS = 300 * MBIT
 DELAY_S = 0.064
 VALID_SHARE = 0.99
 WARM_S = 7.0  # of TCP
-IDLE_S = 0.5  # longer than anything the link holds
 LIMITS = ((0.5, 0.0001), (0.99, 0.0003))  # this share of the frames has at most this error, in s
 DRAWN = 0.8  # the load of the figure
-RATES_MBIT = (300, 400, 500, 600, 800, 1000, 1200, 1400, 1600)
+FIRST_RATES_MBIT, RATE_STEP_MBIT = (300, 400, 500, 600), 200
 
 
 @dataclass(frozen=True)
@@ -55,9 +50,19 @@ class Run:
     whole: bool = True  # every frame is accounted for, and none was lost but at the queue's tail
 
     @property
+    def wrong(self) -> str:
+        """Why a measurement over such a link may not be believed, in words; empty where it may."""
+        if not self.whole:
+            return "frames were lost or not accounted for"
+        if self.late[1] > LATE_P99_S:
+            return f"P99 {self.late[1] * 1000:.3f} ms late"
+        carried = self.share / min(self.offered, 1)
+        return f"{carried:.1%} carried of what there was" if carried < VALID_SHARE else ""
+
+    @property
     def valid(self) -> bool:
         """Whether a measurement over such a link may be believed."""
-        return self.whole and self.share >= VALID_SHARE * min(self.offered, 1) and self.late[1] <= LATE_P99_S
+        return not self.wrong
 
 
 def shape(rate_bps: int, delay_s: float = DELAY_S) -> Shape:
@@ -101,21 +106,14 @@ def tcp_run(rate_bps: int, seconds: float) -> Run:
     """Load a new link with one CUBIC stream; its first seconds, in which it finds the rate, do not count."""
     with Pair("fidelity") as pair:
         link = pair.start(shape(rate_bps), shape(rate_bps))
-        receiver = Running(pair.netns[1], receive_tcp, "10.0.0.2")
-        sender = Running(pair.netns[0], send_tcp, "10.0.0.2", WARM_S + seconds + 0.5)
-        time.sleep(WARM_S)
-        counts = [(time.monotonic(), pair.received_bytes(0))]
-        time.sleep(seconds)
-        counts.append((time.monotonic(), pair.received_bytes(0)))
-        whole = sender.result() == receiver.result()
+        carried_bps, came = fill_with_tcp(pair, WARM_S, seconds)
         stats = link.stats()
     there, back = stats.a_to_b, stats.b_to_a
-    (from_s, from_bytes), (to_s, to_bytes) = counts
     return Run(
-        share=(to_bytes - from_bytes) * 8 / (to_s - from_s) / rate_bps,
+        share=carried_bps / rate_bps,
         offered=1.0,
         late=max(_late(there), _late(back), key=lambda seen: seen[1]),
-        whole=whole and _whole(there) and _whole(back),
+        whole=came and _whole(there) and _whole(back),
     )
 
 
@@ -159,7 +157,7 @@ def header() -> None:
     )
 
 
-def rates(options: argparse.Namespace) -> None:
+def rates(options: argparse.Namespace) -> Iterator[Verdict]:
     """UDP and TCP at 300 Mbit/s, 128 ms."""
     udp = [udp_runs(1, RATE_BPS, 1.1, options.seconds)[0] for _ in range(options.runs)]
     row("UDP, 110 % offered", udp)
@@ -167,36 +165,45 @@ def rates(options: argparse.Namespace) -> None:
     row("TCP (CUBIC, one stream)", tcp)
     for name, runs in (("UDP", udp), ("TCP", tcp)):
         lowest = min(run.share for run in runs)
-        print(Verdict(f"{name} carries at least 99 % of the rate", f"{lowest:.3%}", kept=lowest >= 0.99))
-    full_queue(udp)
+        yield Verdict(f"{name} carries at least 99 % of the rate", f"{lowest:.3%}", kept=lowest >= 0.99)
+    yield full_queue(udp)
 
 
-def full_queue(runs: Sequence[Run]) -> None:
-    """The delay behind a queue that overflows, against its length divided by the rate."""
+def full_queue(runs: Sequence[Run]) -> Verdict:
+    """Compare the delay behind a queue that overflows with its length divided by the rate."""
     theory_s = (shape(RATE_BPS).queue_bytes or 0) * 8 / RATE_BPS
     queues_s = [at(sorted(run.delays_s[len(run.delays_s) // 2 :]), 0.5) - DELAY_S for run in runs]
     worst = max(abs(queue_s / theory_s - 1) for queue_s in queues_s)
     print(f"full queue: {spread(queues_s, 1000, 3)} ms, by theory {theory_s * 1000:.3f} ms")
-    print(Verdict("a full queue's delay within 2 % of theory", f"{worst:.3%}", kept=worst <= 0.02))
+    return Verdict("a full queue's delay within 2 % of theory", f"{worst:.3%}", kept=worst <= 0.02)
 
 
-def delay(options: argparse.Namespace) -> None:
+def delay(options: argparse.Namespace) -> Iterator[Verdict]:
     """The error of the delay of frames, from a link with room to one that is full."""
     for offered in (0.8, 0.95, 1.1):
         runs = [udp_runs(1, RATE_BPS, offered, options.seconds)[0] for _ in range(options.runs)]
         row(f"UDP, {offered:.0%} offered", runs)
-        for place, (share, limit_s) in enumerate(LIMITS):
-            own = sorted(run.late[place] for run in runs)
-            seen = sorted(at(sorted(abs(error) for error in run.errors_s), share) for run in runs)
-            middle = max(at(own, 0.5), at(seen, 0.5))
-            measured = f"own {spread(own, 1000, 3)} ms, independent {spread(seen, 1000, 3)} ms"
-            limit = f"delay error P{share * 100:.0f} below {limit_s * 1000:g} ms, median of the runs"
-            print(Verdict(limit, measured, kept=middle < limit_s))
+        yield from delay_verdicts(offered, runs)
         if options.figure and offered == DRAWN:
             draw(runs, options.figure)
 
 
-def six(options: argparse.Namespace) -> None:
+def delay_verdicts(offered: float, runs: Sequence[Run]) -> Iterator[Verdict]:
+    """Say whether every valid run keeps each limit; where none is valid, none is kept."""
+    valid = [run for run in runs if run.valid]
+    for place, (share, limit_s) in enumerate(LIMITS):
+        limit = f"UDP, {offered:.0%} offered: delay error P{share * 100:.0f} below {limit_s * 1000:g} ms"
+        if not valid:
+            yield Verdict(limit, f"none of {len(runs)} runs is valid", kept=False)
+            continue
+        own = [run.late[place] for run in valid]
+        seen = [at(sorted(abs(error) for error in run.errors_s), share) for run in valid]
+        measured = f"own {spread(own, 1000, 3)} ms, independent {spread(seen, 1000, 3)} ms"
+        which = f"{len(valid)} valid runs of {len(runs)}"
+        yield Verdict(limit, f"{measured}; {which}", kept=max(own + seen) < limit_s)
+
+
+def six(options: argparse.Namespace) -> Iterator[Verdict]:
     """Six links at once."""
     rounds = [udp_runs(6, 50 * MBIT, 1.05, options.seconds) for _ in range(options.runs)]
     runs = [run for each in rounds for run in each]
@@ -205,31 +212,31 @@ def six(options: argparse.Namespace) -> None:
     lowest = min(run.share for run in runs)
     limit = "six links of 50 Mbit/s carry 99 % each, P99 at most 0.3 ms late"
     measured = f"lowest {lowest:.3%}; {valid} of {len(rounds)} rounds valid on all six"
-    print(Verdict(limit, measured, kept=valid == len(rounds)))
+    yield Verdict(limit, measured, kept=valid == len(rounds))
 
 
-def highest_udp(options: argparse.Namespace) -> None:
+def highest_udp(options: argparse.Namespace) -> Iterator[Verdict]:
     """The highest rate at which UDP runs are valid."""
-    highest("UDP", lambda rate_bps: udp_runs(1, rate_bps, 1.05, options.seconds)[0])
+    yield highest("UDP", lambda rate_bps: udp_runs(1, rate_bps, 1.05, options.seconds)[0])
 
 
-def highest_tcp(options: argparse.Namespace) -> None:
+def highest_tcp(options: argparse.Namespace) -> Iterator[Verdict]:
     """The highest rate at which TCP runs are valid."""
-    highest("TCP", lambda rate_bps: tcp_run(rate_bps, options.seconds))
+    yield highest("TCP", lambda rate_bps: tcp_run(rate_bps, options.seconds))
 
 
-def highest(name: str, one: Callable[[int], Run]) -> None:
+def highest(name: str, one: Callable[[int], Run]) -> Verdict:
     """Raise the rate until more than one of three runs is not valid."""
-    best = 0
-    for rate in RATES_MBIT:
-        runs = [one(rate * MBIT) for _ in range(3)]
-        row(f"{name}, {rate} Mbit/s", runs)
+    best_mbit = 0
+    for rate_mbit in chain(FIRST_RATES_MBIT, count(FIRST_RATES_MBIT[-1] + RATE_STEP_MBIT, RATE_STEP_MBIT)):
+        runs = [one(rate_mbit * MBIT) for _ in range(3)]
+        row(f"{name}, {rate_mbit} Mbit/s", runs)
         if sum(run.valid for run in runs) < 2:
             break
-        best = rate
-    print(
-        f"highest valid rate, {name}: {best} Mbit/s" + (" (none higher was tried)" * (best == RATES_MBIT[-1]))
-    )
+        best_mbit = rate_mbit
+    wrong = next(run.wrong for run in runs if not run.valid)
+    measured = f"{best_mbit} Mbit/s; at {rate_mbit} Mbit/s: {wrong}"
+    return Verdict(f"highest valid rate, {name}, at least {RATE_BPS // MBIT} Mbit/s", measured, best_mbit > 0)
 
 
 PARTS = {"rates": rates, "delay": delay, "six": six, "highest-udp": highest_udp, "highest-tcp": highest_tcp}
@@ -258,8 +265,8 @@ def draw(runs: Sequence[Run], file: Path) -> None:
     figure.savefig(file, dpi=150)
 
 
-def main() -> None:
-    """Read the command line and measure."""
+def main() -> int:
+    """Read the command line and measure; return 0 when every limit was kept."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -272,10 +279,14 @@ def main() -> None:
         parser.error("making network namespaces needs root")
     print(machine("cubic (by route)"))
     header()
+    kept = True
     for name, part in PARTS.items():
         if options.only in (None, name):
-            part(options)
+            for verdict in part(options):
+                print(verdict, flush=True)
+                kept = kept and verdict.kept
+    return 0 if kept else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

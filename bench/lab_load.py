@@ -1,10 +1,12 @@
-"""Senders and receivers for measuring a link of the lab: stamped UDP frames, and TCP.
+"""Senders and receivers for measuring a link of the lab: stamped UDP frames, TCP, and echoes.
 
 Each is a process of its own in a network namespace. UDP frames carry when they were sent, and the kernel says
 when they came out of the link: two clocks that know nothing of the emulator's.
 """
 
+import math
 import multiprocessing
+import random
 import socket
 import struct
 import time
@@ -14,14 +16,20 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any, Generic, TypeVar
 
-from lab_pair import inside
+from lab_pair import Pair, end_with_parent, inside
 
 PORT = 5000
+HOST = "10.0.0.2"  # B's address on the first link of a pair
+IDLE_S = 0.5  # longer than anything a link holds
 UDP_HEADERS_BYTES = 42  # Ethernet, IPv4, UDP
 FULL_UDP_BYTES = 1472  # the payload of a full frame
 SO_TIMESTAMPNS = 35  # of asm-generic/socket.h
 SO_RCVBUFFORCE = 33
 STAMP = struct.Struct("=QQ")  # number, time
+ECHO = struct.Struct("!BBHHH")  # of ICMP: type, code, and what the kernel fills in, then the number
+ECHO_REQUEST = 8
+ECHO_S = 1.0  # one that has not come back by then is lost
+ECHO_PAUSE_S = 0.005
 TIMESPEC = struct.Struct("=qq")
 _forked = multiprocessing.get_context("fork")
 Result = TypeVar("Result")
@@ -48,6 +56,7 @@ class Running(Generic[Result]):
 
 
 def _run(netns: str, sending: Connection, function: Callable[..., Any], args: Sequence[Any]) -> None:
+    end_with_parent()  # or it would hold on to the lab's lock, writing to a pipe that nobody reads
     with inside(netns):
         sending.send(function(lambda: sending.send("ready"), *args))
 
@@ -146,3 +155,50 @@ def receive_tcp(ready: Callable[[], None], host: str) -> int:
     while size := connection.recv_into(room):
         came += size
     return came
+
+
+def echo(ready: Callable[[], None], host: str, seconds: float) -> list[float]:
+    """Ask the other kernel for one echo after the other; return how long each took, infinity if it was lost.
+
+    Pauses of any length up to ECHO_PAUSE_S keep the questions from falling in step with a timer.
+    """
+    asking = socket.socket(socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_ICMP)
+    asking.connect((host, 0))
+    asking.settimeout(ECHO_S)
+    pause, took = random.Random(1), list[float]()
+    ready()
+    until_s = time.monotonic() + seconds
+    while time.monotonic() < until_s:
+        number = len(took) & 0xFFFF
+        asked_s = time.monotonic()
+        asking.send(ECHO.pack(ECHO_REQUEST, 0, 0, 0, number))
+        try:
+            while ECHO.unpack_from(asking.recv(ECHO.size))[4] != number:
+                pass  # an answer that was given up
+            took.append(time.monotonic() - asked_s)
+        except TimeoutError:
+            took.append(math.inf)
+        time.sleep(pause.uniform(0, ECHO_PAUSE_S))
+    return took
+
+
+def offer_udp(pair: Pair, rate_bps: float, seconds: float) -> tuple[int, Arrivals]:
+    """Send full frames over the first link of a pair; return how many, and what came."""
+    receiving = Running(pair.netns[1], receive_udp, HOST, FULL_UDP_BYTES, IDLE_S)
+    sending = Running(pair.netns[0], send_udp, HOST, rate_bps, seconds, FULL_UDP_BYTES)
+    return sending.result(), receiving.result()
+
+
+def fill_with_tcp(pair: Pair, warm_s: float, seconds: float) -> tuple[float, bool]:
+    """Fill the first link of a pair with one stream.
+
+    Return the rate of frame bytes behind the link, as the kernel counts them once `warm_s` have passed, and
+    whether all that was sent came.
+    """
+    receiving = Running(pair.netns[1], receive_tcp, HOST)
+    sending = Running(pair.netns[0], send_tcp, HOST, warm_s + seconds + 0.5)
+    time.sleep(warm_s)
+    before, began_s = pair.received_bytes(0), time.monotonic()
+    time.sleep(seconds)
+    carried, took_s = pair.received_bytes(0) - before, time.monotonic() - began_s
+    return carried * 8 / took_s, sending.result() == receiving.result()

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -15,6 +16,7 @@ from mpx_lab.plan import netns_name
 from mpx_lab.shape import Shape
 
 CLONE_NEWNET = 0x40000000
+PR_SET_PDEATHSIG = 1
 SIDES = ("a", "b")
 SYSCTLS = {
     "ipv6/conf/all/disable_ipv6": "1",  # no frame but what the measurement sends
@@ -22,6 +24,9 @@ SYSCTLS = {
     "ipv4/tcp_rmem": "4096 131072 67108864",
     "ipv4/tcp_wmem": "4096 131072 67108864",
     "ipv4/tcp_no_metrics_save": "1",
+    "ipv4/conf/all/rp_filter": "0",  # answers may come over another link
+    "ipv4/conf/default/rp_filter": "0",
+    "ipv4/ping_group_range": "0 0",  # root's group may send echoes through a datagram socket
 }
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -44,6 +49,11 @@ def inside(netns: str) -> Iterator[None]:
 def _enter(fd: int) -> None:
     if _libc.setns(fd, CLONE_NEWNET):
         raise OSError(ctypes.get_errno(), "setns")
+
+
+def end_with_parent() -> None:
+    """Have the kernel kill this process when its parent ends, whatever ends that."""
+    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 class Pair:
@@ -93,16 +103,26 @@ class Pair:
 
     def start_tbf(self, rate_bps: int, queue_bytes: int, burst_bytes: int) -> None:
         """Make a veth pair `wan0` instead, with the kernel's token bucket from A to B."""
-        a, b = self.netns
-        with inside(a):
-            peer = f"peer name wan0 address {_mac(0, 2)} netns {Path(b).name}"
-            _ip(f"link add wan0 address {_mac(0, 1)} type veth {peer}")
+        with inside(self.netns[0]):
+            _ip("link add near type veth peer name far")
             bucket = f"rate {rate_bps}bit burst {burst_bytes} limit {queue_bytes}"
-            subprocess.run(["tc", *f"qdisc add dev wan0 root tbf {bucket}".split()], check=True)
-        for netns in self.netns:
+            subprocess.run(["tc", *f"qdisc add dev near root tbf {bucket}".split()], check=True)
+        self.adopt("near", "far")
+
+    def adopt(self, near: str, far: str, number: int = 0) -> None:
+        """Make the link `wanN` of two connected devices that are in A; the second one moves to B."""
+        with inside(self.netns[0]):
+            _ip(f"link set {far} netns {Path(self.netns[1]).name}")
+        for host, (netns, device) in enumerate(zip(self.netns, (near, far), strict=True), 1):
             with inside(netns):
-                _ip("link set wan0 up")
-        self.address(0, "cubic")
+                _ip(f"link set {device} name wan{number} address {_mac(number, host)} up")
+        self.address(number, "cubic")
+
+    def answer_over(self, number: int) -> None:
+        """Have what B sends to A's address on the first link go over another one."""
+        with inside(self.netns[1]):
+            _ip(f"route replace 10.0.0.1/32 dev wan{number} src 10.0.0.2")
+            _ip(f"neighbour replace 10.0.0.1 lladdr {_mac(number, 1)} dev wan{number} nud permanent")
 
     def address(self, number: int, congestion: str) -> None:
         """Give the devices `wanN` their addresses, and tell each the other's: nobody asks over the link."""

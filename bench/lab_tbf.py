@@ -8,19 +8,17 @@ the send to the kernel's when the frame came out; `error` is what a perfect link
 
 import argparse
 import os
-import time
 from collections.abc import Callable
 
 from figures import machine
 from lab_fidelity import at, spread
-from lab_load import FULL_UDP_BYTES, Running, receive_tcp, receive_udp, send_tcp, send_udp
+from lab_load import fill_with_tcp, offer_udp
 from lab_pair import Pair
 from mpx_lab.shape import Shape
 
 RATE_BPS = 300_000_000
 QUEUE_BYTES = 1_200_000
 BURST_BYTES = 15_140  # ten full frames: 0.4 ms; the smallest that gives TBF its rate here
-HOST = "10.0.0.2"
 WARM_S = 1.0
 Starter = Callable[[Pair], object]
 
@@ -30,18 +28,16 @@ def emulated(pair: Pair) -> object:
     return pair.start(Shape(RATE_BPS, queue_bytes=QUEUE_BYTES), Shape())
 
 
-def bucket(pair: Pair) -> object:
+def bucket(pair: Pair) -> None:
     """Start the kernel's."""
-    return pair.start_tbf(RATE_BPS, QUEUE_BYTES, BURST_BYTES)
+    pair.start_tbf(RATE_BPS, QUEUE_BYTES, BURST_BYTES)
 
 
 def udp(start: Starter, offered: float, seconds: float) -> dict[str, float]:
     """Offer UDP at a share of the rate."""
     with Pair("tbf") as pair:
         start(pair)
-        receiving = Running(pair.netns[1], receive_udp, HOST, FULL_UDP_BYTES, 0.5)
-        Running(pair.netns[0], send_udp, HOST, RATE_BPS * offered, seconds, FULL_UDP_BYTES).result()
-        came = receiving.result()
+        _, came = offer_udp(pair, RATE_BPS * offered, seconds)
     delays = sorted((at_ns - sent) / 1e9 for sent, at_ns in zip(came.sent_ns, came.came_ns, strict=True))
     errors = sorted(came.errors_s(RATE_BPS, 0.0))
     return {
@@ -57,14 +53,8 @@ def tcp(start: Starter, seconds: float) -> dict[str, float]:
     """Fill it with one CUBIC stream; the kernel behind it counts frame bytes."""
     with Pair("tbf") as pair:
         start(pair)
-        receiver = Running(pair.netns[1], receive_tcp, HOST)
-        sender = Running(pair.netns[0], send_tcp, HOST, WARM_S + seconds + 0.5)
-        time.sleep(WARM_S)
-        before, began_s = pair.received_bytes(0), time.monotonic()
-        time.sleep(seconds)
-        carried, took_s = pair.received_bytes(0) - before, time.monotonic() - began_s
-        sender.result(), receiver.result()
-    return {"share": carried * 8 / took_s / RATE_BPS}
+        rate_bps, _ = fill_with_tcp(pair, WARM_S, seconds)
+    return {"share": rate_bps / RATE_BPS}
 
 
 def main() -> None:

@@ -4,7 +4,8 @@
 
 In a lab of two hosts with 100 Mbit/s between them; what a killed run has left the next one removes. Times are
 those of the sender's record; what arrived is counted by the receiver. A line each: kept or NOT kept / what /
-measured. Exits 1 if an on or off time is off by more than 2 %, or a UDP rate by more than 2 %.
+measured. Exits 1 if an on or off time is off by more than 2 %, or a UDP rate by more than 2 %, or if a run
+does not count (docs/lab-format.md).
 """
 
 import argparse
@@ -22,7 +23,9 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "bench")]
 
 from figures import Verdict, machine
+from mpx_lab.judged import judged
 from mpx_lab.lab import Lab
+from mpx_lab.record import Run
 from mpx_lab.record_reader import RecordedRun
 from mpx_lab.series import goodput_bps
 from mpx_lab.topology import Link, Topology
@@ -67,13 +70,16 @@ def wanted(spec: Spec) -> tuple[float, float] | None:
 
 def measure(text: str, seconds: float, folder: Path) -> Iterator[Verdict]:
     """Run one generator and compare."""
-    spec, recorded = parse(text), RecordedRun(folder, {})
-    with Lab.up(PATH, LAB_ID) as lab:
+    spec = parse(text)
+    with Lab.up(PATH, LAB_ID) as lab, Run(folder, text, {"seconds": seconds}) as run, judged(lab, run):
         source, sink = lab.hosts
         before = resource.getrusage(resource.RUSAGE_CHILDREN)  # the emulator's is not in it until it ends
-        with Background(spec, "bg", source, sink, sink.addresses[0], folder / "flows", time.monotonic()):
+        with Background(spec, "bg", source, sink, sink.addresses[0], run.flows, run.epoch_s):
             time.sleep(seconds)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    recorded = RecordedRun.open(folder)
+    why = "; ".join(recorded.about["validity"]["reasons"])
+    yield Verdict(f"{text}: the run counts", why or "in time, and nothing lost elsewhere", recorded.valid)
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     pattern = wanted(spec)
     if pattern:

@@ -33,7 +33,7 @@ NOISES = (0.0, 0.1, 0.25)
 HELD_OUT_FILE = "bench/tuner_heldout.py"
 Family = Callable[[Random], Curve | tuple[Curve, Curve]]
 TUNERS: dict[str, Callable[[], Tuner]] = {
-    "auto": lambda: AutoTuner(max_streams=MAX_STREAMS),
+    "auto": lambda: AutoTuner(4, MAX_STREAMS),
     "paper": lambda: PaperGss(max_streams=MAX_STREAMS),
     "falcon": lambda: Falcon(max_streams=MAX_STREAMS),
     "azcopy": lambda: AzCopy(max_streams=MAX_STREAMS),

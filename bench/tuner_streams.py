@@ -127,6 +127,7 @@ class Transfer:
 
     def sample(self, at_s: float) -> Sample:
         """What a mover would tell the tuner; the file has no end."""
+        met, window_bytes = not math.isinf(self.least_rtt_s), self._path.link.window_bytes
         return Sample(
             streams=len(self.carrying()),
             arrived_bytes=self.arrived_bytes(at_s),
@@ -135,7 +136,8 @@ class Transfer:
             retransmits=self.resent,
             limited_by_receiver=self.held_back,
             limited_by_sender=0.0,
-            queue_s=None if math.isinf(self.least_rtt_s) else self._path.round_trip_s - self.least_rtt_s,
+            queue_s=self._path.round_trip_s - self.least_rtt_s if met else None,
+            window_bps=window_bytes * 8 / self.least_rtt_s if met and window_bytes else None,
         )
 
 

@@ -11,11 +11,14 @@ from mpx.apt_belief import CurveBelief
 from mpx.apt_looks import Looks
 from mpx.apt_meter import Bin, Meter
 from mpx.apt_takeover import AT_LEAST_RTT, AT_THE_WINDOWS, FREE
+from mpx.apt_windows import Windows
 from mpx.tuner import Decision, Sample
 
+START, START_RTT_S = 4, 0.04  # streams to start with, up to that RTT; beyond it in proportion, ...
+MOST_AT_START = 16  # ... but no more
 FIRST_STEP = 4.0  # the first comparison is a large one: it shows the slope, and often the plateau too
 MOST_UP, MOST_DOWN = 4.0, 4.0  # no single change by more than that ...
-MOST_UP_TOLD, FEW = 2.0, 16  # ... and from so many on, where the kernel tells what holds them back, that
+MOST_UP_TOLD, FEW = 1.5, 16  # ... and from so many on, where the kernel tells what holds them back, that
 DOWN_FULL = 0.7  # on a full path not by more than that: those that stay have to fill it again
 MOVE_FIT = 0.05  # change only if that fits so much better (1: inside the good range, 0: far from it)
 LOOK_COST = 0.25  # streams opened for a look, to that power, against what it tells
@@ -31,8 +34,7 @@ OVER = 1.1  # where that many are enough, a knee beyond it by that factor is unl
 UNDER, LONG_QUEUE, HELD_HARDLY = 0.8, 0.1, 0.1  # with so long a queue and free windows even fewer will do
 SHARING = 2  # streams on a full path: as many as any other transfer there has, and one loss does not halve it
 HELD_KNEE = 0.7  # streams held back mostly may still be somewhat beyond the knee, not far
-EACH = 0.85  # streams that carry so much of what fewer carried each are held back by windows, not by a host
-ROOM = -3.0  # log-odds that each bin takes from the candidates with fewer streams than there is room for
+ROOM, MORE = -3.0, 1.25  # where windows leave room: log-odds that a bin takes from knees below so many n
 HINT = -1.0  # log-odds that each bin with such a hint takes from the candidates it contradicts
 ALIKE = 0.95  # paths whose streams carry so much of what the best carry are as good: the fewest get more
 ENDING = 3.0  # no exploring with less left than that many times what a change needs to pay
@@ -41,11 +43,12 @@ ENDING = 3.0  # no exploring with less left than that many times what a change n
 class AutoTuner:
     """Decides on the streams of one group of paths, `initial` (one number, or one per path) to start with.
 
+    Without it a path starts with 4, or more where its round trips are long: there each step takes longer.
     `max_streams` bounds the sum over the group, as far as every path keeps at least one stream. What
     counts is the goodput of the whole group; one path is changed at a time.
     """
 
-    def __init__(self, initial: int | Mapping[str, int] = 4, max_streams: int = 256):
+    def __init__(self, initial: int | Mapping[str, int] | None = None, max_streams: int = 256):
         if max_streams < 1:
             raise ValueError("max_streams must be at least 1")
         self._initial, self._max = initial, max_streams
@@ -61,7 +64,7 @@ class AutoTuner:
         self._home: dict[str, int] | None = None  # where the look under way started, by path
         self._looks = Looks()
         self._held_at = math.inf  # fewest streams that windows held back
-        self._each_bps = 0.0  # the most that windows let a stream carry
+        self._windows = Windows()
         self._ceiling, self._ceiling_until_s = max_streams, -math.inf
         self._floor, self._floor_until_s = 1, -math.inf
 
@@ -91,7 +94,9 @@ class AutoTuner:
         self._asked = {path: n for path, n in self._asked.items() if path in samples}
         room = self._max // max(1, len(samples))
         for path in fresh:
-            wanted = self._initial if isinstance(self._initial, int) else self._initial.get(path, 4)
+            wanted = self._initial
+            if not isinstance(wanted, int):
+                wanted = (wanted or {}).get(path, _start_with(samples[path].rtt_s))
             self._asked[path] = max(1, min(wanted, room))
         total = max(1, sum(self._asked.values()))
         self._belief = CurveBelief(max(self._max, total), total)
@@ -135,10 +140,14 @@ class AutoTuner:
         if measured.worth > ALL_UP and self._has_changed(measured):
             belief.reopen(n)
             self._bins, self._level, self._home = 0, 0.0, None
-            self._errors, self._held_at, self._each_bps = [], math.inf, 0.0
+            self._errors, self._held_at = [], math.inf
+            self._windows.forget()
             self._looks.forget()
         belief.add(measured.at_s, measured.up, measured.goodput_bps, measured.worth)
         self._bins += 1
+        self._windows.learn(n, measured.goodput_bps, measured.held_back, measured.window_bps)
+        if self._windows.room:
+            belief.hint(lambda knee, _fewest: ROOM if knee < MORE * n else 0.0)
         if measured.worth < ALL_UP:
             return
         if measured.excess is not None:
@@ -147,11 +156,6 @@ class AutoTuner:
             belief.hint(lambda _knee, fewest: HINT if fewest > enough else 0.0)
         if measured.held_back is None:
             return
-        if measured.room:
-            each_bps = measured.goodput_bps / n
-            if each_bps > EACH * self._each_bps:
-                belief.hint(lambda knee, _fewest: ROOM if knee < n else 0.0)
-            self._each_bps = max(each_bps, self._each_bps)
         if measured.held_back > AT_THE_WINDOWS:
             self._held_at = min(n, self._held_at)
             belief.hint(lambda knee, _fewest: HINT if knee < HELD_KNEE * n else 0.0)
@@ -180,6 +184,7 @@ class AutoTuner:
         belief, n = self._belief, measured.streams
         home, self._home = self._home, None
         least, most = self._limits(now_s, samples)
+        least = min(n, max(least, self._windows.needed(measured.goodput_bps)))
         stay = n if home is None else sum(home.values())
         up = MOST_UP if measured.held_back is None or n < FEW else MOST_UP_TOLD
         highest = max(least, min(most, round(n * up)))
@@ -191,6 +196,9 @@ class AutoTuner:
             self._first = False
             target = max(target, min(most, round(FIRST_STEP * n)))
             why = "a first comparison; the good range may be"
+        elif self._windows.room and n >= stay:
+            target = max(target, highest)
+            why = "windows bind and there is room; " + why
         elif belief.fit(target) - belief.fit(stay) <= MOVE_FIT:
             if home is not None:
                 return self._back(now_s, home, self._reason(measured, "back from a look; " + why))
@@ -304,6 +312,10 @@ class AutoTuner:
             f"{measured.goodput_bps / 1e6:.1f} Mbit/s with {_streams(measured.streams)}; {why} "
             f"{belief.quantile(0.2):.0f} to {belief.quantile(0.8):.0f} (noise {100 * belief.noise:.0f} %)"
         )
+
+
+def _start_with(rtt_s: float | None) -> int:
+    return min(MOST_AT_START, max(START, round(START * (rtt_s or 0.0) / START_RTT_S)))
 
 
 def _arrived(samples: Mapping[str, Sample]) -> int:

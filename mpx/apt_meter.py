@@ -30,8 +30,8 @@ class Bin:
     goodput_bps: float
     worth: float  # 0 to 1: (up / streams)^4, so that hardly ramped streams prove nothing
     held_back: float | None  # share of the time in which windows or send buffers held streams back
+    window_bps: float | None  # what the receivers' windows let a stream carry while there is no queue
     resent: float  # segments sent again, as a share of what arrived
-    room: bool  # windows hold the streams back, and there is no queue: the path has room
     full: bool  # there is a queue, whoever filled it, and windows leave us free
     excess: float | None  # its share of all that is under way, if it has stood for a while
 
@@ -103,7 +103,7 @@ class Meter:
         rtts = [s.rtt_s for s in samples.values() if s.rtt_s]
         self.rtt_s = max(rtts) if rtts else UNKNOWN_RTT_S
         self._queue.add(now_s, (sample.queue_s for sample in samples.values()), self.rtt_s)
-        changed = self._follow(now_s, samples)
+        changed = self._follow(now_s, samples) or self._begins(samples)
         silent_s = now_s - self._progress_s
         arrived = sum(s.arrived_bytes - self._paths[name].arrived_bytes for name, s in samples.items())
         for name, sample in samples.items():
@@ -148,6 +148,16 @@ class Meter:
         self._await(now_s, grown)
         return changed
 
+    def _begins(self, samples: Mapping[str, Sample]) -> bool:
+        """Whether the first bytes of a path have arrived; its streams are as old as those.
+
+        They were open for some round trips before they were given anything to carry.
+        """
+        fresh = [p for name, p in self._paths.items() if not p.arrived_bytes and samples[name].arrived_bytes]
+        for path in fresh:
+            path.opened = [(path.streams, self._last_s or 0.0)]
+        return bool(fresh)
+
     def _await(self, now_s: float, grown: int) -> None:
         """Begin to wait for what the streams will carry, if they changed by `grown`.
 
@@ -187,11 +197,12 @@ class Meter:
             return None
         self._last_bps = total_bps
         free = held_back is None or held_back < AT_THE_WINDOWS  # else the queue is other people's
-        room = not free and self._queue.is_empty(now_s, self.rtt_s)
         full = free and self._queue.is_full(now_s, self.rtt_s)
         excess = self._queue.standing(now_s, self.rtt_s) if full else None
         resent_share = resent * 8 / (total_bps * length_s)
-        return Bin(middle_s, streams, up, total_bps, worth, held_back, resent_share, room, full, excess)
+        windows_bps = [sample.window_bps for sample in samples.values() if sample.window_bps]
+        window_bps = max(windows_bps, default=None)
+        return Bin(middle_s, streams, up, total_bps, worth, held_back, window_bps, resent_share, full, excess)
 
     def _share_up(self, age_s: float, held_back: float | None) -> float:
         """How far a stream of that age is up to speed, from 0 to 1."""

@@ -32,12 +32,7 @@ class Queue:
 
     def is_full(self, now_s: float, rtt_s: float) -> bool:
         """Whether there is a queue now."""
-        return self._exceeded_s(now_s - _now_s(rtt_s), 0.5) > _long_s(rtt_s)
-
-    def is_empty(self, now_s: float, rtt_s: float) -> bool:
-        """Whether it is known that there is none now."""
-        known = bool(self._seen) and self._seen[-1][0] >= now_s - _now_s(rtt_s)
-        return known and not self.is_full(now_s, rtt_s)
+        return self._exceeded_s(now_s - max(NOW_S, NOW_RTT * rtt_s), 0.5) > _long_s(rtt_s)
 
     def standing(self, now_s: float, rtt_s: float) -> float | None:
         """What share of all that is under way stands in the queue, if it has stood for a while."""
@@ -55,7 +50,3 @@ class Queue:
 
 def _long_s(rtt_s: float) -> float:
     return max(LONG_S, LONG_RTT * rtt_s)
-
-
-def _now_s(rtt_s: float) -> float:
-    return max(NOW_S, NOW_RTT * rtt_s)

@@ -105,6 +105,7 @@ class _LaneCarrier:
             limited_by_receiver=share(sums.limited_by_receiver_s, before.limited_by_receiver_s),
             limited_by_sender=share(sums.limited_by_sender_s, before.limited_by_sender_s),
             queue_s=sums.queue_s,
+            window_bps=sums.window_bps,
             still=self._is_still(sums.bytes),
         )
 

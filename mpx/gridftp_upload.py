@@ -293,6 +293,7 @@ class UploadStream(Stream):
                 source_ports=port.work.source_ports,
                 source_host=options.data_address,
                 congestion=port.congestion,
+                paced=True,
                 stop=lambda: port.is_closed,
             )
             tcp.limit_unsent(connection, self._block.share_bytes(UNSENT_S))

@@ -49,7 +49,7 @@ class CopyOptions:
         "how the number of streams is found: mpx's own way, or GridFTP-APT as published",
         choices=("auto", "paper"),
     )
-    initial_streams: int = _option(4, "number", "where the tuner starts", minimum=1)
+    initial_streams: int = _option(4, "number", "where the tuner starts (auto: more over 40 ms)", minimum=1)
     growth: float = _option(
         2.0, "factor", "by what the paper's tuner multiplies while it brackets", minimum=1.01
     )

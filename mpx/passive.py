@@ -70,5 +70,6 @@ def connect_data(session: Session, address: tcp.Address, *, congestion: str | No
         source_ports=options.source_ports,
         source_host=options.data_address,
         congestion=congestion,
+        paced=True,
         stop=options.stop,
     )

@@ -48,6 +48,7 @@ class StreamTotals:
     timed: int = 0  # open ones whose round trips the kernel knows, since we send
     rtts_s: float = 0.0  # sum over those
     least_rtt_s: float = math.inf  # of those, as the kernel remembers it: of the last minutes
+    window_bytes: int = 0  # the largest that a receiver gives one of those
 
     def add(self, other: "StreamTotals") -> None:
         """Add what another sum holds."""
@@ -60,10 +61,11 @@ class StreamTotals:
         self.timed += other.timed
         self.rtts_s += other.rtts_s
         self.least_rtt_s = min(self.least_rtt_s, other.least_rtt_s)
+        self.window_bytes = max(self.window_bytes, other.window_bytes)
 
     def none_open(self) -> "StreamTotals":
         """Return the same with what counts only while streams are open left out."""
-        return replace(self, streams=0, timed=0, rtts_s=0.0, least_rtt_s=math.inf)
+        return replace(self, streams=0, timed=0, rtts_s=0.0, least_rtt_s=math.inf, window_bytes=0)
 
     @property
     def queue_s(self) -> float | None:
@@ -71,6 +73,13 @@ class StreamTotals:
         if not self.timed or math.isinf(self.least_rtt_s):
             return None
         return self.rtts_s / self.timed - self.least_rtt_s
+
+    @property
+    def window_bps(self) -> float | None:
+        """What the receiver's window lets a stream carry while there is no queue; None if nobody knows."""
+        if not self.window_bytes or math.isinf(self.least_rtt_s):
+            return None
+        return self.window_bytes * 8 / self.least_rtt_s
 
 
 class Stream(threading.Thread):
@@ -123,6 +132,7 @@ class Stream(threading.Thread):
                     timed=1,
                     rtts_s=info.rtt_s,
                     least_rtt_s=info.least_rtt_s or math.inf,
+                    window_bytes=info.window_bytes,
                 )
             elif self.connection is None:
                 self._last = self._last.none_open()

@@ -36,12 +36,14 @@ class TcpInfo:
     busy_s: float  # time with data to send
     limited_by_receiver_s: float  # of which held back by the receiver's window
     limited_by_sender_s: float  # of which held back by our send buffer
+    window_bytes: int  # what the receiver would take now; 0 where the kernel does not tell (before 5.4)
 
 
-_RTT = struct.Struct("=I")  # tcpi_rtt at 68, tcpi_total_retrans at 100, tcpi_min_rtt at 148
+_FIELD = struct.Struct("=I")  # tcpi_rtt at 68, tcpi_total_retrans at 100, tcpi_min_rtt at 148, ...
+_WINDOW_AT = 228  # ... tcpi_snd_wnd
 _COUNTERS = struct.Struct("=Q")  # tcpi_bytes_acked at 120
 _LIMITS = struct.Struct("=QQQ")  # tcpi_busy_time, tcpi_rwnd_limited, tcpi_sndbuf_limited at 168
-_TCP_INFO_BYTES = 192
+_TCP_INFO_BYTES = 192  # at least
 _TCP_NOTSENT_LOWAT = 25  # Linux; the socket module has no name for it
 _SO_MAX_PACING_RATE = 47  # that one neither
 _UNLIMITED_PACE = struct.pack("=Q", 1 << 62)  # byte/s: any limit turns pacing on, none is meant
@@ -51,7 +53,7 @@ PACED_RTT_S = 0.005  # over a shorter way bursts are small, and the timers cost 
 def tcp_info(connection: socket.socket) -> TcpInfo | None:
     """Return the kernel's record of a connection, or None when it is closed or the kernel too old."""
     try:
-        raw = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
+        raw = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _WINDOW_AT + _FIELD.size)
     except OSError:
         return None
     if len(raw) < _TCP_INFO_BYTES:
@@ -59,12 +61,13 @@ def tcp_info(connection: socket.socket) -> TcpInfo | None:
     busy, receiver, sender = _LIMITS.unpack_from(raw, 168)
     return TcpInfo(
         bytes_acked=_COUNTERS.unpack_from(raw, 120)[0],
-        retransmits=_RTT.unpack_from(raw, 100)[0],
-        rtt_s=_RTT.unpack_from(raw, 68)[0] / 1e6,
-        least_rtt_s=_RTT.unpack_from(raw, 148)[0] / 1e6,
+        retransmits=_FIELD.unpack_from(raw, 100)[0],
+        rtt_s=_FIELD.unpack_from(raw, 68)[0] / 1e6,
+        least_rtt_s=_FIELD.unpack_from(raw, 148)[0] / 1e6,
         busy_s=busy / 1e6,
         limited_by_receiver_s=receiver / 1e6,
         limited_by_sender_s=sender / 1e6,
+        window_bytes=_FIELD.unpack_from(raw, _WINDOW_AT)[0] if len(raw) > _WINDOW_AT else 0,
     )
 
 
@@ -206,20 +209,24 @@ def connect(
     source_ports: PortRange | None = None,
     source_host: str | None = None,
     congestion: str | None = None,
+    paced: bool = False,
     stop: Callable[[], bool] = lambda: False,
 ) -> socket.socket:
-    """Open a connection, blocking afterwards, without Nagle's delay, and paced if the other side is far.
+    """Open a connection, blocking afterwards, without Nagle's delay; `paced` as `pace` does.
 
     Raises ConnectionLost when refused or unreachable (no answer in time counts as that), Interrupted
     soon after `stop` says so, and UsageError when every port of `source_ports` is in use.
     """
     for port in _shuffled(source_ports):
         try:
-            return _connect_from((source_host or "", port), address, timeout_s, congestion, stop)
+            connection = _connect_from((source_host or "", port), address, timeout_s, congestion, stop)
         except OSError as error:
             if source_ports and error.errno in (errno.EADDRINUSE, errno.EADDRNOTAVAIL):
                 continue
             raise ConnectionLost(f"cannot connect to {show(address)}: {error.strerror or error}") from None
+        if paced:
+            pace(connection)
+        return connection
     raise _none_free(source_ports)
 
 
@@ -244,7 +251,6 @@ def _connect_from(
         if failed:
             raise OSError(failed, os.strerror(failed))
         connection.setblocking(True)
-        pace(connection)
     except TimeoutError as error:
         connection.close()
         if error.errno is not None:  # the kernel gave up before we did

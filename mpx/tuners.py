@@ -14,4 +14,5 @@ def tuner_for(options: CopyOptions) -> Tuner | None:
         return PaperGss(
             options.initial_streams, options.growth, options.chunk_time_s, max_streams=options.max_streams
         )
-    return AutoTuner(options.initial_streams, options.max_streams)
+    initial = options.initial_streams if options.was_given("initial_streams") else None
+    return AutoTuner(initial, options.max_streams)

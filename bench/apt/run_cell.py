@@ -6,20 +6,17 @@ run that was late, saturated, or lost frames anywhere but in the emulator's queu
 
 import contextlib
 import re
-import shutil
 import subprocess
 import time
 from pathlib import Path
 
-from mpx_lab.counters import increase, read_counters
+from mpx_lab.judged import judged
 from mpx_lab.lab import Lab
 from mpx_lab.record import Route, Run
-from mpx_lab.record_reader import RecordedRun
 from mpx_lab.topology import Link as LabLink
 from mpx_lab.topology import Topology
 from mpx_lab.traffic.background import Background, RttProbe
 from mpx_lab.traffic.udp_sender import DATAGRAM_BYTES
-from mpx_lab.validity import judge, link_facts
 
 from apt.cell import Cell
 from apt.store import Store
@@ -81,9 +78,7 @@ def _run(cell: Cell, folder: Path, slot: int) -> None:
             seeds={"wan": cell.repetition},
             versions=versions(),
         )
-        wan = lab.link("wan")
-        with run, contextlib.ExitStack() as stack:
-            lost_before, before = _counters(lab), wan.stats()
+        with run, judged(lab, run), contextlib.ExitStack() as stack:
             source, sink = lab.host("src1"), lab.host("dst1")
             stack.enter_context(RttProbe("wan", source, sink, sink.addresses[0], run.rtt, run.epoch_s))
             if link.udp_share:
@@ -105,27 +100,6 @@ def _run(cell: Cell, folder: Path, slot: int) -> None:
                 tools[-1].wait_until(began_s + (cell.seconds if last else cell.every_s))
             for tool in tools:
                 tool.wait_until(time.monotonic())
-            after = wan.stats()
-            facts = [
-                link_facts("wan a-to-b", before.a_to_b, after.a_to_b),
-                link_facts("wan b-to-a", before.b_to_a, after.b_to_a),
-            ]
-            lost, given_up = increase(lost_before, _counters(lab)), {}
-            if link.udp_share:
-                udp.stop()  # which writes what it could not send in time
-                given_up["udp"] = RecordedRun.open(folder).datagrams("udp").given_up_share
-            if after.log_failed:
-                lost["the log of the link"] = 1
-            run.validity = judge(facts, run.cpu.uses, lost, given_up)
-        shutil.copy(lab.folder / "wan.csv", run.links / "wan.csv")
-
-
-def _counters(lab: Lab) -> dict[str, int]:
-    """Return what was lost on the hosts, host by host, and at the switches."""
-    lost = {
-        f"{host.name} {where}": count for host in lab.hosts for where, count in read_counters(host).items()
-    }
-    return {**lost, "switches": lab.lost_elsewhere()}
 
 
 def versions() -> dict[str, str]:

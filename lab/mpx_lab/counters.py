@@ -13,19 +13,20 @@ from mpx_lab.traffic.process import Host
 Counters = dict[str, int]
 
 # Of /proc/net/dev, after the colon. Packets that were received and dropped are left out: the kernel counts
-# there what nobody listens for, as the switches' own spanning tree.
+# there what nobody listens for, as the switches' own spanning tree. So are those that were dropped instead of
+# being sent: the kernel counts there what it is given while a link is cut. What else it counts there is told
+# elsewhere, for an emulated link by the emulator, for a cable by the backlog.
 _DEVICE = {
     2: "receive errors",
     4: "receive overruns",
     10: "send errors",
-    11: "send drops",
     12: "send overruns",
 }
+# Datagrams that a socket could not send (SndbufErrors) are left out: the kernel counts there what meets a
+# queue that a cut takes away, and what its sender was told to try again. Drops of a queue are told by it.
 _SOCKETS = {
     ("Udp", "RcvbufErrors"),
-    ("Udp", "SndbufErrors"),
     ("Udp6", "RcvbufErrors"),
-    ("Udp6", "SndbufErrors"),
     ("TcpExt", "TCPBacklogDrop"),
     ("TcpExt", "TCPRcvQDrop"),
     ("TcpExt", "RcvPruned"),

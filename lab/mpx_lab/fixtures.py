@@ -1,13 +1,20 @@
-"""Labs for pytest: `pytest_plugins = ["mpx_lab.fixtures"]`, then a test takes `make_lab`."""
+"""Labs for pytest: `pytest_plugins = ["mpx_lab.fixtures"]`, then a test takes `make_lab`.
+
+Their IDs are tPID-N with the process id of the tests. Those that killed tests have left, which no later run
+would mean by its own IDs, are taken down by the next run.
+"""
 
 import itertools
 import os
+import re
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from pathlib import Path
 
 import pytest
 
 from mpx.errors import UsageError
+from mpx_lab import cleanup, state
 from mpx_lab.emulator.build import built_link
 from mpx_lab.lab import Lab, require_root
 from mpx_lab.plan import Controller
@@ -15,6 +22,7 @@ from mpx_lab.programs import PACKAGES, find
 from mpx_lab.topologies import named
 from mpx_lab.topology import Topology
 
+OF_TESTS = re.compile(r"t(\d+)-\d+")
 _numbers = itertools.count()
 
 
@@ -30,6 +38,16 @@ def lab_root() -> None:
         if os.environ.get("CI"):
             pytest.fail(str(error))
         pytest.skip(str(error))
+    take_down_abandoned()
+
+
+def take_down_abandoned() -> None:
+    """Take down the labs of tests whose process has ended; needs root."""
+    for lab_id in state.lab_ids():
+        of_tests = OF_TESTS.fullmatch(lab_id)
+        if of_tests and not Path("/proc", of_tests[1]).exists():
+            with suppress(state.LabError), state.locked(lab_id, wait=False):  # another run is at it already
+                cleanup.remove(lab_id)
 
 
 @pytest.fixture

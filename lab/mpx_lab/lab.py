@@ -2,14 +2,15 @@
 
 import json
 import os
-from dataclasses import asdict, dataclass
+import socket
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
 from mpx.errors import MpxError, UsageError
 from mpx_lab import cleanup, state
 from mpx_lab.builder import Builder
-from mpx_lab.emulator.build import built_link
+from mpx_lab.capacities import CAPACITIES
 from mpx_lab.emulator.link import EmulatedLink
 from mpx_lab.lab_host import LabHost
 from mpx_lab.lab_link import LabLink
@@ -45,19 +46,21 @@ class Lab:
         controller: Controller | None = None,
         keep: bool = False,
     ) -> Self:
-        """Build a lab, and return when every host reaches every other.
+        """Build a lab, and return when every host reaches every other of its networks.
 
         With a controller that is for it to bring about. `scale` multiplies rates and byte queues. What an
         interrupted lab of this ID has left is removed first; so is this lab when the calling program ends
-        without having taken it down, unless `keep`. Raises UsageError without root or a program it needs,
-        LabError where such a lab runs or a step fails (then nothing is left).
+        without having taken it down, unless `keep`. Raises UsageError without root or a program it needs, or
+        for a controller on a host that is not known; LabError where such a lab runs or a step fails (then
+        nothing is left).
         """
         require_root()
         state.check_id(lab_id)
         topology = topology.scaled(scale)
         for program in PACKAGES if topology.switches else ("ip",):
             find(program)
-        built_link()
+        if controller:
+            _check_known(controller)
         with state.locked(lab_id):
             there = state.load(lab_id)
             if there and not cls(there).faults():
@@ -140,7 +143,7 @@ class Lab:
             try:
                 link.status()
             except (MpxError, OSError) as error:
-                found.append(f"the link {link.name} has ended ({error})")
+                found.append(f"the link {link.name} does not work ({error})")
         if self.topology.switches and not OpenVSwitch(self.folder, "", {}).serves():
             found.append("the switches have ended")
         if self.topology.switches and self.controller and not self._relay().lives():
@@ -150,6 +153,22 @@ class Lab:
     def _relay(self) -> Owner:
         return Owner(**json.loads((self.folder / "relay.json").read_text()))
 
+    def connected(self) -> dict[str, bool] | None:
+        """Return for each switch whether its controller answers it; None where there is no controller."""
+        if not (self.topology.switches and self.controller):
+            return None
+        return OpenVSwitch(self.folder, "", {}).connected(self.topology.switches)
+
+    def controller_failure(self) -> str:
+        """Return why a switch last had no connection to its controller; empty where none ever failed."""
+        log = self.folder / "relay.log"
+        said = log.read_text().splitlines() if log.exists() else []
+        return said[-1] if said else ""
+
+    def lost_at_switches(self) -> int:
+        """Return how many frames Open vSwitch did not read from its ports in time."""
+        return OpenVSwitch(self.folder, "", {}).lost() if self.topology.switches else 0
+
     def lost_elsewhere(self) -> int:
         """Return how many frames were lost anywhere but in an emulated queue, or by a loss or cut asked for.
 
@@ -157,9 +176,7 @@ class Lab:
         """
         links = [link.stats() for link in self.links if link.emulated]
         lost = sum(link.a_to_b.dropped_elsewhere + link.b_to_a.dropped_elsewhere for link in links)
-        if self.topology.switches:
-            lost += OpenVSwitch(self.folder, "", {}).lost()
-        return lost
+        return lost + self.lost_at_switches()
 
     def status(self) -> dict[str, Any]:
         """Return what `mpx lab status --json` prints; raises LabError where a part has ended."""
@@ -169,15 +186,16 @@ class Lab:
                 f"the lab '{self.id}' is broken: {'; '.join(faults)}; "
                 f"take it down with 'mpx lab down --lab {self.id}'"
             )
-        capacities = self.folder / "capacities.json"
+        capacities = self.folder / CAPACITIES
         return {
             "name": self.topology.name,
             "lab": self.id,
             "scale": self.topology.scale,
             "hosts": [{"name": host.name, "addresses": list(host.addresses)} for host in self.hosts],
-            "links": [asdict(link.status()) for link in self.links],
+            "links": [link.status().told() for link in self.links],
             "controller": self.controller
             and {"rest": self.controller.rest, "xmlrpc": self.controller.xmlrpc},
+            "connected": self.connected(),
             "capacities": str(capacities) if capacities.exists() else None,
         }
 
@@ -197,6 +215,17 @@ def take_down(lab_id: str) -> TakenDown:
         there = TakenDown(cleanup.remains(lab_id), state.is_complete(lab_id))
         cleanup.remove(lab_id)
     return there
+
+
+def _check_known(controller: Controller) -> None:
+    """Raise UsageError unless the controller's host has an address; it may begin to serve later."""
+    try:
+        socket.getaddrinfo(controller.host, controller.port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise UsageError(
+            f"the controller's host '{controller.host}' is not known: {error}; "
+            "write tcp:HOST:PORT with a name or an address that this machine knows"
+        ) from None
 
 
 def require_root() -> None:

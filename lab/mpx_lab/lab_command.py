@@ -4,7 +4,7 @@ import json
 import os
 import runpy
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
@@ -14,6 +14,7 @@ from mpx.errors import MpxError, UsageError
 from mpx.units import format_duration, format_rate, format_size, parse_duration, parse_rate, parse_size
 from mpx_lab import namespace, state
 from mpx_lab.lab import Lab, require_root, take_down
+from mpx_lab.lab_list import found, meant
 from mpx_lab.plan import DEFAULT_CONGESTION, parse_controller
 from mpx_lab.topologies import TOPOLOGIES, named
 from mpx_lab.topology import Topology
@@ -48,14 +49,14 @@ def lab() -> None:
 
 
 @lab.command("list")
-@lab_option
-def list_command(lab_id: str) -> None:
-    """List the topologies that have a name, and the labs that are up."""
-    state.check_id(lab_id)
+@click.option("--lab", "lab_id", metavar="ID", help="Only this lab; what an interrupted one left is removed.")
+def list_command(lab_id: str | None) -> None:
+    """List the topologies that have a name, and the labs there are."""
+    lines = found() if lab_id is None else [meant(lab_id)]
     for topology in TOPOLOGIES:
         click.echo(f"{topology.name:10} {topology.text}")
-    for name in state.lab_ids():
-        click.echo(f"there is a lab now: {name}")
+    for line in lines:
+        click.echo(line)
 
 
 @lab.command("up")
@@ -92,7 +93,7 @@ def status_command(lab_id: str, as_json: bool) -> None:
         _print_status(running)
 
 
-@lab.command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@lab.command("exec", context_settings={"allow_interspersed_args": False})
 @lab_option
 @click.option("--root", "as_root", is_flag=True, help="Stay root instead of the user who called sudo.")
 @click.argument("host")
@@ -100,8 +101,13 @@ def status_command(lab_id: str, as_json: bool) -> None:
 def exec_command(lab_id: str, as_root: bool, host: str, command: tuple[str, ...]) -> NoReturn:
     """Become COMMAND on a host: its exit code, streams and signals are the command's own.
 
-    Write `--` before a COMMAND. It runs as the user who called sudo.
+    Options stand before HOST. Write `--` before a COMMAND. It runs as the user who called sudo.
     """
+    if command[0].startswith("-") and command[0] != "--":  # or an ID would be taken for a command
+        raise UsageError(
+            f"'{command[0]}' stands after the host: options of 'mpx lab exec' stand before it, and before "
+            "the command stands '--'; write for example: mpx lab exec --lab ID src -- ping dst"
+        )
     there = Lab.attach(lab_id).host(host)
     words = list(command[1:] if command[0] == "--" else command)
     if not words:
@@ -239,11 +245,23 @@ def _print_status(running: Lab) -> None:
     for host in told["hosts"]:
         click.echo(f"  host {host['name']:15} {' '.join(host['addresses'])}")
     for link in told["links"]:
-        rate = format_rate(link["rate_bps"]) if link["rate_bps"] else UNLIMITED
-        queue = format_size(link["queue_bytes"]) if link["queue_bytes"] else UNLIMITED
-        what = f"{rate}, {format_duration(link['delay_s'])} one way, queue {queue}"
-        click.echo(
-            f"  link {link['name']:15} {' - '.join(link['ends'])}: {what}{'' if link['up'] else ', DOWN'}"
-        )
+        back = f"; back: {_way_text(link['back'])}" if link["back"] else ""
+        what = f"{_way_text(link)}{back}{'' if link['up'] else ', DOWN'}"
+        click.echo(f"  link {link['name']:15} {' - '.join(link['ends'])}: {what}")
+        for hindrance in link["hindrances"]:
+            click.echo(f"    may be late: {hindrance}")
     if told["capacities"]:
         click.echo(f"  capacities for a controller: {told['capacities']}")
+    waiting = [name for name, connected in (told["connected"] or {}).items() if not connected]
+    if waiting:
+        why = running.controller_failure() or "it has not answered yet"
+        click.echo(f"  NOT connected to the controller: {', '.join(waiting)}; {why}")
+    elif told["connected"]:
+        click.echo("  all switches are connected to the controller")
+
+
+def _way_text(way: Mapping[str, Any]) -> str:
+    rate = format_rate(way["rate_bps"]) if way["rate_bps"] else UNLIMITED
+    queue = format_size(way["queue_bytes"]) if way["queue_bytes"] else UNLIMITED
+    loss = f", loss {100 * way['loss']:g}%" if way["loss"] else ""
+    return f"{rate}, {format_duration(way['delay_s'])} one way, queue {queue}{loss}"

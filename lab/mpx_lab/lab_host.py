@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from mpx.errors import UsageError
@@ -42,17 +43,19 @@ class LabHost:
         return tuple(address for face in self._topology.interfaces(self.name) for address in face.addresses)
 
     def command(
-        self, args: list[str], uid: int = namespace.SAME_USER, gid: int = namespace.SAME_USER
+        self, args: Sequence[str], uid: int = namespace.SAME_USER, gid: int = namespace.SAME_USER
     ) -> list[str]:
         """Return `args` as a command that runs them on this host."""
         enter = [sys.executable, "-I", "-S", namespace.__file__, str(namespace.RUN_NETNS / self.netns)]
         return [*enter, str(folder_of(self._lab_id) / "hosts"), str(uid), str(gid), *args]
 
-    def popen(self, args: list[str], **options: Any) -> "subprocess.Popen[Any]":
+    def popen(self, args: Sequence[str], **options: Any) -> "subprocess.Popen[Any]":
         """Start a command on this host, with the options of subprocess.Popen; it keeps its process id."""
         return subprocess.Popen(self.command(args), **self._with_mark(options))
 
-    def run(self, args: list[str], check: bool = False, **options: Any) -> "subprocess.CompletedProcess[Any]":
+    def run(
+        self, args: Sequence[str], check: bool = False, **options: Any
+    ) -> "subprocess.CompletedProcess[Any]":
         """Run a command on this host to its end, with the options of subprocess.run."""
         return subprocess.run(self.command(args), check=check, **self._with_mark(options))
 

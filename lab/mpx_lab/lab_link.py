@@ -1,31 +1,61 @@
 """A link of a running lab, emulated or a plain cable."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
 from mpx.errors import UsageError
 from mpx_lab.builder import ip
+from mpx_lab.capacities_file import rewrite_capacities
 from mpx_lab.devices import is_up
 from mpx_lab.emulator.accounting import LinkStats
 from mpx_lab.emulator.link import RunningLink
 from mpx_lab.namespace import inside
 from mpx_lab.plan import SWITCHES, netns_name, port_name
-from mpx_lab.shape import FULL_FRAME_BYTES, Direction
+from mpx_lab.shape import FULL_FRAME_BYTES, Direction, Shape
 from mpx_lab.state import environment, folder_of
 from mpx_lab.topology import Link, Topology
 
 
 @dataclass(frozen=True)
+class WayStatus:
+    """What one direction of a link is now."""
+
+    rate_bps: int | None = None  # None: unlimited
+    delay_s: float = 0.0
+    queue_bytes: int | None = None  # a limit in packets counts as full frames; None: unlimited
+    loss: float = 0.0  # share of frames
+
+    @classmethod
+    def of(cls, shape: Shape) -> "WayStatus":
+        """Return what a shape is to a user."""
+        queue_bytes = shape.queue_bytes
+        if shape.queue_packets is not None:
+            queue_bytes = shape.queue_packets * FULL_FRAME_BYTES
+        return cls(shape.rate_bps, shape.delay_s, queue_bytes, shape.loss)
+
+
+@dataclass(frozen=True)
 class LinkStatus:
-    """What a link is now, from `a` to `b`."""
+    """What a link is now."""
 
     name: str
     ends: list[str]
-    rate_bps: int | None  # None: unlimited
-    delay_s: float  # one way
-    queue_bytes: int | None  # a limit in packets counts as full frames; None: unlimited
+    there: WayStatus  # from the first end to the second
+    back: WayStatus
     up: bool
+    hindrances: tuple[str, ...] = ()  # what makes its emulator late, in words
+
+    def told(self) -> dict[str, Any]:
+        """Return it as `mpx lab status --json` prints it: `back` only where it is not as `there`."""
+        return {
+            "name": self.name,
+            "ends": self.ends,
+            **asdict(self.there),
+            "back": None if self.back == self.there else asdict(self.back),
+            "up": self.up,
+            "hindrances": list(self.hindrances),
+        }
 
 
 class LabLink:
@@ -39,12 +69,20 @@ class LabLink:
         self.emulated = topology.emulated(self._link)
 
     def change(self, direction: Direction | None = None, **changes: Any) -> None:
-        """Change fields of Shape while the link runs, in one direction or (None) in both.
+        """Change fields of Shape while the link runs, in one direction or (None) in both at once.
 
-        Raises UsageError for a plain cable, or where a value is impossible.
+        `seed` is as in a topology: each direction draws losses of its own from it, and begins anew. Raises
+        UsageError for a plain cable, or where a value is impossible.
         """
-        for one in Direction if direction is None else (direction,):
-            self._emulator().change(one, **changes)
+        each = {one: dict(changes) for one in (Direction if direction is None else (direction,))}
+        if "seed" in changes:
+            both = self._topology.direction_seeds(self.name, changes["seed"])
+            seeds = dict(zip(Direction, both, strict=True))
+            for one, told in each.items():
+                told["seed"] = seeds[one]
+        self._emulator().change_each(each)
+        if self._topology.switches and changes.keys() & {"rate_bps", "delay_s"}:
+            rewrite_capacities(self._lab_id)
 
     def set_up(self, up: bool) -> None:
         """Let the link work, or drop the carrier at both of its ends."""
@@ -60,16 +98,12 @@ class LabLink:
 
     def status(self) -> LinkStatus:
         """Return what it is now."""
+        ends = list(self._link.ends)
         if not self.emulated:
-            return LinkStatus(self.name, list(self._link.ends), None, 0.0, None, self._cable_is_up())
+            return LinkStatus(self.name, ends, WayStatus(), WayStatus(), self._cable_is_up())
         stats = self.stats()
-        shape = stats.a_to_b.shape
-        queue_bytes = shape.queue_bytes
-        if shape.queue_packets is not None:
-            queue_bytes = shape.queue_packets * FULL_FRAME_BYTES
-        return LinkStatus(
-            self.name, list(self._link.ends), shape.rate_bps, shape.delay_s, queue_bytes, stats.up
-        )
+        there, back = (WayStatus.of(way.shape) for way in (stats.a_to_b, stats.b_to_a))
+        return LinkStatus(self.name, ends, there, back, stats.up, stats.hindrances)
 
     def _emulator(self) -> RunningLink:
         if not self.emulated:

@@ -1,7 +1,7 @@
 """A private Open vSwitch in the namespace of a lab's switches; all its files are in the lab's folder."""
 
 import socket
-import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from mpx_lab.packet_sockets import give_room, lost
@@ -46,6 +46,13 @@ class OpenVSwitch:
         """Return the frames that came to a port and were dropped because the daemon did not read in time."""
         return lost(self._pid())
 
+    def connected(self, switches: Sequence[str]) -> dict[str, bool]:
+        """Return for each switch whether its controller answers it; raises LabError."""
+        asked = (word for name in switches for word in ("--", "get", "controller", name, "is_connected"))
+        database = f"--db=unix:{self._folder}/db.sock"
+        told = run([find("ovs-vsctl"), database, f"--timeout={ANSWER_S:.0f}", *asked])
+        return {name: word == "true" for name, word in zip(switches, told.split(), strict=True)}
+
     def serves(self) -> bool:
         """Whether database and daemon answer."""
         for name in ("ovsdb-server", "ovs-vswitchd"):
@@ -75,6 +82,5 @@ class OpenVSwitch:
 
 
 def version() -> str:
-    """Return e.g. `ovs-vswitchd (Open vSwitch) 3.1.0`, for the record."""
-    told = subprocess.run([find("ovs-vswitchd"), "--version"], capture_output=True, text=True, check=True)
-    return told.stdout.splitlines()[0]
+    """Return e.g. `ovs-vswitchd (Open vSwitch) 3.1.0`; raises LabError."""
+    return run([find("ovs-vswitchd"), "--version"]).splitlines()[0]

@@ -3,13 +3,13 @@
 Each step makes one thing. A lab that is interrupted after any of them can be taken down.
 """
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mpx.errors import UsageError
+from mpx_lab.capacities import CAPACITIES, capacities_text
 from mpx_lab.shape import Shape
-from mpx_lab.topology import MAX_LINKS, Interface, Link, Topology
+from mpx_lab.topology import Interface, Link, Topology
 
 SWITCHES = "switches"  # the namespace of all switches of a lab; no host may be called so
 DEFAULT_CONGESTION = "cubic"
@@ -166,15 +166,15 @@ def _steps(topology: Topology, lab_id: str, controller: Controller | None) -> It
     for host in topology.hosts:
         yield AddNamespace(netns_name(lab_id, host), HOST_SETTINGS)
     if topology.switches:
-        yield WriteFile("capacities.json", json.dumps(capacities(topology), indent=1) + "\n")
+        yield WriteFile(CAPACITIES, capacities_text(topology))
         yield AddNamespace(switches, SWITCH_SETTINGS)
         yield StartDatabase(switches)
         yield StartSwitches(switches)
     if topology.switches and controller:
         yield StartRelay(controller)
-    for number, link in enumerate(topology.links):
+    for link in topology.links:
         if topology.emulated(link):
-            there, back = _seeds(link, number)
+            there, back = topology.direction_seeds(link.name, link.seed)
             yield StartLink(
                 link.name,
                 _end(topology, lab_id, link, link.a),
@@ -208,27 +208,6 @@ def hosts_file(topology: Topology) -> str:
     for host in topology.hosts:
         lines += [f"{address} {host}" for face in topology.interfaces(host) for address in face.addresses]
     return "\n".join(lines) + "\n"
-
-
-def capacities(topology: Topology) -> list[dict[str, object]]:
-    """Return what a controller cannot see: the rate of each link, with datapath ids and port numbers."""
-
-    def end(link: Link, name: str) -> dict[str, object]:
-        if name not in topology.switches:
-            return {"host": name}
-        port = topology.ports(name).index(link) + 1
-        return {"switch": name, "datapath_id": topology.datapath_id(name), "port": port}
-
-    return [
-        {
-            "link": link.name,
-            "a": end(link, link.a),
-            "b": end(link, link.b),
-            "rate_bps": link.rate_bps,
-            "delay_s": link.delay_s,
-        }
-        for link in topology.links
-    ]
 
 
 def routes(face: Interface, to: Interface | None, congestion: str, window_bytes: int | None) -> list[str]:
@@ -274,12 +253,6 @@ def _addresses(face: Interface) -> list[str]:
         f"address add {face.ipv6}/64 dev {face.device} noprefixroute nodad",
         *routes(face, None, DEFAULT_CONGESTION, None),
     ]
-
-
-def _seeds(link: Link, number: int) -> tuple[int, int]:
-    """Return the seed of each direction of link `number`: no two directions of any two seeds share one."""
-    first = 2 * (link.seed * MAX_LINKS + number) + 1
-    return first, first + 1
 
 
 def _end(topology: Topology, lab_id: str, link: Link, name: str) -> tuple[str, str, str | None]:

@@ -1,9 +1,9 @@
 """One run, one folder: what was done, on what, and everything that was seen (docs/lab-format.md).
 
-with Run(folder, "APT-F5", {"streams": 4}, routes=[Route("src", congestion="cubic")]) as run:
+routes = [Route("src", congestion="cubic")]
+with Run(folder, "APT-F5", {"streams": 4}, routes=routes) as run, judged(lab, run):
     with Background("udp(rate=50Mbit/s)", "udp", source, sink, address, run.flows, run.epoch_s):
         ...
-    run.validity = judge(...)
 """
 
 import json
@@ -50,6 +50,8 @@ class Run:
         versions: Mapping[str, str] | None = None,
     ) -> None:
         self.validity: Validity | None = None  # until it is judged
+        # Of all programs that take part, by name.
+        self.versions = {"mpx": mpx.__version__, "python": platform.python_version(), **(versions or {})}
         self.folder = folder
         self.flows, self.links, self.rtt = folder / "flows", folder / "links", folder / "rtt"
         if folder.exists() and any(folder.iterdir()):
@@ -65,7 +67,6 @@ class Run:
             "seeds": dict(seeds or {}),
             "routes": [asdict(route) for route in routes],
             "machine": machine(),
-            "versions": {"mpx": mpx.__version__, "python": platform.python_version(), **(versions or {})},
             "start_unix_s": time.time(),
             "epoch_monotonic_s": self.epoch_s,
         }
@@ -96,7 +97,8 @@ class Run:
         validity = None
         if self.validity:
             validity = {**asdict(self.validity), "reasons": list(self.validity.reasons)}
-        about = {**self._about, "status": status, "duration_s": self.now_s, "validity": validity}
+        seen = {"status": status, "duration_s": self.now_s, "validity": validity}
+        about = {**self._about, "versions": self.versions, **seen}
         # Replaced whole, so that a reader never meets half of it.
         fresh = self.folder / "run.json.new"
         fresh.write_text(json.dumps(about, indent=2) + "\n")

@@ -99,6 +99,24 @@ class RecordedRun:
                 f"{file} says nothing of datagrams ({error!r}); it is written when a UDP generator is stopped"
             ) from None
 
+    def given_up(self) -> dict[str, float]:
+        """Return the share of its datagrams that each UDP generator did not send in time.
+
+        Raises UsageError while any generator runs, as they say it at their end.
+        """
+        flows = self.folder / "flows"
+        shares = {}
+        for file in sorted(flows.glob("*.phases.csv")):
+            name = file.name.removesuffix(".phases.csv")
+            if not (flows / f"{name}.json").exists():
+                raise UsageError(
+                    f"the generator '{name}' has not been stopped, so nobody knows yet what it gave up; "
+                    "stop it before the run is judged"
+                )
+            if "datagrams_given_up" in json.loads((flows / f"{name}.json").read_text()):
+                shares[name] = self.datagrams(name).given_up_share
+        return shares
+
     def probes(self, name: str) -> list[Probe]:
         """Return the probes of one prober in the order in which they were sent."""
         rows = self.rows(f"rtt/{name}.csv")

@@ -3,10 +3,12 @@
     python -I -S relay.py HOST PORT < a listening Unix socket
 
 Uses nothing but the standard library. Prints `ready` once it serves, and ends when it is told to (SIGTERM).
-A controller that cannot be reached ends the switch's connection, and the switch tries again.
+A controller that cannot be reached ends the switch's connection, and the switch tries again. Why it could not
+is told on standard error, once for as long as the reason stays the same: switches try again for ever.
 """
 
 import asyncio
+import os
 import socket
 import sys
 from contextlib import suppress
@@ -16,14 +18,24 @@ CHUNK_BYTES = 65536
 
 async def relay(listening: socket.socket, host: str, port: int) -> None:
     """Serve until cancelled."""
+    last = ""
+
+    def tell(failure: str) -> None:
+        nonlocal last
+        if failure != last:
+            last = failure
+            print(failure, file=sys.stderr, flush=True)  # noqa: T201
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            with suppress(OSError):
-                there_reader, there_writer = await asyncio.open_connection(host, port)
-                await asyncio.gather(_pump(reader, there_writer), _pump(there_reader, writer))
-        finally:
+            there_reader, there_writer = await asyncio.open_connection(host, port)
+        except OSError as error:
             writer.close()
+            reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error
+            tell(f"cannot connect to {host} port {port}: {reason}")
+            return
+        await asyncio.gather(_pump(reader, there_writer), _pump(there_reader, writer))
+        tell(f"a connection to {host} port {port} has ended")
 
     server = await asyncio.start_unix_server(serve, sock=listening)
     print("ready", flush=True)  # noqa: T201
@@ -32,7 +44,7 @@ async def relay(listening: socket.socket, host: str, port: int) -> None:
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     try:
-        with suppress(ConnectionError):
+        with suppress(OSError):
             while chunk := await reader.read(CHUNK_BYTES):
                 writer.write(chunk)
                 await writer.drain()

@@ -23,8 +23,8 @@ class Shape:
     """One direction of a link.
 
     A frame counts with its Ethernet header, without checksum and preamble: 1514 bytes for a full one.
-    The queue holds what waits for the serialiser and what is on it; it drops at its tail. Raises UsageError
-    where a value is impossible.
+    The queue holds what waits for the serialiser and what is on it; it drops at its tail. Whole numbers may
+    be floats, as 50e6. Raises UsageError where a value is impossible.
     """
 
     rate_bps: int | None = None  # bits of frames per second; None: unlimited
@@ -35,6 +35,8 @@ class Shape:
     seed: int = 1  # of the random losses; the same seed loses the same frames of a sequence
 
     def __post_init__(self) -> None:
+        for name in ("rate_bps", "queue_bytes", "queue_packets", "seed"):
+            object.__setattr__(self, name, _whole(name, getattr(self, name)))
         if self.rate_bps is not None and not 1 <= self.rate_bps <= MAX_RATE_BPS:
             raise UsageError(f"a rate must be 1 bit/s to {MAX_RATE_BPS} bit/s, not {self.rate_bps}")
         if not 0 <= self.delay_s <= MAX_DELAY_S:
@@ -52,3 +54,12 @@ class Shape:
             raise UsageError(f"a loss must be a share of 0 to 1, not {self.loss}")
         if not 0 <= self.seed < SEEDS:
             raise UsageError(f"a seed must be 0 to 2**64-1, not {self.seed}")
+
+
+def _whole(name: str, value: float | None) -> int | None:
+    """Return a whole number as an int, and None as it is; raises UsageError for any other number."""
+    if isinstance(value, float):
+        if not value.is_integer():
+            raise UsageError(f"{name} must be a whole number, not {value}")
+        return int(value)
+    return value

@@ -51,7 +51,9 @@ class Link:
             raise UsageError(f"the link {self.name} has {self.a} at both ends")
         if not 0 <= self.seed < LINK_SEEDS:
             raise UsageError(f"the seed of the link {self.name} must be 0 to 2**32-1, not {self.seed}")
-        self.shape(seed=0)
+        told = self.shape(seed=0)
+        for name in ("rate_bps", "queue_bytes", "queue_packets"):  # which it may have been told as floats
+            object.__setattr__(self, name, getattr(told, name))
 
     @property
     def ends(self) -> tuple[str, str]:
@@ -144,6 +146,16 @@ class Topology:
                 return link
         names = ", ".join(link.name for link in self.links)
         raise UsageError(f"there is no link '{name}' in {self.name}; there are {names}")
+
+    def direction_seeds(self, name: str, seed: int) -> tuple[int, int]:
+        """Return the seeds of the two directions of a link whose own is `seed`, that from `a` to `b` first.
+
+        No two directions of this topology with any two seeds share one. Raises UsageError for no seed.
+        """
+        link = replace(self.link(name), seed=seed)
+        number = [each.name for each in self.links].index(name)
+        first = 2 * (link.seed * MAX_LINKS + number) + 1
+        return first, first + 1
 
     def emulated(self, link: Link) -> bool:
         """Whether the emulator carries this link; the others are plain cables (a veth pair)."""

@@ -36,6 +36,7 @@ class LinkFacts:
     dropped_elsewhere: int
     oversized: int  # super-packets, which no real link carries
     unaccounted: int  # received, but neither delivered nor dropped nor held
+    hindrances: tuple[str, ...]  # what makes its emulator late, in words
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,7 @@ def link_facts(name: str, before: DirectionStats, after: DirectionStats) -> Link
         dropped_elsewhere=after.dropped_elsewhere - before.dropped_elsewhere,
         oversized=after.dropped_invalid.frames - before.dropped_invalid.frames,
         unaccounted=after.balance.frames,
+        hindrances=after.hindrances,
     )
 
 
@@ -100,6 +102,7 @@ def judge(
                 "dropped_queue": link.dropped_queue,
                 "dropped_loss": link.dropped_loss,
                 "dropped_elsewhere": link.dropped_elsewhere,
+                "hindrances": list(link.hindrances),
             }
             for link in links
         ],
@@ -114,17 +117,20 @@ def judge(
 
 def _wrong_with(link: LinkFacts) -> list[str]:
     reasons = []
+    because = "".join(f"; {hindrance}" for hindrance in link.hindrances)
     if link.late_p99_s > LATE_P99_S:
         reasons.append(
-            f"late: 1 % of the frames of {link.name} came over {link.late_p99_s * 1e3:.2f} ms late"
+            f"late: 1 % of the frames of {link.name} came over {link.late_p99_s * 1e3:.2f} ms late{because}"
         )
     if link.very_late_share > VERY_LATE_SHARE:
         share, limit_ms = link.very_late_share, VERY_LATE_S * 1e3
-        reasons.append(f"late: {share:.2%} of the frames of {link.name} came over {limit_ms:g} ms late")
+        reasons.append(
+            f"late: {share:.2%} of the frames of {link.name} came over {limit_ms:g} ms late{because}"
+        )
     if link.pickup_p99_s > PICKUP_P99_S:
         reasons.append(
             f"read late: 1 % of the frames of {link.name} may have waited over "
-            f"{link.pickup_p99_s * 1e3:.2f} ms before the emulator read them"
+            f"{link.pickup_p99_s * 1e3:.2f} ms before the emulator read them{because}"
         )
     if link.dropped_elsewhere:
         reasons.append(f"lost on {link.name} outside of its queue: {link.dropped_elsewhere} frames")

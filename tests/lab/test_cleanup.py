@@ -1,65 +1,26 @@
-"""A lab that is killed at any stage leaves nothing, and taking one down touches nothing else."""
+"""A lab that is killed between any two steps leaves nothing, and taking one down touches nothing else."""
 
 import os
 import signal
 import stat
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from mpx_command import command, mpx
-from mpx_lab import cleanup, state
+from mpx_lab import cleanup, fixtures, state
 from mpx_lab.builder import Builder
 from mpx_lab.lab import Lab
 from mpx_lab.namespace import unmount
 from mpx_lab.plan import Controller, plan
 from mpx_lab.state import LabError
 from mpx_lab.topologies import named
-from mpx_lab.topology import Link, Topology
 from traces import devices, processes_in, traces
+from victims import ALL_KINDS, first_line, python
 
-# One of each: a direct link, a cable, switches in a circle.
-ALL_KINDS = Topology(
-    "all-kinds",
-    ("a",),
-    ("b",),
-    (
-        Link("a", "b", "direct", delay_s=0.001),
-        Link("a", "s1"),
-        Link("s1", "s2", rate_bps=100_000_000),
-        Link("s1", "s2", "spare", rate_bps=100_000_000),
-        Link("s2", "b", rate_bps=100_000_000),
-    ),
-    ("s1", "s2"),
-)
 STEPS = len(plan(ALL_KINDS, "x"))
-
-
-@contextmanager
-def python(code: str, *words: object) -> Iterator["subprocess.Popen[str]"]:
-    """A program that can import what this test can; killed at the end."""
-    path = os.pathsep.join(entry for entry in sys.path if entry)
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, *map(str, words)],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": path},
-    )
-    assert process.stdout is not None
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
-
-
-def first_line(process: "subprocess.Popen[str]") -> str:
-    assert process.stdout is not None
-    return process.stdout.readline().strip()
 
 
 @contextmanager
@@ -114,7 +75,7 @@ def test_each_command_removes_it(lab_id: str, words: list[str]) -> None:
     assert not traces(lab_id)
 
 
-def test_a_kill_of_down_is_made_good_by_the_next_command(lab_id: str, lab_root: None) -> None:
+def test_what_down_had_begun_is_ended_by_the_next_command(lab_id: str, lab_root: None) -> None:
     lab = Lab.up(ALL_KINDS, lab_id, keep=True)
     with lab.host("a").popen(["sleep", "1000"], start_new_session=True) as sleeper:
         (lab.folder / "state.json").unlink()  # the first that down does
@@ -122,6 +83,39 @@ def test_a_kill_of_down_is_made_good_by_the_next_command(lab_id: str, lab_root: 
         assert sleeper.wait() == -signal.SIGTERM
     lab.down()
     assert not traces(lab_id)
+
+
+def test_list_says_how_each_lab_is_and_what_is_meant_is_removed(lab_id: str) -> None:
+    with building(lab_id, 3):
+        assert f"the lab '{lab_id}' is being built" in mpx("lab", "list").out
+    remove = f"the lab '{lab_id}' was interrupted; remove what it has left with 'mpx lab down --lab {lab_id}'"
+    assert remove in mpx("lab", "list").out.splitlines()
+    assert traces(lab_id)
+    ended = mpx("lab", "list", "--lab", lab_id)
+    assert (ended.code, ended.err) == (0, "")
+    removed = f"the lab '{lab_id}' was interrupted; what it had left is removed now"
+    assert ended.out.splitlines()[-1] == removed
+    assert not traces(lab_id)
+    (state.LABS / f"{lab_id}.lock").touch()  # of one that was killed before it had made anything
+    assert lab_id not in mpx("lab", "list").out
+    assert not traces(lab_id)
+
+
+def test_labs_of_killed_tests_go_when_others_begin(lab_id: str) -> None:
+    code = """
+import os
+from mpx_lab.lab import Lab
+from mpx_lab.topologies import named
+print(Lab.up(named("path"), f"t{os.getpid()}-0", keep=True).id, flush=True)
+"""
+    with python(code) as owner:
+        left = first_line(owner)
+        owner.wait()
+    with Lab.up(named("path"), lab_id) as ours:
+        assert traces(left)
+        fixtures.take_down_abandoned()
+        assert not traces(left)
+        assert not ours.faults()
 
 
 def test_the_lab_of_a_program_that_was_killed_is_removed(lab_id: str) -> None:
@@ -224,7 +218,7 @@ def test_a_lab_of_which_a_part_has_ended_is_called_broken_and_replaced(lab_id: s
         subprocess.run(["ip", "netns", "del", f"mpxlab.{lab_id}.b"], check=True)
         ended = mpx("lab", "status", "--lab", lab_id)
         assert ended.code == 1
-        for part in ("namespace of b is gone", "link direct has ended", "switches have ended"):
+        for part in ("namespace of b is gone", "link direct does not work", "switches have ended"):
             assert part in ended.err
         assert mpx("lab", "up", "path", "--lab", lab_id).code == 0
         assert mpx("lab", "exec", "--lab", lab_id, "src", "--", "true").code == 0

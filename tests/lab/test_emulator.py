@@ -87,6 +87,15 @@ def test_a_queue_of_bytes_counts_bytes(wired: Wired, eventually: Eventually) -> 
     assert wire.receive(4) == [*sent[:3], sent[4]]
 
 
+def test_one_limit_of_a_queue_replaces_the_other_also_where_it_is_none(pair: Pair) -> None:
+    link = pair.start(Shape(queue_packets=100), Shape(queue_bytes=5000))
+    link.change_each({Direction.A_TO_B: {"queue_bytes": None}, Direction.B_TO_A: {"queue_packets": None}})
+    stats = link.stats()
+    assert (stats.a_to_b.shape, stats.b_to_a.shape) == (OPEN, OPEN)
+    link.change(Direction.A_TO_B, queue_bytes=5000, queue_packets=None)
+    assert link.stats().a_to_b.shape == Shape(queue_bytes=5000)
+
+
 def splitmix(seed: int, index: int) -> float:
     """The published generator, written anew."""
     top = 2**64
@@ -105,6 +114,10 @@ def test_a_seed_loses_the_same_frames_every_time(wired: Wired, eventually: Event
     eventually(lambda: link.stats().a_to_b.held == Tally())
     assert link.stats().a_to_b.dropped_loss.frames == 2000 - len(expected)
     assert balanced(link.stats())
+    link.change(Direction.A_TO_B, seed=seed)  # the same once more: it begins anew
+    wire.send(500, 60)
+    again = [number for number in expected if number < 500]
+    assert numbers(wire.receive(len(again))) == [2000 + number for number in again]
 
 
 def test_changes_lose_nothing_and_let_nothing_overtake(wired: Wired, eventually: Eventually) -> None:

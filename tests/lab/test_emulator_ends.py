@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from lab_pair import Pair, inside
-from mpx_lab.emulator.link import EmulatedLink, End, LinkError
+from mpx_lab.emulator.link import EmulatedLink, End, LinkError, RunningLink
 from mpx_lab.shape import Direction, Shape
 from mpx_lab.state import LabError
 from traces import traces
@@ -99,7 +99,7 @@ def test_a_kill_leaves_no_device_and_it_can_be_started_again(pair: Pair, eventua
 
 def test_another_process_can_drive_it(pair: Pair) -> None:
     started = pair.start(OPEN, OPEN)
-    link = EmulatedLink.attach(pair.folder, started.name)
+    link = RunningLink(pair.folder, started.name)
     link.change(Direction.B_TO_A, loss=0.25, seed=3)
     assert started.stats().b_to_a.shape == Shape(loss=0.25, seed=3)
     assert started.stats().a_to_b.shape == OPEN
@@ -115,9 +115,11 @@ def test_impossible_changes_change_nothing(pair: Pair) -> None:
         link.change(Direction.A_TO_B, rate_bps=2_000_000, loss=2)
     for request in (
         "set a-to-b rate=5 loss=x",
-        "set a-to-b up=0",
+        "set a-to-b rate=5 b-to-a loss=x",
+        "set rate=5",
         "set c rate=5",
         "set",
+        "cut a-to-b",
         "dance",
         "x" * 5000,
     ):
@@ -144,6 +146,39 @@ def test_what_prevents_a_start_is_said(pair: Pair) -> None:
         assert devices(pair) == ["lo", "wan0", "lo", "wan0"]
 
 
+def test_a_device_that_is_removed_ends_it_and_it_is_said_why(pair: Pair, eventually: Eventually) -> None:
+    link = pair.start(OPEN, OPEN)
+    with inside(pair.netns[1]):
+        subprocess.run(["ip", "link", "del", "wan0"], check=True)
+    eventually(lambda: devices(pair) == ["lo", "lo"])
+    with pytest.raises(LinkError, match=r"does not answer .*it said: .*device wan0 was removed"):
+        link.stats()
+
+
+HINDERED = """
+import resource, sys
+from lab_pair import Pair
+from mpx_lab.shape import Shape
+for limit in (resource.RLIMIT_MEMLOCK, resource.RLIMIT_RTPRIO):
+    resource.setrlimit(limit, (0, 0))
+with Pair(sys.argv[1]) as pair:
+    print(*pair.start(Shape(), Shape()).stats().hindrances, sep="\\n")
+"""
+
+
+@pytest.mark.parametrize("refused", ["sys_nice", "ipc_lock", "sys_nice,-ipc_lock"])
+def test_what_the_kernel_refuses_it_is_told(pair: Pair, refused: str) -> None:
+    without = ["setpriv", f"--bounding-set=-{refused}"]
+    command = [*without, sys.executable, "-c", HINDERED, f"hindered{os.getpid()}"]
+    told = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=with_path(), check=True).stdout
+    assert ("real-time" in told, "swapped out" in told) == ("sys_nice" in refused, "ipc_lock" in refused)
+
+
+def with_path() -> dict[str, str]:
+    """The environment of a program that can import what this test can."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
+
+
 KILLED = """
 import sys, time
 from lab_pair import Pair
@@ -157,10 +192,8 @@ with Pair(sys.argv[1]) as pair:
 
 def test_what_a_killed_pair_has_left_the_next_one_removes(pair: Pair) -> None:
     name = f"killed{os.getpid()}"
-    path = os.pathsep.join(entry for entry in sys.path if entry)
     command = [sys.executable, "-c", KILLED, name]
-    environment = {**os.environ, "PYTHONPATH": path}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=with_path()) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"started\n"
         with pytest.raises(LabError, match="by another process"), Pair(name):

@@ -4,12 +4,14 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from mpx_command import command, mpx
 from mpx_lab.lab import Lab
+from mpx_lab.shape import Direction
 from mpx_lab.topologies import TOPOLOGIES, named
 
 NOBODY = {"SUDO_UID": "65534", "SUDO_GID": "65534"}
@@ -30,7 +32,12 @@ def test_the_exit_code_and_the_streams_are_the_commands_own(running: str) -> Non
 
 def test_signals_reach_the_command_as_it_is_the_same_process(running: str) -> None:
     words = command("lab", "exec", "--lab", running, "src", "--", "sh", "-c", "echo $$; exec sleep 1000")
-    with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
+    heeding = [
+        "env",
+        "--default-signal=INT",
+        *words,
+    ]  # these tests may run in the background, which ignores it
+    with subprocess.Popen(heeding, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert int(process.stdout.readline()) == process.pid
         process.send_signal(signal.SIGINT)
@@ -90,6 +97,9 @@ def test_what_cannot_be_run_has_the_exit_codes_of_shells(running: str, program: 
     [
         (["exec", "nobody", "--", "true"], "no host 'nobody'"),
         (["exec", "src", "--"], "no command"),
+        (["exec", "src", "--lab", "other", "--", "true"], "'--lab' stands after the host"),
+        (["exec", "src", "--root", "--", "id"], "'--root' stands after the host"),
+        (["exec", "--rooot", "src", "--", "id"], "No such option"),
         (["link", "nowhere", "--down"], "no link 'nowhere'"),
         (["link", "wan"], "nothing to change"),
         (["link", "wan", "--queue", "10"], "one full frame"),
@@ -121,9 +131,17 @@ def test_a_link_and_a_route_as_one_writes_them(running: str) -> None:
             "rate_bps": 130000000,
             "delay_s": 0.0225,
             "queue_bytes": 512000,
+            "loss": 0.0001,
+            "back": None,
             "up": False,
+            "hindrances": [],
         }
     ]
+    Lab.attach(running).link("wan").change(Direction.B_TO_A, rate_bps=None, queue_bytes=None, loss=0)
+    assert (
+        "src - dst: 130 Mbit/s, 22.5 ms one way, queue 500 KiB, loss 0.01%; "
+        "back: unlimited, 22.5 ms one way, queue unlimited, DOWN\n"
+    ) in mpx("lab", "status", "--lab", running).out
     assert mpx("lab", "link", "--lab", running, "wan", "--up").code == 0
     assert mpx("lab", "route", "--lab", running, "src", "--congestion", "bbr", "--window", "65535").code == 0
     routes = mpx("lab", "exec", "--lab", running, "src", "--", "ip", "route").out
@@ -137,6 +155,14 @@ def test_list_names_topologies_and_labs(running: str) -> None:
     told = mpx("lab", "list").out
     assert all(topology.text in told for topology in TOPOLOGIES)
     assert f"there is a lab now: {running}\n" in told
+    assert mpx("lab", "list", "--lab", running).out.splitlines()[-1] == f"there is a lab now: {running}"
+    nobody = mpx("lab", "list", "--lab", "nobody").out
+    assert "there is no lab 'nobody'" in nobody and running not in nobody
+    code = "import os, mpx_lab.lab_command; from mpx.cli import main; os.setuid(65534); main()"
+    as_nobody = [sys.executable, "-c", code, "lab", "list"]
+    ended = subprocess.run(as_nobody, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert f"there may be a lab '{running}'" in ended.stdout
 
 
 @pytest.mark.parametrize(

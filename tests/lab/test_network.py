@@ -4,22 +4,27 @@ import json
 import socket
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from mpx_command import mpx
 from mpx_lab.lab import Lab
 from mpx_lab.plan import Controller, WaitReachable, plan
 from mpx_lab.reach import wait_reachable
-from mpx_lab.shape import Shape
+from mpx_lab.shape import Direction, Shape
 from mpx_lab.state import LabError
 from mpx_lab.topologies import named
 from mpx_lab.topology import Link, Topology
 from sockets import congestion, connection
-from traces import devices
+from traces import devices, traces
 
 from mpx.errors import UsageError
 
 Make = Callable[..., Lab]
+Eventually = Callable[..., None]
 PAIRS = Topology(
     "pairs",
     ("src1", "src2"),
@@ -141,17 +146,51 @@ def test_the_kernel_says_when_it_has_no_such_congestion_control(make_lab: Make) 
 def test_a_link_changes_while_it_runs_and_status_says_so(make_lab: Make) -> None:
     lab = make_lab("path")
     link = lab.link("wan")
-    link.change(rate_bps=130_000_000, delay_s=0.0225, queue_packets=100, loss=0.0001)
-    (told,) = lab.status()["links"]
-    assert told == {
-        "name": "wan",
-        "ends": ["src", "dst"],
-        "rate_bps": 130_000_000,
-        "delay_s": 0.0225,
-        "queue_bytes": 151_400,
-        "up": True,
-    }
-    assert link.stats().b_to_a.shape.loss == 0.0001
+    link.change(rate_bps=130e6, delay_s=0.0225, queue_packets=100, loss=0.0001)
+    way = {"rate_bps": 130_000_000, "delay_s": 0.0225, "queue_bytes": 151_400, "loss": 0.0001}
+    whole = {"name": "wan", "ends": ["src", "dst"], **way, "back": None, "up": True, "hindrances": []}
+    assert lab.status()["links"] == [whole]
+    link.change(Direction.B_TO_A, rate_bps=1_000_000)
+    assert lab.status()["links"] == [{**whole, "back": {**way, "rate_bps": 1_000_000}}]
+
+
+def test_a_seed_gives_each_direction_its_losses_and_a_link_of_that_seed_the_same(make_lab: Make) -> None:
+    lab = make_lab(replace(PAIRS, links=(replace(PAIRS.links[0], seed=5), *PAIRS.links[1:])))
+    link = lab.link("wan")
+
+    def seeds() -> tuple[int, int]:
+        stats = link.stats()
+        return stats.a_to_b.shape.seed, stats.b_to_a.shape.seed
+
+    built = seeds()
+    assert built[0] != built[1]
+    link.change(seed=9)
+    assert len({*built, *seeds()}) == 4
+    link.change(Direction.B_TO_A, seed=5)
+    assert seeds()[1] == built[1]
+    link.change(seed=5)
+    assert seeds() == built
+    with pytest.raises(UsageError, match="the seed of the link wan"):
+        link.change(seed=-1)
+
+
+def test_a_link_that_another_version_started_is_a_fault_of_the_lab(make_lab: Make) -> None:
+    lab = make_lab("path")
+    control = lab.folder / "wan.control"
+    control.unlink()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as other, ThreadPoolExecutor() as aside:
+        other.bind(str(control))
+        other.listen()
+        served = aside.submit(answer_once, other, b'{"name": "wan"}')
+        (fault,) = lab.faults()
+        served.result()
+    assert "link wan does not work" in fault and "another version of mpx" in fault
+
+
+def answer_once(listening: socket.socket, answer: bytes) -> None:
+    with listening.accept()[0] as asking:
+        asking.recv(100)
+        asking.send(answer)
 
 
 def test_a_link_that_is_cut_drops_its_carrier_and_works_again_afterwards(make_lab: Make) -> None:
@@ -193,12 +232,15 @@ def test_two_changes_of_the_same_direction_at_once_both_stay(make_lab: Make) -> 
     changes = ({"rate_bps": 1_000_000}, {"delay_s": 0.5}, {"loss": 0.5}, {"queue_packets": 7}, {"seed": 9})
     for _ in range(20):
         lab.link("wan").change(rate_bps=None, delay_s=0.0, loss=0.0, queue_bytes=None, seed=1)
+        first, _ = lab.topology.direction_seeds("wan", 1)
+        assert lab.link("wan").stats().a_to_b.shape == Shape(seed=first)
         both = [threading.Thread(target=lab.link("wan").change, kwargs=change) for change in changes]
         for one in both:
             one.start()
         for one in both:
             one.join()
-        assert lab.link("wan").stats().a_to_b.shape == Shape(1_000_000, 0.5, None, 7, 0.5, 9)
+        seed, _ = lab.topology.direction_seeds("wan", 9)
+        assert lab.link("wan").stats().a_to_b.shape == Shape(1_000_000, 0.5, None, 7, 0.5, seed)
 
 
 def test_switches_find_another_way_when_a_link_is_cut(make_lab: Make) -> None:
@@ -210,21 +252,59 @@ def test_switches_find_another_way_when_a_link_is_cut(make_lab: Make) -> None:
         lab.link(name).set_up(True)
 
 
-def test_switches_obey_a_controller_outside(make_lab: Make) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
+def test_switches_obey_a_controller_outside(make_lab: Make, eventually: Eventually) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening, ExitStack() as connections:
         listening.settimeout(30)
         port = listening.getsockname()[1]
         lab = make_lab(PAIRS, controller=Controller("127.0.0.1", port, "http://127.0.0.1:1", None))
         for _ in lab.topology.switches:
-            with listening.accept()[0] as switch:
-                switch.settimeout(30)
-                version, kind = switch.recv(8)[:2]
-                assert (version >= 1, kind) == (True, 0)  # HELLO
+            switch = connections.enter_context(listening.accept()[0])
+            switch.settimeout(30)
+            version, kind = switch.recv(8)[:2]
+            assert (version >= 1, kind) == (True, 0)  # HELLO
+            switch.sendall(bytes((1, 0, 0, 8, 0, 0, 0, 1)))  # HELLO of OpenFlow 1.0
+        eventually(lambda: lab.status()["connected"] == {"left": True, "right": True})
+        assert "  all switches are connected to the controller\n" in mpx("lab", "status", "--lab", lab.id).out
         told = lab.status()
         assert told["controller"] == {"rest": "http://127.0.0.1:1", "xmlrpc": None}
         capacities = json.loads(Path(told["capacities"]).read_text())
         assert capacities[0]["a"] == {"switch": "left", "datapath_id": 1, "port": 1}
         assert capacities[0]["rate_bps"] == 100_000_000
+
+
+def test_a_controller_that_does_not_answer_is_told_with_the_reason(
+    make_lab: Make, eventually: Eventually
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+    lab = make_lab(PAIRS, controller=Controller("127.0.0.1", port))
+    eventually(lab.controller_failure)
+    assert lab.status()["connected"] == {"left": False, "right": False}
+    said = mpx("lab", "status", "--lab", lab.id).out
+    line = next(line for line in said.splitlines() if "NOT connected" in line)
+    assert "left, right" in line and f"127.0.0.1 port {port}: Connection refused" in line
+
+
+@pytest.mark.parametrize("host", ["no such host", "a..b"])
+def test_a_controller_on_a_host_that_is_not_known_is_refused(lab_id: str, host: str) -> None:
+    with pytest.raises(UsageError, match=f"host '{host}' is not known"):
+        Lab.up(PAIRS, lab_id, controller=Controller(host, 6653))
+    assert not traces(lab_id)
+
+
+def test_the_capacities_are_those_of_the_links_as_they_are_now(make_lab: Make) -> None:
+    lab = make_lab(PAIRS)
+    link, file = lab.link("wan"), Path(lab.status()["capacities"])
+    before = json.loads(file.read_text())
+    mode = file.stat().st_mode
+    for number in range(1, 11):  # two who change it at once do not write over each other
+        changes = ({"rate_bps": number * 1_000_000}, {"delay_s": number / 1000})
+        with ThreadPoolExecutor() as at_once:
+            list(at_once.map(lambda change: link.change(**change), changes))
+        wan, *others = json.loads(file.read_text())
+        assert wan == {**before[0], "rate_bps": number * 1_000_000, "delay_s": number / 1000}
+        assert others == before[1:]
+    assert file.stat().st_mode == mode
 
 
 def test_a_scaled_lab_says_so(make_lab: Make) -> None:

@@ -1,4 +1,4 @@
-"""A far connection is paced: it does not send in bursts that overflow a queue smaller than they are."""
+"""A far connection of data is paced: it sends no bursts that overflow a queue smaller than they are."""
 
 import socket
 from collections.abc import Callable
@@ -7,6 +7,7 @@ import pytest
 from mpx_lab.lab import Lab
 from mpx_lab.namespace import inside
 from mpx_lab.topology import Link, Topology
+from mpx_lab.traffic.tcp_sender import connect
 from sockets import PORT, connection
 
 from mpx import tcp
@@ -16,8 +17,25 @@ FIRST, SECOND = 10, 20  # segments that may be under way at first, which the ker
 QUEUE_PACKETS = 12
 
 
-@pytest.mark.parametrize(("delay_s", "is_paced"), [(0.02, True), (0.001, False)], ids=["far", "near"])
-def test_only_far_connections_are_paced(make_lab: Callable[..., Lab], delay_s: float, is_paced: bool) -> None:
+def data(address: tcp.Address) -> socket.socket:
+    return tcp.connect(address, 30, paced=True)
+
+
+def background(address: tcp.Address) -> socket.socket:
+    return connect(address, "cubic", lambda: False)
+
+
+@pytest.mark.parametrize(
+    ("delay_s", "connected", "is_paced"),
+    [(0.02, data, True), (0.001, data, False), (0.02, background, False)],
+    ids=["far", "near", "background traffic, as other programs send it"],
+)
+def test_only_far_connections_of_data_are_paced(
+    make_lab: Callable[..., Lab],
+    delay_s: float,
+    connected: Callable[[tcp.Address], socket.socket],
+    is_paced: bool,
+) -> None:
     wan = Link("src", "dst", "wan", rate_bps=20_000_000, delay_s=delay_s, queue_packets=QUEUE_PACKETS)
     lab = make_lab(Topology("small-queue", ("src",), ("dst",), (wan,)))
     with connection(lab, "src", "dst") as (near, far):  # as any program has it
@@ -26,11 +44,11 @@ def test_only_far_connections_are_paced(make_lab: Callable[..., Lab], delay_s: f
     assert burst > 0
     address = lab.host("dst").addresses[0]
     with inside(lab.host("dst").netns, lambda: socket.create_server((address, PORT))) as listener:
-        near = inside(lab.host("src").netns, lambda: tcp.connect((address, PORT), 30))
+        near = inside(lab.host("src").netns, lambda: connected((address, PORT)))
         far, _ = listener.accept()
         with near, far:
             converse(near, far)
-    assert (dropped(lab) == burst) is is_paced
+    assert (dropped(lab) == burst) is is_paced  # else another burst was dropped
 
 
 def converse(near: socket.socket, far: socket.socket) -> None:

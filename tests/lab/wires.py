@@ -4,6 +4,7 @@ import json
 import socket
 import struct
 import subprocess
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -48,6 +49,11 @@ class Wire:
         for each in frames:
             self._sender.send(each)
         return frames
+
+    def flood(self, until: threading.Event) -> None:
+        """Send as fast as it can."""
+        while not until.is_set():
+            self._sender.send(frame(0, 60))
 
     def make_room(self) -> None:
         """Let frames be sent although nobody takes them yet."""

@@ -6,6 +6,7 @@ import pytest
 from figures import Spread, Verdict, machine
 from hypothesis import given
 from hypothesis import strategies as st
+from lab_fidelity import MBIT, Run, delay_verdicts, highest
 from limits_rate import extremes, moving
 
 RATE_BPS = 800e6
@@ -49,3 +50,27 @@ def test_how_figures_are_shown() -> None:
     assert str(Verdict("at most 2", "3", kept=False)) == "NOT kept / at most 2 / 3"
     assert "cores" in machine("reno")
     assert machine("reno").endswith("congestion control reno")
+
+
+def fidelity(late_ms: float = 0.05, error_ms: float = 0.05, share: float = 0.8) -> Run:
+    """A run at 80 % load, all of whose frames were as late as that."""
+    late_s = late_ms / 1000
+    return Run(share, 0.8, (late_s, late_s, late_s), errors_s=[error_ms / 1000] * 100)
+
+
+def test_every_valid_run_has_to_keep_the_delay() -> None:
+    good, bad, invalid = fidelity(), fidelity(error_ms=0.2), fidelity(late_ms=0.4, error_ms=9)
+
+    def kept(*runs: Run) -> list[bool]:
+        return [verdict.kept for verdict in delay_verdicts(0.8, runs)]
+
+    assert kept(good, good, invalid) == [True, True]
+    assert kept(good, bad, good, good, good) == [False, True]
+    assert kept(invalid) == [False, False]
+
+
+def test_the_highest_rate_is_sought_until_one_fails() -> None:
+    verdict = highest("UDP", lambda rate_bps: fidelity(share=0.8 if rate_bps <= 2600 * MBIT else 0.7))
+    assert verdict.kept
+    assert verdict.measured == "2600 Mbit/s; at 2800 Mbit/s: 87.5% carried of what there was"
+    assert not highest("TCP", lambda _: fidelity(late_ms=1)).kept

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mpx_lab.emulator.accounting import TALLIES, Histogram, LinkStats, Tally
-from mpx_lab.shape import Direction, Shape
+from mpx_lab.shape import Shape
 
 STEP_NS = 1000
 times = st.lists(st.integers(0, 10**9), min_size=1, max_size=200)
@@ -33,7 +33,8 @@ def answer(**tallies: list[int]) -> dict[str, Any]:
         "name": "wan",
         "time_ns": 2_000_000_000,
         "up": True,
-        "realtime": False,
+        "realtime": True,
+        "memory_locked": True,
         "log_failed": False,
         "cpu_s": 0.5,
         "a-to-b": direction,
@@ -72,11 +73,21 @@ def test_of_nothing_there_is_nothing_to_say() -> None:
 
 def test_an_answer_is_read() -> None:
     stats = LinkStats.parse(json.dumps(answer(received=[5, 500])))
-    assert (stats.name, stats.time_s, stats.up, stats.realtime, stats.cpu_s) == ("wan", 2.0, True, False, 0.5)
-    there = stats.direction(Direction.A_TO_B)
+    assert (stats.name, stats.time_s, stats.up, stats.hindrances, stats.cpu_s) == ("wan", 2.0, True, (), 0.5)
+    there = stats.a_to_b
     assert there.shape == Shape(None, 5e-9, None, 3, 0.5, 7)
     assert there.received == Tally(5, 500)
     assert (there.late.total, there.late.quantile_s(0.5)) == (2, 9e-9)
+
+
+@pytest.mark.parametrize(
+    ("refused", "words"), [("realtime", "no real-time priority"), ("memory_locked", "swapped out")]
+)
+def test_what_makes_it_late_is_told_of_both_directions(refused: str, words: str) -> None:
+    stats = LinkStats.parse(json.dumps({**answer(), refused: False}))
+    (told,) = stats.hindrances
+    assert words in told
+    assert stats.a_to_b.hindrances == stats.b_to_a.hindrances == stats.hindrances
 
 
 @pytest.mark.parametrize("text", ["{", "{}", "[]", json.dumps({**answer(), "b-to-a": {}})])

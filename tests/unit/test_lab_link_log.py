@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mpx_lab.emulator.accounting import TALLIES, Tally
-from mpx_lab.emulator.link_log import Sample, older_part, parse_log, read_log
+from mpx_lab.emulator.link_log import Sample, copy_log, older_part, parse_log, read_log
 from mpx_lab.shape import Direction
 
 HEADER = (
@@ -73,3 +73,15 @@ def test_the_part_before_is_read_too(
     assert read_log(log) == [new]
     older_part(log).write_text(HEADER + line(old))
     assert read_log(log) == [old, new]
+
+
+@given(samples, samples)
+def test_both_parts_are_copied(tmp_path_factory: pytest.TempPathFactory, old: Sample, new: Sample) -> None:
+    log, folder = tmp_path_factory.mktemp("log") / "wan.csv", tmp_path_factory.mktemp("run")
+    log.write_text(HEADER + line(new))
+    copy_log(log, folder)
+    assert [file.name for file in folder.iterdir()] == ["wan.csv"]
+    assert read_log(folder / "wan.csv") == [new]
+    older_part(log).write_text(HEADER + line(old))
+    copy_log(log, folder)
+    assert read_log(folder / "wan.csv") == [old, new]

@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mpx_lab.emulator.link import change_arguments, shape_arguments
 from mpx_lab.shape import FULL_FRAME_BYTES, MAX_RATE_BPS, Shape
+from mpx_lab.topology import Link
 
 from mpx.errors import UsageError
+from mpx.units import parse_rate
 
 shapes = st.builds(
     Shape,
@@ -51,6 +53,11 @@ def test_a_limit_in_packets_is_told_as_one() -> None:
         {"loss": -0.01},
         {"seed": -1},
         {"seed": 2**64},
+        {"rate_bps": 0.5},
+        {"rate_bps": math.inf},
+        {"rate_bps": math.nan},
+        {"queue_bytes": 1514.5},
+        {"seed": 1.5},
     ],
 )
 def test_impossible_shapes_are_refused(impossible: dict[str, int]) -> None:
@@ -58,10 +65,26 @@ def test_impossible_shapes_are_refused(impossible: dict[str, int]) -> None:
         Shape(**impossible)
 
 
+def test_whole_numbers_may_be_floats() -> None:
+    shape = Shape(50e6, queue_bytes=1e6, seed=7.0)  # type: ignore[arg-type]
+    assert shape_arguments(shape) == shape_arguments(Shape(50_000_000, queue_bytes=1_000_000, seed=7))
+    assert change_arguments({"rate_bps": parse_rate("33.3Mbit/s")}) == ["rate=33300000"]
+    assert change_arguments({"queue_packets": 1e2}) == ["queue_packets=100"]
+    assert repr(Link("a", "b", rate_bps=1e6).rate_bps) == "1000000"  # type: ignore[arg-type]
+
+
 def test_only_what_is_named_is_told() -> None:
     assert change_arguments({"rate_bps": None, "queue_packets": 10}) == ["rate=0", "queue_packets=10"]
     assert change_arguments({"delay_s": 0.5, "seed": 0}) == ["delay_ns=500000000", "seed=0"]
     assert change_arguments({}) == []
+
+
+def test_a_queue_without_a_limit_is_told_once_and_a_limit_beside_none_is_the_limit() -> None:
+    assert change_arguments({"queue_bytes": None}) == ["queue_bytes=0"]
+    assert change_arguments({"queue_packets": None}) == ["queue_bytes=0"]
+    assert change_arguments({"queue_bytes": None, "queue_packets": None}) == ["queue_bytes=0"]
+    assert change_arguments({"queue_bytes": 5000, "queue_packets": None}) == ["queue_bytes=5000"]
+    assert change_arguments({"queue_bytes": None, "queue_packets": 5}) == ["queue_packets=5"]
 
 
 def test_impossible_changes_are_refused() -> None:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lab_topologies import topologies
+from mpx_lab.capacities import capacities
 from mpx_lab.plan import (
     AddNamespace,
     Configure,
@@ -17,7 +18,6 @@ from mpx_lab.plan import (
     StartRelay,
     WaitReachable,
     WriteFile,
-    capacities,
     hosts_file,
     netns_name,
     parse_controller,
@@ -87,7 +87,7 @@ def test_every_switch_gets_its_ports_in_the_order_that_the_capacities_name(topol
             request = next(one for one in words[i:] if one.startswith("ofport_request="))
             ports[words[i + 1], int(request.partition("=")[2])] = words[i + 2]
     told = {}
-    for one in capacities(topology):
+    for one in capacities(topology, {}):
         for side in ("a", "b"):
             end = one[side]
             assert isinstance(end, dict)
@@ -158,4 +158,4 @@ def test_the_state_of_any_lab_is_read_as_it_was_written(topology: Topology) -> N
 
 def test_capacities_are_plain_json() -> None:
     for topology in TOPOLOGIES:
-        assert json.loads(json.dumps(capacities(topology)))[0]["link"] == topology.links[0].name
+        assert json.loads(json.dumps(capacities(topology, {})))[0]["link"] == topology.links[0].name

@@ -111,6 +111,20 @@ def test_what_a_udp_generator_did_not_send(tmp_path: Path) -> None:
     assert Datagrams(0, 0, 0).given_up_share == 0
 
 
+def test_the_shares_that_all_udp_generators_gave_up(tmp_path: Path) -> None:
+    flows = tmp_path / "flows"
+    flows.mkdir()
+    run = RecordedRun(tmp_path, {})
+    assert run.given_up() == {}
+    counts = {"datagrams_sent": 90, "datagrams_given_up": 10, "datagrams_refused": 0}
+    for name, told in (("slow", counts), ("tcp", {"connections": []})):
+        (flows / f"{name}.phases.csv").write_text("t_s,stream,on\n0.1,0,1\n")
+        with pytest.raises(UsageError, match=f"generator '{name}' has not been stopped"):
+            run.given_up()
+        (flows / f"{name}.json").write_text(json.dumps(told))
+    assert run.given_up() == {"slow": 0.1}
+
+
 def test_ticks_are_whole_multiples_after_the_epoch() -> None:
     assert next_tick(1000.0, 1000.0) == pytest.approx(1000.1)
     assert next_tick(1000.15, 1000.0) == pytest.approx(1000.2)

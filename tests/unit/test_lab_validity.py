@@ -8,7 +8,7 @@ from mpx_lab.emulator.accounting import DirectionStats, Histogram, Tally
 from mpx_lab.shape import Shape
 from mpx_lab.validity import LinkFacts, judge, link_facts
 
-GOOD = LinkFacts("wan a-to-b", 0.0001, 0.008, 0.0001, 0.00024, 100_000, 500, 20, 0, 0, 0)
+GOOD = LinkFacts("wan a-to-b", 0.0001, 0.008, 0.0001, 0.00024, 100_000, 500, 20, 0, 0, 0, ())
 
 
 def looks(*busy: float) -> list[CpuUse]:
@@ -16,7 +16,7 @@ def looks(*busy: float) -> list[CpuUse]:
 
 
 def test_a_good_run_counts_whatever_its_queue_dropped_and_its_latest_frame() -> None:
-    verdict = judge([GOOD], looks(0.9, 0.5, 0.96), {"src eth0 send drops": 0})
+    verdict = judge([GOOD], looks(0.9, 0.5, 0.96), {"src eth0 send errors": 0})
     assert verdict.valid
     assert verdict.reasons == ()
     assert verdict.measures["links"][0]["late_max_s"] == 0.008
@@ -42,6 +42,14 @@ def test_a_link_that_went_wrong(change: dict[str, float], reason: str) -> None:
     assert verdict.reasons[0].startswith(reason)
 
 
+def test_what_made_the_emulator_late_is_in_the_reason_and_alone_is_none() -> None:
+    slow = dataclasses.replace(GOOD, hindrances=("the emulator has no real-time priority",))
+    assert judge([slow], looks(0.5), {}).valid
+    verdict = judge([dataclasses.replace(slow, late_p99_s=0.0005)], looks(0.5), {})
+    assert verdict.reasons[0].endswith(" late; the emulator has no real-time priority")
+    assert verdict.measures["links"][0]["hindrances"] == ["the emulator has no real-time priority"]
+
+
 def test_a_saturated_machine() -> None:
     assert judge([GOOD], looks(*[0.5] * 19, 0.99), {}).valid
     verdict = judge([GOOD], looks(*[0.5] * 8, 0.99, 1.0), {})
@@ -51,7 +59,7 @@ def test_a_saturated_machine() -> None:
 
 
 def test_a_loss_on_a_host() -> None:
-    verdict = judge([GOOD], [], {"Udp RcvbufErrors": 3, "eth0 send drops": 0})
+    verdict = judge([GOOD], [], {"Udp RcvbufErrors": 3, "eth0 send errors": 0})
     assert verdict.reasons == ("lost on a host: 3 at Udp RcvbufErrors",)
 
 
@@ -71,7 +79,7 @@ def test_only_what_happened_during_the_run_counts() -> None:
         gone, through = Tally(ring, ring * 100), Tally(delivered, delivered * 100)
         received = through + gone
         return DirectionStats(
-            Shape(), received, through, zero, zero, zero, gone, zero, zero, zero, zero, 0, late, pickup
+            Shape(), received, through, zero, zero, zero, gone, zero, zero, zero, zero, 0, late, pickup, ()
         )
 
     before = stats(

@@ -4,6 +4,8 @@ import math
 import socket
 import threading
 
+import pytest
+
 from mpx import tcp
 from mpx.stream import Stream, StreamTotals
 
@@ -29,8 +31,37 @@ def test_the_kernel_knows_the_shortest_round_trip() -> None:
     assert 0 < info.least_rtt_s < 1 and 0 < info.rtt_s < 1
 
 
-def open_stream(rtt_s: float, least_s: float) -> StreamTotals:
-    return StreamTotals(streams=1, timed=1, rtts_s=rtt_s, least_rtt_s=least_s)
+@pytest.mark.parametrize("asked_bytes", [20_000, 60_000])
+def test_the_window_is_the_receivers(asked_bytes: int) -> None:
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, asked_bytes)  # the kernel doubles it
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        near = socket.create_connection(listener.getsockname())
+        far, _ = listener.accept()
+    with near, far:
+        near.sendall(b"x")
+        far.recv(1)
+        far.sendall(b"x")
+        near.recv(1)  # and with it the window
+        info = tcp.tcp_info(near)
+    assert info is not None and asked_bytes / 2 <= info.window_bytes <= 2 * asked_bytes
+
+
+def open_stream(rtt_s: float, least_s: float, window_bytes: int = 0) -> StreamTotals:
+    return StreamTotals(1, timed=1, rtts_s=rtt_s, least_rtt_s=least_s, window_bytes=window_bytes)
+
+
+def test_what_a_window_carries() -> None:
+    sums = StreamTotals()
+    assert sums.window_bps is None
+    sums.add(open_stream(0.3, 0.2))
+    assert sums.window_bps is None
+    sums.add(open_stream(0.3, 0.1, 50_000))
+    sums.add(open_stream(0.3, 0.2, 40_000))
+    assert sums.window_bps == 4e6
+    sums.add(open_stream(0.3, 0.2, 80_000).none_open())
+    assert sums.window_bps == 4e6
 
 
 def test_the_queue_is_what_round_trips_are_longer_than_the_shortest() -> None:

@@ -9,6 +9,10 @@ from typing import Any, Self
 from mpx_lab.shape import Direction, Shape
 
 NS = 1_000_000_000
+HINDRANCES = {  # where the kernel has refused it to the emulator
+    "realtime": "the emulator has no real-time priority (it needs CAP_SYS_NICE)",
+    "memory_locked": "the emulator's memory may be swapped out (to lock it, it needs CAP_IPC_LOCK)",
+}
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,7 @@ class DirectionStats:
     device_dropped: int  # frames that the kernel dropped before the emulator could read them
     late: Histogram  # delivered so much after it was due
     pickup: Histogram  # a frame may have waited so long for being read, also while the machine stood still
+    hindrances: tuple[str, ...]  # what makes its emulator late, in words
 
     @property
     def balance(self) -> Tally:
@@ -105,30 +110,30 @@ class LinkStats:
     name: str
     time_s: float  # of time.monotonic()
     up: bool
-    realtime: bool  # the emulator runs in the kernel's real-time class
     log_failed: bool  # its log could not be written on and ends before now
     cpu_s: float  # processor time it has used
     a_to_b: DirectionStats
     b_to_a: DirectionStats
 
-    def direction(self, direction: Direction) -> DirectionStats:
-        """Return one direction by its name."""
-        return self.a_to_b if direction is Direction.A_TO_B else self.b_to_a
+    @property
+    def hindrances(self) -> tuple[str, ...]:
+        """What makes it late, in words; one process carries both directions."""
+        return self.a_to_b.hindrances
 
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read the emulator's answer to `stats`; raises ValueError when it is none."""
         raw = json.loads(text)
         try:
+            hindrances = tuple(words for name, words in HINDRANCES.items() if not raw[name])
             return cls(
                 name=raw["name"],
                 time_s=raw["time_ns"] / NS,
                 up=raw["up"],
-                realtime=raw["realtime"],
                 log_failed=raw["log_failed"],
                 cpu_s=raw["cpu_s"],
-                a_to_b=_direction(raw[Direction.A_TO_B]),
-                b_to_a=_direction(raw[Direction.B_TO_A]),
+                a_to_b=_direction(raw[Direction.A_TO_B], hindrances),
+                b_to_a=_direction(raw[Direction.B_TO_A], hindrances),
             )
         except (KeyError, TypeError) as exc:
             raise ValueError(f"no statistics of a link: {exc!r}") from exc
@@ -148,7 +153,7 @@ TALLIES = (
 )
 
 
-def _direction(raw: Mapping[str, Any]) -> DirectionStats:
+def _direction(raw: Mapping[str, Any], hindrances: tuple[str, ...]) -> DirectionStats:
     shape = raw["shape"]
     return DirectionStats(
         shape=Shape(
@@ -162,6 +167,7 @@ def _direction(raw: Mapping[str, Any]) -> DirectionStats:
         device_dropped=raw["device_dropped"],
         late=_histogram(raw["late"]),
         pickup=_histogram(raw["pickup"]),
+        hindrances=hindrances,
         **{name: Tally(*raw[name]) for name in TALLIES},
     )
 

@@ -19,6 +19,7 @@ START_S = 10.0
 END_S = 5.0  # to end by itself
 ANSWER_S = 10.0
 LARGEST_ANSWER_BYTES = 1 << 18
+_QUEUE = "queue"  # what the names of both kinds of limit begin with
 
 
 class LinkError(MpxError):
@@ -40,28 +41,41 @@ class RunningLink:
     def __init__(self, folder: Path, name: str) -> None:
         self.name = name
         self.log = folder / f"{name}.csv"
+        self._errors = folder / f"{name}.err"  # what it says before it ends by a fault
         self._socket = folder / f"{name}.control"
 
     def change(self, direction: Direction, **changes: Any) -> None:
-        """Change what Shape names, for example `rate_bps=130_000_000`; nothing is lost or overtaken.
+        """Change what Shape names in one direction, for example `rate_bps=130e6`; see `change_each`."""
+        self.change_each({direction: changes})
+
+    def change_each(self, changes: Mapping[Direction, Mapping[str, Any]]) -> None:
+        """Change what Shape names, in all directions named at once; nothing is lost or overtaken.
 
         What has left the serialiser keeps its time, what waits for it goes on with the new values.
-        Setting one kind of queue limit replaces the other. Raises UsageError for an impossible shape.
+        Setting one kind of queue limit replaces the other. A seed begins its losses anew, also where it is
+        the one there was. Raises UsageError for an impossible shape.
         """
-        words = change_arguments(changes)
+        told = {direction: change_arguments(each) for direction, each in changes.items()}
+        words = [word for direction, each in told.items() if each for word in (direction, *each)]
         if words:
-            self._ask_ok(f"set {direction} {' '.join(words)}")
+            self._ask_ok(f"set {' '.join(words)}")
 
     def set_up(self, up: bool) -> None:
         """Connect or cut the link: both devices show it as their carrier; a cut loses all on its way."""
-        self._ask_ok(f"set both up={int(up)}")
+        self._ask_ok("connect" if up else "cut")
 
     def stats(self) -> LinkStats:
         """Return everything it has counted since its start."""
         answer = self._ask("stats")
         if answer.startswith("error "):
             raise LinkError(f"link {self.name} cannot say what it did: {answer.removeprefix('error ')}")
-        return LinkStats.parse(answer)
+        try:
+            return LinkStats.parse(answer)
+        except ValueError as exc:
+            raise LinkError(
+                f"link {self.name} does not answer as this mpx expects ({exc}): another version of mpx has "
+                "started it, so take it down and start it again"
+            ) from exc
 
     def stop(self) -> None:
         """End it, and its devices with it."""
@@ -83,17 +97,27 @@ class RunningLink:
                 while to_end and control.recv(1):
                     pass
         except OSError as exc:
-            raise LinkError(f"link {self.name} does not answer at {self._socket}: {exc}") from exc
+            raise LinkError(
+                f"link {self.name} does not answer at {self._socket}: {exc}{self._last_words()}"
+            ) from exc
         if not answer:
-            raise LinkError(f"link {self.name} ended without an answer to '{request}'")
+            raise LinkError(f"link {self.name} ended without an answer to '{request}'{self._last_words()}")
         return answer.decode()
+
+    def _last_words(self) -> str:
+        """Return what it said when it ended, as the end of a sentence; empty where it said nothing."""
+        try:
+            said = self._errors.read_text(errors="replace").strip()
+        except OSError:
+            said = ""
+        return said and f"; it said: {said}"
 
 
 class EmulatedLink(RunningLink):
     """A link with its process. Its log and its control socket lie in a folder of the caller's.
 
-    `name.csv`, `name.csv.1` and `name.control` are its own; the socket's path must fit in 107 bytes. A log
-    that has `log_bytes` becomes `name.csv.1`.
+    `name.csv`, `name.csv.1`, `name.err` and `name.control` are its own; the socket's path must fit in 107
+    bytes. A log that has `log_bytes` becomes `name.csv.1`.
     """
 
     def __init__(
@@ -115,11 +139,6 @@ class EmulatedLink(RunningLink):
         self._log_bytes = log_bytes
         self._process: subprocess.Popen[str] | None = None
 
-    @classmethod
-    def attach(cls, folder: Path, name: str) -> RunningLink:
-        """Return a link that another process started."""
-        return RunningLink(folder, name)
-
     @property
     def pid(self) -> int:
         """Its process."""
@@ -137,24 +156,24 @@ class EmulatedLink(RunningLink):
             raise UsageError(
                 f"link {self.name} needs a folder with a shorter name: {self._socket} is no socket"
             )
-        process = subprocess.Popen(
-            [str(built_link()), *self._arguments()],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment,
-            cwd="/",  # no folder of the caller's stays busy
-            start_new_session=True,  # a ^C is for whoever runs the lab, who then stops its links
-        )
+        with self._errors.open("wb") as errors:
+            process = subprocess.Popen(
+                [str(built_link(environment)), *self._arguments()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                env=environment,
+                cwd="/",  # no folder of the caller's stays busy
+                start_new_session=True,  # a ^C is for whoever runs the lab, who then stops its links
+            )
         assert process.stdout is not None
-        assert process.stderr is not None
-        with process.stdout, process.stderr:
+        with process.stdout:
             came, _, _ = select.select([process.stdout], [], [], START_S)
             if not came or process.stdout.readline() != "ready\n":
                 process.kill()
                 process.wait()
-                said = process.stderr.read().strip() or "no answer"
+                said = self._errors.read_text(errors="replace").strip() or "no answer"
                 raise LinkError(f"link {self.name} does not start: {said}")
         self._process = process
 
@@ -190,15 +209,7 @@ class EmulatedLink(RunningLink):
 
 def shape_arguments(shape: Shape) -> str:
     """Return a shape as the emulator reads it; 0 is unlimited there."""
-    queue = (
-        f"queue_packets={shape.queue_packets}"
-        if shape.queue_packets is not None
-        else f"queue_bytes={shape.queue_bytes or 0}"
-    )
-    return (
-        f"rate={shape.rate_bps or 0},delay_ns={round(shape.delay_s * NS)},{queue},"
-        f"loss={shape.loss:.17f},seed={shape.seed}"
-    )
+    return ",".join(_told(shape).values())
 
 
 def change_arguments(changes: Mapping[str, Any]) -> list[str]:
@@ -210,12 +221,21 @@ def change_arguments(changes: Mapping[str, Any]) -> list[str]:
         shape = Shape(**changes)
     except TypeError as exc:
         raise UsageError(f"a link has no such property: {exc}") from exc
-    told = {
+    named = {_QUEUE if name.startswith(_QUEUE) else name for name in changes}
+    return [words for name, words in _told(shape).items() if name in named]
+
+
+def _told(shape: Shape) -> dict[str, str]:
+    """Return what the emulator is told of a shape, by the name of each property."""
+    queue = (
+        f"queue_packets={shape.queue_packets}"
+        if shape.queue_packets is not None
+        else f"queue_bytes={shape.queue_bytes or 0}"
+    )
+    return {
         "rate_bps": f"rate={shape.rate_bps or 0}",
         "delay_s": f"delay_ns={round(shape.delay_s * NS)}",
-        "queue_bytes": f"queue_bytes={shape.queue_bytes or 0}",
-        "queue_packets": f"queue_packets={shape.queue_packets or 0}",
+        _QUEUE: queue,  # of either kind: the emulator takes the new limit for the old one
         "loss": f"loss={shape.loss:.17f}",
         "seed": f"seed={shape.seed}",
     }
-    return [told[name] for name in changes]

@@ -9,10 +9,12 @@ place of an older one.
 
 import csv
 import os
+import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 from mpx_lab.emulator.accounting import NS, TALLIES, Tally
 from mpx_lab.shape import Direction
@@ -48,14 +50,33 @@ class Sample:
 
 def read_log(file: Path) -> list[Sample]:
     """Read a log with the part before it; raises OSError, and ValueError where a file is no log of a link."""
-    with ExitStack() as opened:
-        parts = [opened.enter_context(file.open(newline=""))]
+    with _opened(file) as parts:
+        return [sample for part in parts for sample in parse_log(part)]
+
+
+def copy_log(file: Path, folder: Path) -> None:
+    """Copy a log with the part before it into a folder, where `read_log` finds both; raises OSError.
+
+    The link may write on meanwhile; then the last line of the copy need not be whole.
+    """
+    copy = folder / file.name
+    with _opened(file) as parts:
+        for part, to in zip(reversed(parts), (copy, older_part(copy)), strict=False):
+            with to.open("w", newline="") as out:
+                shutil.copyfileobj(part, out)
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[list[TextIO]]:
+    """Open a log, after the part before it if there is one."""
+    with ExitStack() as stack:
+        parts: list[TextIO] = [stack.enter_context(file.open(newline=""))]
         with suppress(FileNotFoundError):
-            older = opened.enter_context(older_part(file).open(newline=""))
+            older = stack.enter_context(older_part(file).open(newline=""))
             # Where they are the same, the log has turned over between the two.
             if not os.path.sameopenfile(older.fileno(), parts[0].fileno()):
                 parts.insert(0, older)
-        return [sample for part in parts for sample in parse_log(part)]
+        yield parts
 
 
 def older_part(file: Path) -> Path:

@@ -51,7 +51,7 @@ def _record(sink: Sink, ending: Ending, options: argparse.Namespace) -> int:
 
 
 def _sink(options: argparse.Namespace) -> Sink:
-    address = options.at, options.port
+    address = options.at, 0  # any port that is free
     if options.kind == "watch":
         return Watch(lambda connection: connection.peer[0] == options.at)
     if options.kind == "gridftp":
@@ -65,7 +65,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--at", required=True, metavar="ADDRESS", help="where to listen; watch: the other end of what arrives"
     )
-    parser.add_argument("--port", type=int, default=0, help="default: any free port")
     parser.add_argument("--folder", type=Path, required=True, help="where to write")
     parser.add_argument("--name", required=True, help="of the flow, and of its files")
     parser.add_argument("--epoch-s", type=float, required=True, help="time zero on the monotonic clock")

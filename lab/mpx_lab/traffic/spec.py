@@ -147,11 +147,6 @@ def show(spec: Spec) -> str:
     return f"{spec.name}({', '.join(said)})"
 
 
-def congestion_of(spec: Spec) -> str:
-    """Return the congestion control that the generator asks for; empty where it asks for none."""
-    return "" if isinstance(spec, Udp | UdpSquare | UdpBursty) else spec.congestion
-
-
 def protocol_of(spec: Spec) -> str:
     """Return what the receiving side has to be: `tcp`, `udp` or `gridftp`."""
     if isinstance(spec, Udp | UdpSquare | UdpBursty):

@@ -32,48 +32,54 @@ void control_open(struct control *control, const char *path) {
 }
 
 static void set_up(FILE *reply, struct link *link, bool up) {
-    if (!tap_carrier(&link->ends[0], up) || !tap_carrier(&link->ends[1], up)) {
-        fputs("error the kernel does not change the carrier of a TAP device", reply);
-        return;
+    for (int i = 0; i < 2; i++) { /* first, as otherwise one end alone could be cut */
+        if (!tap_present(&link->ends[i])) {
+            fprintf(reply, "error the device %s is not where it was made, so neither end is changed",
+                    link->ends[i].device);
+            return;
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        if (!tap_carrier(&link->ends[i], up)) {
+            fprintf(reply, "error the kernel does not change the carrier of %s", link->ends[i].device);
+            return;
+        }
     }
     for (int i = 0; i < DIRECTIONS; i++)
         direction_set_up(&link->directions[i], up, now_ns());
     fputs("ok", reply);
 }
 
-/* Answers `set WHICH KEY=VALUE ...`; nothing changes unless all of it is understood. */
+/* Returns which direction has this name, DIRECTIONS if none has. */
+static int direction_named(const struct link *link, const char *name) {
+    int i = 0;
+    while (i < DIRECTIONS && strcmp(name, link->directions[i].name) != 0)
+        i++;
+    return i;
+}
+
+/* Answers `set WHICH KEY=VALUE ... WHICH KEY=VALUE ...`; nothing changes unless all of it is understood. */
 static void set(FILE *reply, struct link *link, char *rest) {
-    char *state = NULL;
-    const char *which = strtok_r(rest, " ", &state);
     struct shape shapes[DIRECTIONS];
-    bool chosen[DIRECTIONS];
-    bool both = which && !strcmp(which, "both");
-    for (int i = 0; i < DIRECTIONS; i++) {
+    for (int i = 0; i < DIRECTIONS; i++)
         shapes[i] = link->directions[i].shape;
-        chosen[i] = which && (both || !strcmp(which, link->directions[i].name));
-    }
-    if (!chosen[A_TO_B] && !chosen[B_TO_A]) {
-        fputs("error say which direction: a-to-b, b-to-a or both", reply);
-        return;
-    }
-    const char *pair = strtok_r(NULL, " ", &state);
-    if (pair && both && (!strcmp(pair, "up=0") || !strcmp(pair, "up=1"))) {
-        set_up(reply, link, pair[3] == '1');
-        return;
-    }
-    for (; pair; pair = strtok_r(NULL, " ", &state)) {
-        for (int i = 0; i < DIRECTIONS; i++) {
-            if (chosen[i] && !shape_set(&shapes[i], pair)) {
-                fprintf(reply, "error not understood: %s", pair);
-                return;
-            }
+    int chosen = DIRECTIONS;
+    char *state = NULL;
+    for (char *word = strtok_r(rest, " ", &state); word; word = strtok_r(NULL, " ", &state)) {
+        int named = direction_named(link, word);
+        if (named < DIRECTIONS) {
+            chosen = named;
+        } else if (chosen == DIRECTIONS) {
+            fprintf(reply, "error say which direction before %s: a-to-b or b-to-a", word);
+            return;
+        } else if (!shape_set(&shapes[chosen], word)) {
+            fprintf(reply, "error not understood: %s", word);
+            return;
         }
     }
     int64_t now = now_ns();
-    for (int i = 0; i < DIRECTIONS; i++) {
-        if (chosen[i])
-            direction_change(&link->directions[i], &shapes[i], now);
-    }
+    for (int i = 0; i < DIRECTIONS; i++)
+        direction_change(&link->directions[i], &shapes[i], now);
     fputs("ok", reply);
 }
 
@@ -83,10 +89,14 @@ static void answer(FILE *reply, struct link *link, char *request) {
     } else if (!strcmp(request, "stop")) {
         link->stopped = true;
         fputs("ok", reply);
+    } else if (!strcmp(request, "cut")) {
+        set_up(reply, link, false);
+    } else if (!strcmp(request, "connect")) {
+        set_up(reply, link, true);
     } else if (!strncmp(request, "set ", 4)) {
         set(reply, link, request + 4);
     } else {
-        fputs("error not understood; there are: set, stats, stop", reply);
+        fputs("error not understood; there are: set, cut, connect, stats, stop", reply);
     }
 }
 

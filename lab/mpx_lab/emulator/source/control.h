@@ -1,7 +1,8 @@
 /* The control socket: one request and one reply per message.
  *
- *     set a-to-b rate=... delay_ns=... loss=...     -> ok, or error TEXT
- *     set both up=0                                 cuts the link and drops the carrier at both ends
+ *     set a-to-b rate=... loss=... b-to-a rate=...  -> ok, or error TEXT and nothing has changed
+ *     cut                                           -> the same; all on its way is lost, no end has a carrier
+ *     connect                                       -> the same; both have one again
  *     stats                                         -> one JSON object
  *     stop                                          -> ok, and the link is gone
  */

@@ -173,7 +173,7 @@ void direction_change(struct direction *direction, const struct shape *shape, in
     struct shape old = direction->shape;
     direction_settle(direction, now);
     direction->shape = *shape;
-    if (shape->seed != old.seed)
+    if (shape->seedings != old.seedings)
         direction->drawn = 0;
     if (shape->rate_bps != old.rate_bps || shape->delay_ns != old.delay_ns)
         reschedule(direction, old.rate_bps, now);

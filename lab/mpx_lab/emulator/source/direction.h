@@ -69,7 +69,7 @@ struct direction {
     int64_t last_due_ns;
     int64_t departed_due_ns; /* of the last frame that has left the serialiser */
     uint64_t carry; /* what the last division left of a nanosecond, in units of 1 / rate */
-    uint64_t drawn; /* numbers of the seed used so far, one for each frame received while up */
+    uint64_t drawn; /* numbers of the seed used since it was told, one for each frame received while up */
 };
 
 /* Prepares an empty direction that is up; false without memory. */

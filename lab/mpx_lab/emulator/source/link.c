@@ -90,12 +90,12 @@ static struct options parse(int count, char **words) {
     return options;
 }
 
-/* Takes what helps to be punctual; returns whether the real-time class was permitted. */
-static bool be_punctual(void) {
+/* Takes what helps to be punctual, and notes what of it was permitted. */
+static void be_punctual(struct link *link) {
     prctl(PR_SET_TIMERSLACK, 1);
-    mlockall(MCL_CURRENT | MCL_FUTURE);
+    link->memory_locked = mlockall(MCL_CURRENT | MCL_FUTURE) == 0;
     struct sched_param priority = {.sched_priority = PRIORITY};
-    return sched_setscheduler(0, SCHED_FIFO, &priority) == 0;
+    link->realtime = sched_setscheduler(0, SCHED_FIFO, &priority) == 0;
 }
 
 static void open_link(struct link *link, const struct options *options) {
@@ -193,7 +193,7 @@ int main(int count, char **words) {
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a log that may not grow is no reason to end */
 
-    link.realtime = be_punctual();
+    be_punctual(&link);
     open_link(&link, &options);
     log_open(&log, options.log, options.log_bytes);
     control_open(&control, options.control);

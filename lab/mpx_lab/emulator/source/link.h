@@ -14,6 +14,7 @@ struct link {
     struct tap ends[2];                      /* A, B */
     struct direction directions[DIRECTIONS]; /* reads from end i, writes to the other */
     bool realtime;                           /* SCHED_FIFO was permitted */
+    bool memory_locked;                      /* no page of it can be swapped out */
     bool stopped;                            /* it was told to stop */
     bool log_failed;                         /* the log could not be written on */
 };

@@ -5,6 +5,10 @@
 #include <inttypes.h>
 #include <sys/resource.h>
 
+static const char *json_bool(bool value) {
+    return value ? "true" : "false";
+}
+
 static void histogram(FILE *out, const char *name, const struct histogram *seen) {
     fprintf(out, ", \"%s\": {\"max_ns\": %" PRId64 ", \"counts\": [", name, seen->max_ns);
     const char *comma = "";
@@ -48,10 +52,11 @@ void report_stats(FILE *out, struct link *link) {
     getrusage(RUSAGE_SELF, &used);
     double cpu_s = (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
                    (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
-    fprintf(out, "{\"name\": \"%s\", \"time_ns\": %" PRId64 ", \"up\": %s, \"realtime\": %s, \"log_failed\": %s, "
-            "\"cpu_s\": %.6f",
-            link->name, now, link->directions[A_TO_B].up ? "true" : "false", link->realtime ? "true" : "false",
-            link->log_failed ? "true" : "false", cpu_s);
+    fprintf(out,
+            "{\"name\": \"%s\", \"time_ns\": %" PRId64 ", \"up\": %s, \"realtime\": %s, \"memory_locked\": %s, "
+            "\"log_failed\": %s, \"cpu_s\": %.6f",
+            link->name, now, json_bool(link->directions[A_TO_B].up), json_bool(link->realtime),
+            json_bool(link->memory_locked), json_bool(link->log_failed), cpu_s);
     for (int i = 0; i < DIRECTIONS; i++) {
         direction_settle(&link->directions[i], now);
         direction_stats(out, &link->directions[i], dropped[i]);

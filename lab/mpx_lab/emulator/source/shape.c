@@ -36,19 +36,19 @@ bool shape_set(struct shape *shape, const char *pair) {
         return true;
     }
     if (IS("queue_bytes")) {
-        bool understood = whole(text, UINT64_MAX, &shape->queue_bytes);
-        shape->queue_packets = shape->queue_bytes ? 0 : shape->queue_packets; /* one limit replaces the other */
-        return understood;
+        shape->queue_packets = 0; /* one limit replaces the other, also where it is none */
+        return whole(text, UINT64_MAX, &shape->queue_bytes);
     }
     if (IS("queue_packets")) {
-        bool understood = whole(text, UINT64_MAX, &shape->queue_packets);
-        shape->queue_bytes = shape->queue_packets ? 0 : shape->queue_bytes;
-        return understood;
+        shape->queue_bytes = 0;
+        return whole(text, UINT64_MAX, &shape->queue_packets);
     }
     if (IS("loss"))
         return share(text, &shape->loss);
-    if (IS("seed"))
+    if (IS("seed")) {
+        shape->seedings++;
         return whole(text, UINT64_MAX, &shape->seed);
+    }
 #undef IS
     return false;
 }

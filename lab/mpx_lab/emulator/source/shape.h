@@ -13,6 +13,7 @@ struct shape {
     uint64_t queue_packets; /* 0: unlimited; only one of the two is set */
     double loss;            /* 0 to 1 */
     uint64_t seed;
+    uint64_t seedings; /* how often the seed was told: each time its sequence begins anew */
 };
 
 /* Changes a shape by one `key=value`; false where the key or the value is not understood. */

@@ -4,7 +4,9 @@
 #include <err.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/ethtool.h>
 #include <linux/if_tun.h>
+#include <linux/sockios.h>
 #include <net/if.h>
 #include <net/if_arp.h>
 #include <sched.h>
@@ -35,8 +37,7 @@ static struct ifreq request_for(const struct tap *tap) {
 }
 
 static void configure(const struct tap *tap, const char *mac, int mtu) {
-    int control = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    must(control, tap->device, "open a socket");
+    int control = tap->asking_fd;
     struct ifreq request = request_for(tap);
     if (mac) {
         unsigned char *to = (unsigned char *)request.ifr_hwaddr.sa_data;
@@ -56,7 +57,6 @@ static void configure(const struct tap *tap, const char *mac, int mtu) {
     must(ioctl(control, SIOCGIFFLAGS, &request), tap->device, "read its flags");
     request.ifr_flags |= IFF_UP;
     must(ioctl(control, SIOCSIFFLAGS, &request), tap->device, "bring it up");
-    close(control);
 }
 
 void tap_open(struct tap *tap, const char *netns, const char *device, const char *mac, int mtu) {
@@ -67,8 +67,6 @@ void tap_open(struct tap *tap, const char *netns, const char *device, const char
     int home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
     if (home < 0)
         err(1, "cannot open /proc/self/ns/net");
-    tap->cut = false;
-    tap->dropped_before_cut = tap->dropped_by_cuts = 0;
     enter(netns);
     tap->fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
     must(tap->fd, device, "open /dev/net/tun");
@@ -78,6 +76,8 @@ void tap_open(struct tap *tap, const char *netns, const char *device, const char
     must(ioctl(tap->fd, TUNSETOFFLOAD, 0), device, "turn offloads off"); /* single packets only */
     tap->counts_fd = open("/proc/thread-self/net/dev", O_RDONLY | O_CLOEXEC);
     must(tap->counts_fd, device, "open its counters");
+    tap->asking_fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    must(tap->asking_fd, device, "open a socket");
     configure(tap, mac, mtu);
     if (setns(home, CLONE_NEWNET) < 0)
         err(1, "cannot go back to the first network namespace");
@@ -101,18 +101,33 @@ static bool device_dropped(const struct tap *tap, uint64_t *frames) {
     return false;
 }
 
+bool tap_present(const struct tap *tap) {
+    uint64_t dropped;
+    return device_dropped(tap, &dropped);
+}
+
+/* A device that gets its carrier back goes on dropping what it is given until a worker of the kernel has seen to
+ * it. Who asks for the carrier has that done first (Linux 6.8; such drops are counted from Linux 6.11 on). */
+static bool see_to_carrier(const struct tap *tap) {
+    struct ethtool_value carrier = {.cmd = ETHTOOL_GLINK};
+    struct ifreq request = request_for(tap);
+    request.ifr_data = (void *)&carrier;
+    return ioctl(tap->asking_fd, SIOCETHTOOL, &request) == 0;
+}
+
 bool tap_carrier(struct tap *tap, bool up) {
     int carrier = up;
     uint64_t dropped;
-    if (!device_dropped(tap, &dropped))
-        return false;
     if (!up && !tap->cut) {
-        tap->dropped_before_cut = dropped;
+        if (!device_dropped(tap, &tap->dropped_before_cut))
+            return false;
         tap->cut = true;
     }
     if (ioctl(tap->fd, TUNSETCARRIER, &carrier) != 0)
         return false;
     if (up && tap->cut) {
+        if (!see_to_carrier(tap) || !device_dropped(tap, &dropped))
+            return false;
         tap->dropped_by_cuts += dropped - tap->dropped_before_cut;
         tap->cut = false;
     }

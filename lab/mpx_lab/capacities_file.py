@@ -1,0 +1,26 @@
+"""Keeps the capacities that a lab hands to its controller as its links are."""
+
+from mpx_lab import state
+from mpx_lab.capacities import CAPACITIES, capacities_text
+from mpx_lab.emulator.link import RunningLink
+
+
+def rewrite_capacities(lab_id: str) -> None:
+    """Write them anew, whole; nothing happens where the lab is gone. Raises LinkError where a link has ended.
+
+    Who changes a link calls this afterwards: of two at once the later writer sees both changes.
+    """
+    with state.locked(lab_id):
+        there = state.load(lab_id)
+        if there is None or not there.topology.switches:
+            return
+        folder, topology = state.folder_of(lab_id), there.topology
+        shapes = {
+            link.name: RunningLink(folder, link.name).stats().a_to_b.shape
+            for link in topology.links
+            if topology.emulated(link)
+        }
+        fresh = folder / f"{CAPACITIES}.new"
+        fresh.write_text(capacities_text(topology, shapes))
+        fresh.chmod(0o644)  # a controller need not be root
+        fresh.replace(folder / CAPACITIES)
