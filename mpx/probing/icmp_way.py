@@ -11,7 +11,7 @@ from contextlib import closing
 from mpx import tcp
 from mpx.errors import UsageError
 from mpx.probing.datagrams import Datagrams
-from mpx.probing.way import LOST_AFTER_S, Answer, Noise, loopback_noise_s
+from mpx.probing.way import LOST_AFTER_S, Answer, Kind, Noise, loopback_noise_s
 
 _HEADER = struct.Struct("!BBHHH")  # type, code, checksum, identifier, sequence number
 _PAYLOAD = struct.Struct("!QQ40x")  # token, number: 64 bytes with the header
@@ -19,9 +19,12 @@ _QUESTION, _ANSWER = {4: 8, 6: 128}, {4: 0, 6: 129}  # types, by version
 
 
 class IcmpWay:
-    """Asks `host`, an address. Raises UsageError where this user may not."""
+    """Asks `host`, an address. Raises UsageError where this user may not, OSError without a socket."""
 
+    kind: Kind = "icmp"
     lost_after_s = LOST_AFTER_S
+    sees_loss = True
+    retransmissions = None
 
     def __init__(self, host: str) -> None:
         family = tcp.family_of(host)

@@ -15,6 +15,7 @@ class Run:
     """One run, its probes numbered from `first`; ask for `probes` at any time, also when `go` has raised."""
 
     def __init__(self, way: Way, *, first: int = 0, clock: Callable[[], float] = time.monotonic) -> None:
+        self.not_sent = 0  # for this program stood still when they were due
         self._way = way
         self._first = first
         self._clock = clock
@@ -31,7 +32,7 @@ class Run:
     def go(self, schedule: Sequence[float], stop: Callable[[], bool]) -> None:
         """Send a probe at each time of `schedule` (seconds from now) and wait until their fate is known.
 
-        Raises Interrupted soon after `stop` says so, and ConnectionLost when the way is lost.
+        Raises Interrupted soon after `stop` says so, and what the way raises when it is lost.
         """
         self._began_s = self._clock()
         try:
@@ -41,6 +42,8 @@ class Run:
                 if self._clock() <= due_s + TOO_LATE_S:
                     number = self._first + len(self._sent)
                     self._sent[number] = self._way.ask(number)
+                else:
+                    self.not_sent += 1
             while (until_s := self._fate_known_s()) > self._clock():
                 self._take(until_s, stop)
         finally:

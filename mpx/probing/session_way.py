@@ -13,7 +13,7 @@ from mpx import tcp
 from mpx.errors import ConnectionLost
 from mpx.gridftp_session import Session
 from mpx.gridftp_wire import ReplyReader, command
-from mpx.probing.way import LOST_AFTER_S, Answer, Noise, wait
+from mpx.probing.way import LOST_AFTER_S, Answer, Kind, Noise, wait
 from mpx.timestamped import receive, stamp_arrivals
 
 _NOOP = command("NOOP")
@@ -22,7 +22,9 @@ _NOOP = command("NOOP")
 class SessionWay:
     """Asks on `session`, which nobody else uses; closing it is up to its owner."""
 
+    kind: Kind = "session"
     lost_after_s = LOST_AFTER_S
+    sees_loss = False
 
     def __init__(self, session: Session) -> None:
         self.name = f"idle GridFTP session (NOOP at TCP port {session.location.port})"
@@ -34,22 +36,32 @@ class SessionWay:
         self._reader = ReplyReader()
         self._waiting: deque[tuple[int, float]] = deque()  # number, when it left; replies keep the order
         self._least_s = math.inf
+        info = tcp.tcp_info(self._socket)  # now: later the kernel's RTT has servers and queues in it
+        self._handshake_s = info.least_rtt_s if info else None
         self._poll = select.poll()
         self._poll.register(self._socket, select.POLLIN)
+
+    @property
+    def retransmissions(self) -> int | None:
+        """As Way."""
+        info = tcp.tcp_info(self._socket)
+        return info.retransmits if info else None
 
     def ask(self, number: int) -> float:
         """As Way."""
         sent_s = time.monotonic()
         try:
-            self._socket.send(_NOOP)
+            sent_bytes = self._socket.send(_NOOP)
         except BlockingIOError:
             self.trouble = "the connection takes no more"
+            return sent_s
         except OSError as failure:
             raise ConnectionLost(
                 f"the session at {self._session.peer} was lost: {failure.strerror}"
             ) from None
-        else:
-            self._waiting.append((number, sent_s))
+        if sent_bytes < len(_NOOP):
+            raise ConnectionLost(f"the session at {self._session.peer} took only a part of a command")
+        self._waiting.append((number, sent_s))
         return sent_s
 
     def answers(self, until_s: float) -> list[Answer]:
@@ -76,7 +88,7 @@ class SessionWay:
 
     def noise(self) -> Noise:
         """As Way."""
-        info = tcp.tcp_info(self._socket)
-        how = "the server's time to answer: the shortest NOOP against the shortest RTT that the kernel saw"
-        added_s = self._least_s - info.least_rtt_s if info and self._least_s < math.inf else 0.0
-        return Noise(max(0.0, added_s), how, is_least=True)
+        how = "the server's time to answer: the shortest NOOP less the RTT of the handshake"
+        if not self._handshake_s or self._least_s == math.inf:
+            return Noise(None, "the server's time to answer is in the RTT")
+        return Noise(max(0.0, self._least_s - self._handshake_s), how, is_estimate=True)

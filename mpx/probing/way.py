@@ -5,11 +5,14 @@ import select
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
-from mpx.rtt_series import Probe, summary
+from mpx.errors import ConnectionLost
+from mpx.rtt_series import p99
 
+Kind = Literal["echo", "session", "handshake", "icmp"]
 CALIBRATIONS = 100  # how often a noise is measured; some take a millisecond
+CALIBRATION_S = 0.5  # an answer over loopback is there by then, or a firewall is in between
 LOST_AFTER_S = 3.0
 
 
@@ -25,25 +28,32 @@ class Answer:
 class Noise:
     """How much of an RTT may not be the network's (99 % have no more), and how that is known."""
 
-    rtt_s: float
+    rtt_s: float | None  # None: not known; `how` says why
     how: str
-    is_least: bool = False  # it may be more, and nobody here can tell how much
+    is_estimate: bool = False  # it was not measured apart from the network
 
 
 class Way(Protocol):
     """One way to probe one target. One thread uses it; times are those of the monotonic clock, in seconds."""
 
+    kind: Kind
     name: str
     lost_after_s: float  # what comes later does not count
+    sees_loss: bool  # False: TCP sends again what the network loses, and only `retransmissions` tells of it
 
     @property
     def trouble(self) -> str:
         """What went wrong last, in the system's words; empty where there was only silence."""
 
+    @property
+    def retransmissions(self) -> int | None:
+        """How often this host's TCP has sent again so far; None where nobody counts."""
+
     def ask(self, number: int) -> float:
         """Send a probe, whatever is under way, and return when it left.
 
-        A probe that cannot be sent is lost. Raises ConnectionLost when no further one can be answered.
+        A probe that cannot be sent is lost. Raises ConnectionLost or TransferTimeout when no further one can
+        be answered.
         """
 
     def answers(self, until_s: float) -> Sequence[Answer]:
@@ -53,7 +63,7 @@ class Way(Protocol):
         """
 
     def noise(self) -> Noise:
-        """Return how exact the answers so far are."""
+        """Return how exact the answers so far are; raises OSError or ConnectionLost if nobody can tell."""
 
 
 def wait(poll: "select.poll", until_s: float) -> list[tuple[int, int]]:
@@ -69,18 +79,19 @@ def wait(poll: "select.poll", until_s: float) -> list[tuple[int, int]]:
             return ready
 
 
-def p99_s(rtts: Sequence[float]) -> float:
-    """Return the 99th percentile of times in seconds, 0 where there are none."""
-    return summary([Probe(0.0, rtt_s) for rtt_s in rtts]).p99_s or 0.0
-
-
 def loopback_noise_s(way: Way) -> float:
-    """Return the 99th percentile of what `way` measures where there is no network, one probe at a time."""
-    rtts = []
+    """Return the 99th percentile of what `way` measures where there is no network, one probe at a time.
+
+    Raises ConnectionLost as soon as one is not answered.
+    """
+    rtts: list[float] = []
     for number in range(CALIBRATIONS):
-        sent_s = way.ask(number)
-        rtts += [answer.rtt_s for answer in way.answers(sent_s + way.lost_after_s)]
-    return p99_s(rtts)
+        until_s = way.ask(number) + CALIBRATION_S
+        while len(rtts) == number and time.monotonic() < until_s:
+            rtts += [answer.rtt_s for answer in way.answers(until_s)]
+        if len(rtts) == number:
+            raise ConnectionLost(f"nothing comes back over loopback ({way.trouble or 'no answer'})")
+    return p99(rtts)
 
 
 def waking_noise_s() -> float:
@@ -90,4 +101,4 @@ def waking_noise_s() -> float:
         slept_s = time.monotonic()
         poll.poll(1)
         late.append(max(0.0, time.monotonic() - slept_s - 0.001))
-    return p99_s(late)
+    return p99(late)

@@ -1,6 +1,5 @@
 """Commands about the session itself: login, features, modes, options."""
 
-from mpx import echo_wire
 from mpx.gridftp_wire import reply_line
 from mpx.serve import commands_site
 from mpx.serve.checksum import ALGORITHMS
@@ -35,8 +34,8 @@ def _features(session: Session, _: str) -> bytes:
     facts = "".join(f"{name}{'*' if name in session.settings.facts else ''};" for name in FACTS)
     lines = [f"CKSM {sums}", "DCAU", "EPRT", "EPSV", "ERET", "ESTO", "MDTM", "MFMT", "MLSC", "MLSR"]
     lines += [f"MLST {facts}"]
-    if session.echo_port:
-        lines += [f"{echo_wire.FEATURE} {session.echo_port}"]
+    if session.echo:
+        lines += [session.echo.feature]
     lines += ["PARALLEL", "REST STREAM", "SIZE", "SPAS", "SPOR", "TVFS", "UTF8", "WHOAMI"]
     return reply_line(211, "Extensions supported", *lines, "End.")
 

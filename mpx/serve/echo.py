@@ -1,64 +1,83 @@
 """The echo: sends the probes of clients back, so that they can measure the round-trip time (RTT).
 
-It is of no use to anybody who wants to harm others: it answers only addresses that have a session open (a
-TCP handshake proves that they are not forged), at a bounded rate, with as many bytes as were asked with, and
-from the address that was asked.
+It is of no use to anybody who wants to harm others. A question must carry the token that FEAT told a session
+and come from that session's address. The answer goes there, with as many bytes, from the address that was
+asked, at a rate that is bounded for each session: who forges addresses cannot even use up what others may
+ask.
 """
 
+import errno
+import ipaddress
 import logging
+import secrets
 import select
 import socket
 import struct
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 
 from mpx import echo_wire, tcp
+from mpx.echo_wire import EchoPlace
 from mpx.timestamped import Arrival, receive, stamp_arrivals
 
-_log = logging.getLogger(__name__)
-
+RATE, BURST = 200.0, 50  # questions of one session: ten at once each second are well below
+HEEDED_RATE, HEEDED_BURST = 5000.0, 500  # datagrams of all the world that are looked at
+_PAUSE_S = 0.01  # beyond that: what does not fit into the kernel's buffer meanwhile costs us nothing
 _IP_PKTINFO = 8  # Linux; the socket module has no name for it before Python 3.14
 _PKTINFO_4 = struct.Struct("=I4s4s")  # interface, our address, address in the header
 _PKTINFO_6 = struct.Struct("=16sI")  # our address, interface
 
+_log = logging.getLogger(__name__)
+
 
 class Allowance:
-    """How often a source may ask: RATE times a second, BURST at once (the generic cell rate algorithm)."""
+    """So many a second, and `burst` at once (the generic cell rate algorithm)."""
 
-    RATE = 200.0  # ten at once each second and many clients behind one address are well below
-    BURST = 50
-    _MOST_SOURCES = 1024
+    def __init__(self, rate: float, burst: int) -> None:
+        self._rate = rate
+        self._ahead_s = (burst - 1) / rate
+        self._free_s = 0.0  # when all that was taken is paid for
 
-    def __init__(self) -> None:
-        self._free_s: dict[str, float] = {}  # when all that a source asked is paid for
-
-    def take(self, source: str, now_s: float) -> bool:
-        """Tell whether `source` may be answered now, and count it if so."""
-        free_s = max(now_s, self._free_s.get(source, now_s))
-        if free_s - now_s > (self.BURST - 1) / self.RATE:
+    def take(self, now_s: float) -> bool:
+        """Tell whether one more may be had now, and count it if so."""
+        free_s = max(now_s, self._free_s)
+        if free_s - now_s > self._ahead_s:
             return False
-        if len(self._free_s) >= self._MOST_SOURCES:
-            self._free_s = {other: at_s for other, at_s in self._free_s.items() if at_s > now_s}
-        self._free_s[source] = free_s + 1 / self.RATE
+        self._free_s = free_s + 1 / self._rate
         return True
 
 
 class Echo:
-    """Answers probes at one address of the server until `close`; `is_client` says who has a session.
+    """Answers the probes of those it admitted, at one address of the server, until `close`.
 
-    Its port is the server's, or any if that is taken. Raises OSError when there is none.
+    Its port is the server's, or any if that is taken. Raises OSError when there is none, RuntimeError when no
+    thread can be had.
     """
 
-    def __init__(self, host: str, port: int, is_client: Callable[[str], bool]) -> None:
-        self._is_client = is_client
-        self._allowance = Allowance()
+    def __init__(self, host: str, port: int) -> None:
+        # Bytes are hashed with a secret of this process: how long a look-up takes tells nothing of a token.
+        self._admitted: dict[bytes, tuple[str, Allowance]] = {}  # by token: the client's address
+        self._heeded = Allowance(HEEDED_RATE, HEEDED_BURST)
         self._socket = _bound(host, port)
         self._stopping = threading.Event()
-        self.port: int = self._socket.getsockname()[1]
+        self._port: int = self._socket.getsockname()[1]
         self._thread = threading.Thread(target=self._run, name="mpx-serve-echo", daemon=True)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError:
+            self._socket.close()
+            raise
+
+    def admit(self, host: str) -> EchoPlace:
+        """Answer the client at an address from now on, and return what it needs to know."""
+        token = secrets.token_bytes(echo_wire.TOKEN_BYTES)
+        self._admitted[token] = host, Allowance(RATE, BURST)
+        return EchoPlace(self._port, token)
+
+    def dismiss(self, place: EchoPlace) -> None:
+        """Answer that client no more."""
+        self._admitted.pop(place.token, None)
 
     def close(self) -> None:
         """Stop answering."""
@@ -75,15 +94,20 @@ class Echo:
             poll.poll()
             if self._stopping.is_set():
                 return
-            with suppress(OSError):  # nothing there after all, no room, or no way back: a probe is lost
+            try:
                 self._answer(receive(self._socket, echo_wire.BYTES + 1))
+            except OSError:
+                pass  # nothing there after all, no room, or no way back: a probe is lost
+            except Exception:
+                _log.exception("a probe was not answered")
+            if not self._heeded.take(time.monotonic()):
+                self._stopping.wait(_PAUSE_S)
 
     def _answer(self, asked: Arrival) -> None:
-        source = asked.sender[0]
-        if not self._is_client(source) or not self._allowance.take(source, asked.at_s):
-            return
-        reply = echo_wire.answer(asked.data, time.monotonic() - asked.received_s)
-        if reply:
+        token = echo_wire.token_of(asked.data)
+        host, allowance = self._admitted.get(token, (None, None)) if token else (None, None)
+        if allowance and asked.sender[0] == host and allowance.take(asked.at_s):
+            reply = echo_wire.answer(asked.data, time.monotonic() - asked.received_s)
             self._socket.sendmsg([reply], _from_where_it_came(asked), 0, asked.sender)
 
 
@@ -100,7 +124,9 @@ def _bound(host: str, port: int) -> socket.socket:
         try:
             echo.bind((host, port))
         except OSError as error:
-            _log.info("UDP port %d is taken, the echo takes another: %s", port, error.strerror)
+            if error.errno not in (errno.EADDRINUSE, errno.EACCES):
+                raise
+            _log.info("UDP port %d: %s; the echo takes another", port, error.strerror)
             echo.bind((host, 0))
     except OSError:
         echo.close()
@@ -109,11 +135,16 @@ def _bound(host: str, port: int) -> socket.socket:
 
 
 def _from_where_it_came(asked: Arrival) -> list[tuple[int, int, bytes]]:
-    """Return what makes an answer leave from the address that was asked, where we have several."""
+    """Return what makes an answer leave from the address that was asked, where we have several.
+
+    By which interface is up to the routes, but for link-local addresses, which mean nothing without one.
+    """
     for level, kind, value in asked.ancillary:
         if (level, kind) == (socket.IPPROTO_IP, _IP_PKTINFO):
             _, ours, _ = _PKTINFO_4.unpack(value)
             return [(level, kind, _PKTINFO_4.pack(0, ours, bytes(4)))]
         if (level, kind) == (socket.IPPROTO_IPV6, socket.IPV6_PKTINFO):
-            return [(level, kind, value)]
+            ours, interface = _PKTINFO_6.unpack(value)
+            is_local = ipaddress.IPv6Address(ours).is_link_local
+            return [(level, kind, _PKTINFO_6.pack(ours, interface if is_local else 0))]
     return []

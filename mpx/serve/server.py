@@ -99,14 +99,10 @@ class Server:
 
     def _open_echo(self) -> Echo | None:
         try:
-            return Echo(self.host, self.port, self._is_client)
-        except OSError as error:
-            _log.warning("no echo for probes: %s", error.strerror)
+            return Echo(self.host, self.port)
+        except (OSError, RuntimeError) as error:
+            _log.warning("no echo for probes: %s", error)
             return None
-
-    def _is_client(self, host: str) -> bool:
-        with self._lock:
-            return any(session.control.peer == host for session in self._sessions)
 
     def _accept(self) -> None:
         poll = select.poll()
@@ -134,12 +130,13 @@ class Server:
                 sock.send(b"421 Too many sessions, try later.\r\n", socket.MSG_DONTWAIT)
                 sock.close()
                 return
+            control = Control(sock)
             session = Session(
-                Control(sock),
+                control,
                 self._root,
                 writable=self._writable,
                 limits=self._limits,
-                echo_port=self._echo.port if self._echo else None,
+                echo=self._echo.admit(control.peer) if self._echo else None,
             )
         except OSError:
             sock.close()  # the client has gone already
@@ -151,8 +148,7 @@ class Server:
             thread.start()
         except RuntimeError as error:  # no more threads are to be had
             _log.warning("cannot start a session: %s", error)
-            with self._lock:
-                del self._sessions[session]
+            self._forget(session)
             sock.close()
 
     def _run(self, session: Session) -> None:
@@ -160,8 +156,13 @@ class Server:
         try:
             session.run(COMMANDS)
         finally:
-            with self._lock:
-                del self._sessions[session]
+            self._forget(session)
+
+    def _forget(self, session: Session) -> None:
+        with self._lock:
+            del self._sessions[session]
+        if self._echo and session.echo:
+            self._echo.dismiss(session.echo)
 
 
 _Network = ipaddress.IPv4Network | ipaddress.IPv6Network

@@ -26,9 +26,11 @@ from mpx.rtt_series import Probe, summary
 from mpx.serve import Server
 
 RTT_S = 0.3
+ROUNDING_S = 1e-4  # of clocks that are read one after the other
 LONG = Topology("long", ("src",), ("dst",), (wan("src", "dst", 50_000_000, RTT_S),))
 V4, V6 = "10.0.0.2", "fd00::2"
 PING_RANGE = "/proc/sys/net/ipv4/ping_group_range"
+IGNORE_ECHO = "/proc/sys/net/ipv4/icmp_echo_ignore_all"
 
 
 @pytest.fixture
@@ -54,7 +56,7 @@ def server(lab: Lab, tmp_path: Path, address: str) -> Iterator[Server]:
 
 
 def choose_from(lab: Lab, host: str, port: int) -> Chosen:
-    return inside(lab.host("src").netns, lambda: choose(host, port, socket.AF_UNSPEC, lambda: False))
+    return inside(lab.host("src").netns, lambda: choose(host, [(host, port)], lambda: False))
 
 
 def permit_icmp(lab: Lab, is_permitted: bool) -> None:
@@ -68,11 +70,13 @@ def ran(lab: Lab, way: Way, due: list[float]) -> list[Probe]:
     return run.probes()
 
 
-def assert_long(probes: list[Probe], count: int) -> None:
+def assert_long(probes: list[Probe], most: int) -> None:
     """All came back although three or more were always under way, and none was quicker than the link."""
     told = summary(probes)
-    assert (told.sent, told.lost) == (count, 0)
-    assert told.min_s == pytest.approx(RTT_S, abs=0.01)
+    assert told.lost == 0
+    assert 1 <= told.sent <= most
+    assert told.min_s is not None
+    assert told.min_s >= RTT_S - ROUNDING_S
 
 
 def test_many_echoes_under_way(lab: Lab, server: Server, address: str) -> None:
@@ -90,7 +94,10 @@ def test_many_questions_under_way_on_a_session(lab: Lab, server: Server, address
         way = SessionWay(session)
         assert_long(ran(lab, way, single(2.0)), 20)
         assert_long(ran(lab, way, trains(2.0)), 20)
-        assert way.noise().rtt_s < 0.05
+        noise = way.noise()
+        assert noise.rtt_s is not None
+        assert noise.is_estimate
+        assert noise.rtt_s < RTT_S  # the network is not in it
 
 
 def test_many_handshakes_under_way(lab: Lab, server: Server, address: str) -> None:
@@ -115,8 +122,23 @@ def test_what_the_link_loses_is_told(lab: Lab, server: Server, address: str) -> 
         link.change(loss=0.1)
         told = summary(ran(lab, chosen.way, single(6.0)))
     stats = link.stats()
-    assert told.sent == 60
+    assert told.sent <= 60
     assert 0 < told.lost <= stats.a_to_b.dropped_loss.frames + stats.b_to_a.dropped_loss.frames
+
+
+def test_a_session_does_not_see_what_the_link_loses_and_tells_what_it_sent_again(
+    lab: Lab, server: Server, address: str
+) -> None:
+    here, location = lab.host("src").netns, Location("ftp", "/", address, server.port)
+    with inside(here, lambda: Session(location, SessionOptions())) as session:
+        session.greet()
+        way = SessionWay(session)
+        assert way.retransmissions == 0
+        lab.link("wan").change(loss=0.2)
+        ran(lab, way, single(6.0))
+        lab.link("wan").change(loss=0.0)
+        assert way.retransmissions > 0
+        assert not way.sees_loss
 
 
 # --- the command -----------------------------------------------------------------------------------
@@ -133,7 +155,28 @@ def test_a_host_by_name_where_nothing_listens(lab: Lab) -> None:
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told["way"]["name"] == "TCP handshake (port 2811)"
-    assert told["rtt"]["min_s"] == pytest.approx(RTT_S, abs=0.01)
+    assert told["rtt"]["min_s"] >= RTT_S - ROUNDING_S
+
+
+def test_a_noise_that_is_not_to_be_had_is_not_none(lab: Lab) -> None:
+    """Here as this host does not answer itself; once it was said to be 0, after five minutes."""
+    permit_icmp(lab, True)
+    deaf, filling = inside(lab.host("dst").netns, full_port)
+    with deaf, filling:
+        lab.host("src").run(["sh", "-c", f"echo 1 > {IGNORE_ECHO}"], check=True)
+        done = probe(lab, f"{V4}:{deaf.getsockname()[1]}")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert (told["way"]["kind"], told["way"]["noise_s"], told["lost"]) == ("icmp", None, 0)
+    assert "loopback" in told["way"]["noise_how"]
+
+
+def full_port() -> tuple[socket.socket, socket.socket]:
+    """A port whose queue is full: the kernel leaves what it has no room for unanswered."""
+    listening = socket.socket()
+    listening.bind((V4, 0))
+    listening.listen(0)
+    return listening, socket.create_connection(listening.getsockname())
 
 
 def test_a_host_that_is_silent(lab: Lab) -> None:

@@ -8,18 +8,24 @@ from contextlib import contextmanager
 
 import pytest
 
+from mpx import tcp
+from mpx.echo_wire import EchoPlace
 from mpx.errors import ConnectionLost, Interrupted, UsageError
-from mpx.probing.choose import choose
+from mpx.probing.choose import ATTEMPTS, choose
 from mpx.probing.icmp_way import IcmpWay
 from mpx.serve import Server
 
 
 def told(host: str, port: int) -> tuple[str, str]:
     """Return the name of the way that is taken, and why."""
-    chosen = choose(host, port, socket.AF_UNSPEC, lambda: False)
+    chosen = choose(host, addresses(host, port), lambda: False)
     with chosen.opened:
         assert chosen.address[1] == port
         return chosen.way.name, chosen.reason
+
+
+def addresses(host: str, port: int) -> list[tcp.Address]:
+    return [address for _, address in tcp.resolve(host, port, socket.AF_UNSPEC)]
 
 
 @contextmanager
@@ -74,8 +80,12 @@ def test_ipv6(root) -> None:
         assert told("::1", server.port)[0].startswith("echo")
 
 
-def feat(echo: str) -> Callable[[bytes], bytes]:
-    return lambda line: f"211-\r\n {echo}\r\n211 End\r\n".encode() if line == b"FEAT" else b"200 ok\r\n"
+def feat(features: str) -> Callable[[bytes], bytes]:
+    return lambda line: f"211-\r\n {features}\r\n211 End\r\n".encode() if line == b"FEAT" else b"200 ok\r\n"
+
+
+def echo_at(port: int) -> Callable[[bytes], bytes]:
+    return feat(EchoPlace(port, b"8 bytes.").feature)
 
 
 def test_a_session_where_the_echo_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,17 +93,21 @@ def test_a_session_where_the_echo_does_not_answer(monkeypatch: pytest.MonkeyPatc
     with socket.socket(type=socket.SOCK_DGRAM) as mute:
         mute.bind(("127.0.0.1", 0))
         port = mute.getsockname()[1]
-        with saying(b"220 ready\r\n", feat(f"MPX-ECHO {port}")) as server:
+        with saying(b"220 ready\r\n", echo_at(port)) as server:
             assert told("127.0.0.1", server) == (
                 f"idle GridFTP session (NOOP at TCP port {server})",
                 f"the server's echo at UDP port {port}: no answer",
             )
         mute.close()
-        with saying(b"220 ready\r\n", feat(f"MPX-ECHO {port}")) as server:
+        with saying(b"220 ready\r\n", echo_at(port)) as server:
             assert told("127.0.0.1", server)[1].endswith("Connection refused")
 
 
-@pytest.mark.parametrize("features", ["SIZE", "MPX-ECHO", "MPX-ECHO 0", "MPX-ECHO 99999", "MPX-ECHO x"])
+@pytest.mark.parametrize(
+    "features",
+    ["SIZE", "MPX-ECHO", "MPX-ECHO 2811", "MPX-ECHO 0 0123456789abcdef", "MPX-ECHO 99999 0123456789abcdef",
+     "MPX-ECHO x y", f"MPX-ECHO {'9' * 5000} 0123456789abcdef"],
+)  # fmt: skip
 def test_a_session_where_no_echo_is_announced(features: str) -> None:
     with saying(b"220 ready\r\n", feat(features)) as server:
         name, reason = told("127.0.0.1", server)
@@ -107,7 +121,12 @@ def test_a_server_that_knows_no_features_and_lets_nobody_in_still_answers() -> N
 
 @pytest.mark.parametrize(
     ("said", "why"),
-    [(b"SSH-2.0-OpenSSH_9.2\r\n", "SSH-2.0"), (b"421 Too many.\r\n", "Too many"), (b"", "no greeting")],
+    [
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "SSH-2.0"),
+        (b"421 Too many.\r\n", "Too many"),
+        (b"", "no greeting"),
+        (b"220 mail.example.org ESMTP Postfix\r\n", "mail server"),
+    ],
 )
 def test_handshakes_where_nobody_speaks_ftp(said: bytes, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mpx.probing.choose.TIMEOUT_S", 0.3)
@@ -117,16 +136,19 @@ def test_handshakes_where_nobody_speaks_ftp(said: bytes, why: str, monkeypatch: 
     assert why in reason
 
 
-def test_an_address_that_listens_comes_before_one_that_refuses(root, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_handshakes_where_features_are_answered_as_no_ftp_server_does() -> None:
+    with saying(b"220 ready\r\n", lambda _: b"250 whatever you say\r\n") as server:
+        assert told("127.0.0.1", server)[1] == "who answers FEAT with 250 is no FTP server"
+
+
+def test_an_address_that_listens_comes_before_one_that_refuses(root) -> None:
     """A name often has an IPv6 address, and its server listens at the IPv4 one only."""
-    resolve = socket.getaddrinfo
-
-    def both(host: str, port: int, *_: object) -> list[object]:
-        return [entry for one in ("::1", "127.0.0.1") for entry in resolve(one, port, 0, socket.SOCK_STREAM)]
-
-    monkeypatch.setattr(socket, "getaddrinfo", both)
     with Server(root) as server:
-        assert told("localhost", server.port)[0].startswith("echo")
+        both = [("::1", server.port), ("127.0.0.1", server.port)]
+        chosen = choose("localhost", both, lambda: False)
+        with chosen.opened:
+            assert chosen.way.kind == "echo"
+            assert chosen.address == both[1]
 
 
 def test_the_reset_where_nothing_listens() -> None:
@@ -160,16 +182,21 @@ def test_an_address_that_no_way_leads_to() -> None:
         told("255.255.255.255", 9)
 
 
-@pytest.mark.parametrize(("host", "family"), [("::1", socket.AF_INET), ("127.0.0.1", socket.AF_INET6)])
-def test_the_other_family(host: str, family: int) -> None:
-    with pytest.raises(UsageError, match="cannot be honoured"):
-        choose(host, 9, family, lambda: False)
-
-
 def test_interrupted_while_choosing() -> None:
-    asked = iter([False] * 4)
-    with saying(b"") as server, pytest.raises(Interrupted):
-        choose("127.0.0.1", server, socket.AF_UNSPEC, lambda: next(asked, True))
+    accepted: list[socket.socket] = []
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+
+        def accept() -> None:
+            for _ in range(ATTEMPTS + 1):  # the session is the last
+                accepted.append(silent.accept()[0])
+
+        accepting = threading.Thread(target=accept)
+        accepting.start()
+        with pytest.raises(Interrupted):
+            choose("127.0.0.1", [silent.getsockname()], lambda: len(accepted) > ATTEMPTS)
+        accepting.join()
+    for one in accepted:
+        one.close()
 
 
 def test_nothing_stays_open(

@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpx.errors import ConnectionLost, Interrupted
-from mpx.probing.bursts import PAPER, SHORT, Burst, schedule
 from mpx.probing.run import Run
 from mpx.probing.schedule import single, trains
-from mpx.probing.way import Answer, Noise
+from mpx.probing.way import Answer, Kind, Noise
 
 BEGAN_S = 1000.0
 
@@ -20,8 +19,11 @@ BEGAN_S = 1000.0
 class Scripted:
     """Answers probe n after `rtt_of(n)` seconds, None for never, on a clock that moves only by waiting."""
 
+    kind: Kind = "icmp"
     name = "scripted"
     lost_after_s = 3.0
+    sees_loss = True
+    retransmissions = None
     trouble = ""
 
     def __init__(self, rtt_of: Callable[[int], float | None]) -> None:
@@ -81,40 +83,14 @@ def test_the_sampling_of_the_paper() -> None:
     assert len(trains(2.1)) == 30
 
 
-@given(st.lists(st.builds(Burst, st.sampled_from(["cubic", "bbr", None]), st.floats(0.1, 9)), min_size=1),
-       st.floats(0.1, 60))  # fmt: skip
-def test_bursts_fill_the_window_one_after_the_other(profile: list[Burst], window_s: float) -> None:
-    timed = schedule(profile, window_s)
-    assert (timed[0].from_s, timed[-1].to_s) == (0, window_s)
-    assert all(first.to_s == second.from_s for first, second in pairwise(timed))
-    assert [burst.congestion for burst in timed] == [
-        profile[i % len(profile)].congestion for i in range(len(timed))
-    ]
-    for i, burst in enumerate(timed[:-1]):
-        assert burst.to_s - burst.from_s == pytest.approx(profile[i % len(profile)].duration_s)
-
-
-def test_the_profile_of_the_paper() -> None:
-    timed = schedule(PAPER, 27.0)
-    assert [(burst.from_s, burst.to_s, burst.congestion) for burst in timed] == [
-        (0, 5, "cubic"), (5, 10, "bbr"), (10, 15, "cubic"), (15, 20, None),
-        (20, 25, "cubic"), (25, 27, "bbr"),
-    ]  # fmt: skip
-    assert {burst.congestion for burst in schedule(SHORT, 5.0)} == {"cubic", "bbr", None}
-
-
-def test_a_profile_that_takes_no_time_is_refused() -> None:
-    for nothing in ((), (Burst("cubic", 0.0),)):
-        with pytest.raises(ValueError, match="no time"):
-            schedule(nothing, 1.0)
-
-
 # --- runs ------------------------------------------------------------------------------------------
 
 
 def test_none_waits_for_the_one_before() -> None:
     way = Scripted(lambda _: 0.3)
-    probes = ran(way, single(2.0)).probes()
+    run = ran(way, single(2.0))
+    probes = run.probes()
+    assert run.not_sent == 0
     assert [probe.t_s for probe in probes] == pytest.approx(single(2.0))
     assert {probe.rtt_s for probe in probes} == {0.3}
     assert way.most_under_way >= 3
@@ -166,7 +142,9 @@ def test_it_does_not_even_begin_when_stopped_before() -> None:
 def test_a_program_that_stood_still_does_not_send_all_at_once() -> None:
     way = Scripted(lambda _: 0.02)
     way.stands_still = {2.0: 5.0}
-    probes = ran(way, single(10.0)).probes()
+    run = ran(way, single(10.0))
+    probes = run.probes()
+    assert run.not_sent == 100 - len(probes)
     gaps = [second.t_s - first.t_s for first, second in pairwise(probes)]
     assert max(gaps) > 4.9
     assert len([gap for gap in gaps if gap < 0.09]) <= 3  # of those that were due in the last moment
