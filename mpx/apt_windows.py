@@ -10,7 +10,7 @@ import math
 from mpx.apt_takeover import AT_THE_WINDOWS
 
 IN_PROPORTION = 0.5  # of the logarithm of what more streams would carry if windows alone bound them
-NEARLY = 0.9  # so much of what arrives is nearly all of it
+NEARLY = 0.98  # so much of what arrives is all of it, within the error of a bin
 STEADY = 0.3  # a bin counts for so much in the mean of what so many streams carry
 
 
