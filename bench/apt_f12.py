@@ -28,7 +28,7 @@ SMALL = Link(rate_bps=100_000_000, queue_packets=250)
 TUNED = Link(rate_bps=100_000_000, queue_packets=250, window_bytes=None)
 ALL = ("auto", PAPER, fixed(1), fixed(4), "guc", "guc-p4")
 TOOLS = {
-    "quick": {SMALL: {"auto": 2, PAPER: 3}, TUNED: {"auto": 5, PLAIN: 5, "guc-p4": 1}},
+    "quick": {SMALL: {"auto": 3, PAPER: 3}, TUNED: {"auto": 3, PLAIN: 3, "guc-p4": 1}},
     "full": {SMALL: dict.fromkeys(ALL, 5), TUNED: dict.fromkeys((*ALL, PLAIN), 10)},
 }  # and how often
 EVERY_S = {"quick": {SMALL: 60.0, TUNED: 45.0}, "full": {SMALL: 100.0, TUNED: 100.0}}

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any, Generic, TypeVar
 
-from lab_pair import Pair, end_with_parent, inside
+from lab_pair import Pair, inside
+from mpx_lab.traffic.with_parent import end_with_parent
 
 PORT = 5000
 HOST = "10.0.0.2"  # B's address on the first link of a pair

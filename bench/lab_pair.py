@@ -2,7 +2,6 @@
 
 import ctypes
 import os
-import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -16,7 +15,6 @@ from mpx_lab.plan import netns_name
 from mpx_lab.shape import Shape
 
 CLONE_NEWNET = 0x40000000
-PR_SET_PDEATHSIG = 1
 SIDES = ("a", "b")
 SYSCTLS = {
     "ipv6/conf/all/disable_ipv6": "1",  # no frame but what the measurement sends
@@ -49,11 +47,6 @@ def inside(netns: str) -> Iterator[None]:
 def _enter(fd: int) -> None:
     if _libc.setns(fd, CLONE_NEWNET):
         raise OSError(ctypes.get_errno(), "setns")
-
-
-def end_with_parent() -> None:
-    """Have the kernel kill this process when its parent ends, whatever ends that."""
-    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 class Pair:

@@ -19,7 +19,7 @@ MOST_AT_START = 16  # ... but no more
 FIRST_STEP = 4.0  # the first comparison is a large one: it shows the slope, and often the plateau too
 MOST_UP, MOST_DOWN = 4.0, 4.0  # no single change by more than that ...
 MOST_UP_TOLD, FEW = 1.5, 16  # ... and from so many on, where the kernel tells what holds them back, that
-DOWN_FULL = 0.7  # on a full path not by more than that: those that stay have to fill it again
+DOWN_FULL = 0.7  # on a full path by so much: those that stay have to fill it again
 MOVE_FIT = 0.05  # change only if that fits so much better (1: inside the good range, 0: far from it)
 LOOK_COST = 0.25  # streams opened for a look, to that power, against what it tells
 LOOKS = (0.35, 0.5, 0.7, 1.4, 2.0, 2.8, 4.0)  # where a look may go, in multiples
@@ -31,10 +31,10 @@ PATIENCE_S, PATIENCE_RTT = 2.0, 20.0  # then streams that did not come are given
 RETRY_S = 30.0  # ... for that long
 ALL_UP = 0.9  # a bin worth more has its streams up to speed
 OVER = 1.1  # where that many are enough, a knee beyond it by that factor is unlikely
-UNDER, LONG_QUEUE, HELD_HARDLY = 0.8, 0.1, 0.1  # with so long a queue and free windows even fewer will do
 SHARING = 2  # streams on a full path: as many as any other transfer there has, and one loss does not halve it
 HELD_KNEE = 0.7  # streams held back mostly may still be somewhat beyond the knee, not far
 ROOM, MORE = -3.0, 1.25  # where windows leave room: log-odds that a bin takes from knees below so many n
+GAIN = 0.5  # a look upwards that fills the path stays if it gained that share of its streams' (in logarithms)
 HINT = -1.0  # log-odds that each bin with such a hint takes from the candidates it contradicts
 ALIKE = 0.95  # paths whose streams carry so much of what the best carry are as good: the fewest get more
 ENDING = 3.0  # no exploring with less left than that many times what a change needs to pay
@@ -63,6 +63,7 @@ class AutoTuner:
         self._first = True  # nothing was compared yet
         self._home: dict[str, int] | None = None  # where the look under way started, by path
         self._looks = Looks()
+        self._in_vain = 0  # how many streams more (or fewer: below 0) the last look had, if it told nothing
         self._held_at = math.inf  # fewest streams that windows held back
         self._windows = Windows()
         self._ceiling, self._ceiling_until_s = max_streams, -math.inf
@@ -151,8 +152,7 @@ class AutoTuner:
         if measured.worth < ALL_UP:
             return
         if measured.excess is not None:
-            free = measured.excess > LONG_QUEUE and (measured.held_back or 0.0) < HELD_HARDLY
-            enough = max(SHARING, (UNDER if free else OVER) * n * (1 - measured.excess))
+            enough = max(SHARING, OVER * n * (1 - measured.excess))
             belief.hint(lambda _knee, fewest: HINT if fewest > enough else 0.0)
         if measured.held_back is None:
             return
@@ -191,7 +191,7 @@ class AutoTuner:
         target = max(least, math.ceil(n / MOST_DOWN), min(highest, belief.target()))
         why = "the good range seems to be"
         if measured.full:
-            return self._when_full(now_s, measured, samples, target, home)
+            return self._when_full(now_s, measured, samples, home)
         if self._first and n < most:
             self._first = False
             target = max(target, min(most, round(FIRST_STEP * n)))
@@ -212,30 +212,29 @@ class AutoTuner:
         return least, max(least, self._ceiling if now_s < self._ceiling_until_s else self._max)
 
     def _when_full(
-        self,
-        now_s: float,
-        measured: Bin,
-        samples: Mapping[str, Sample],
-        target: int,
-        home: dict[str, int] | None,
+        self, now_s: float, measured: Bin, samples: Mapping[str, Sample], home: dict[str, int] | None
     ) -> list[Decision]:
         """Where to go while a queue stands, whoever made it: never up, and down as far as it still stands.
 
         More streams would bring us only what they take from others.
         """
-        n = measured.streams
-        why = "the path is full; the good range seems to be"
-        if home is not None and sum(home.values()) < n:
+        n, why = measured.streams, "the path is full; the good range seems to be"
+        if home is not None and sum(home.values()) < n and not self._gained(measured, sum(home.values())):
             return self._back(now_s, home, self._reason(measured, "back from a look; " + why))
-        if home is not None:  # it is full with fewer, too
+        if home is not None:  # it is full with fewer, too, or it was not full before
             self._looks.end(now_s)
         if measured.excess is None:
             return []
         self._first = False
-        target = max(SHARING, target, round(DOWN_FULL * n))
+        target = max(SHARING, round(DOWN_FULL * n))
         if target >= n or not self._begin_look(now_s, measured, samples):
             return []
         return self._go(now_s, samples, target - n, self._reason(measured, why))
+
+    def _gained(self, measured: Bin, before: int) -> bool:
+        """Whether a look upwards carried so much more that not all of it was taken from others."""
+        more = measured.goodput_bps / max(1.0, self._looks.home_bps)
+        return bool(more > (measured.streams / before) ** GAIN)
 
     def _without_answer(self, now_s: float, samples: Mapping[str, Sample]) -> list[Decision]:
         """Nothing was learnt just now. A look that goes on like that too long ends, and teaches nothing."""
@@ -246,6 +245,7 @@ class AutoTuner:
             return []
         n = sum(sample.streams for sample in samples.values())
         waited_s = now_s - self._changed_s
+        self._in_vain = n - sum(home.values())
         return self._back(
             now_s, home, f"back from a look: {_streams(n)} not up to speed within {waited_s:.1f} s"
         )
@@ -255,8 +255,10 @@ class AutoTuner:
         belief, n, rtt_s = self._belief, measured.streams, self._meter.rtt_s
         looks = [look for look in LOOKS if look < 1 or measured.resent <= LOSSY]
         places = {max(least, min(most, round(n * look))) for look in looks} - {n}
+        places = {place for place in places if (place - n) * self._in_vain <= 0} or places
         if not places or not self._begin_look(now_s, measured, samples):
             return n
+        self._in_vain = 0
         noise = belief.fresh_noise(2 * self._meter.bin_s + AT_LEAST_RTT * rtt_s)
         return max(sorted(places), key=lambda p: belief.value(n, p, noise) / abs(p - n) ** LOOK_COST)
 

@@ -103,7 +103,8 @@ class Meter:
         rtts = [s.rtt_s for s in samples.values() if s.rtt_s]
         self.rtt_s = max(rtts) if rtts else UNKNOWN_RTT_S
         self._queue.add(now_s, (sample.queue_s for sample in samples.values()), self.rtt_s)
-        changed = self._follow(now_s, samples) or self._begins(samples)
+        changed = self._follow(now_s, samples)
+        changed |= self._begins(samples)
         silent_s = now_s - self._progress_s
         arrived = sum(s.arrived_bytes - self._paths[name].arrived_bytes for name, s in samples.items())
         for name, sample in samples.items():

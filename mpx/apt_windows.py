@@ -24,7 +24,7 @@ class Windows:
         """The network has changed."""
         self.room = False  # whether the last bin showed that more streams carry in proportion
         self._means_bps: dict[int, float] = {}  # what so many streams carried, whatever bound them
-        self._window_bps = math.inf  # what windows let a stream carry, once that is known
+        self._window_bps = 0.0  # what windows let a stream carry; 0 until that is known
 
     def learn(
         self, streams: int, goodput_bps: float, held_back: float | None, window_bps: float | None
@@ -35,12 +35,11 @@ class Windows:
         binds = held_back is not None and held_back > AT_THE_WINDOWS
         self.room = binds and self._rose_to(streams) and self._would_rise_from(streams)
         if window_bps is not None:  # one that a slow reader closes for a moment is the larger one still
-            known_bps = 0.0 if math.isinf(self._window_bps) else self._window_bps
-            self._window_bps = max(known_bps, window_bps)
+            self._window_bps = max(self._window_bps, window_bps)
 
     def needed(self, goodput_bps: float) -> int:
         """Return the fewest streams that windows let carry nearly as much; 0 where nobody knows."""
-        return math.ceil(NEARLY * goodput_bps / self._window_bps)
+        return math.ceil(NEARLY * goodput_bps / self._window_bps) if self._window_bps else 0
 
     def _rose_to(self, streams: int) -> bool:
         fewer = max((count for count in self._means_bps if count < streams), default=None)

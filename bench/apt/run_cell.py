@@ -88,9 +88,10 @@ def _run(cell: Cell, folder: Path, slot: int) -> None:
                 spec = f"udp(rate={payload_bps:.0f}bit/s)"
                 udp = Background(spec, "udp", source, sink, sink.addresses[0], run.flows, run.epoch_s)
                 stack.enter_context(udp)
-            if link.beside:
+            if link.beside:  # over IPv6, since the tool's connections are known by their address
+                other = sink.addresses[1]
                 stack.enter_context(
-                    Background(link.beside, "beside", source, sink, sink.addresses[0], run.flows, run.epoch_s)
+                    Background(link.beside, "beside", source, sink, other, run.flows, run.epoch_s)
                 )
             tools = []
             for number in range(1, cell.transfers + 1):

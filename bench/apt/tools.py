@@ -32,7 +32,7 @@ def command_of(tool: str, file: str, url: str, report: str) -> list[str]:
         streams = name.removeprefix("guc").replace("-p", "-p ").split()
         return ["globus-url-copy", *streams, *(f"file://{end}" if end == file else end for end in ends)]
     if tool == f"curl{DOWN}":
-        return ["curl", "--silent", "--show-error", "--output", file, url]
+        return ["curl", "--silent", "--show-error", "--output", file, _from_root(url)]
     if tool == f"aria2{DOWN}":
         folder, _, target = file.rpartition("/")
         pieces = ["--max-connection-per-server=16", "--split=16", "--min-split-size=1M"]
@@ -43,7 +43,7 @@ def command_of(tool: str, file: str, url: str, report: str) -> list[str]:
             *pieces,
             f"--dir={folder}",
             f"--out={target}",
-            url,
+            _from_root(url),
         ]
     mpx = [sys.executable, "-m", "mpx", "copy", "-q", "--checksum", "none", "--report", report]
     if name.startswith(FIXED):
@@ -55,3 +55,9 @@ def command_of(tool: str, file: str, url: str, report: str) -> list[str]:
     elif name != "auto":
         raise ValueError(f"{tool!r} is none of {', '.join(TOOLS)}")
     return [*mpx, *ends]
+
+
+def _from_root(url: str) -> str:
+    """Return a URL for FTP clients that take a path for one from the login folder on (RFC 1738, 3.2.2)."""
+    server, _, path = url.removeprefix("ftp://").partition("/")
+    return f"ftp://{server}/%2F{path}"

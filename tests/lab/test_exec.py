@@ -32,11 +32,7 @@ def test_the_exit_code_and_the_streams_are_the_commands_own(running: str) -> Non
 
 def test_signals_reach_the_command_as_it_is_the_same_process(running: str) -> None:
     words = command("lab", "exec", "--lab", running, "src", "--", "sh", "-c", "echo $$; exec sleep 1000")
-    heeding = [
-        "env",
-        "--default-signal=INT",
-        *words,
-    ]  # these tests may run in the background, which ignores it
+    heeding = ["env", "--default-signal=INT", *words]  # the tests may run in the background, which ignores it
     with subprocess.Popen(heeding, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert int(process.stdout.readline()) == process.pid

@@ -21,10 +21,17 @@ def test_it_finds_what_fixed_streams_carry_and_holds_it(link: Link) -> None:
 
 def test_with_windows_as_the_kernel_tunes_them_it_stays_low() -> None:
     link = Link(200e6, 0.06, 1000, None)
-    for i in range(3):
-        asked = run(link, f"test {i}").asked
-        assert statistics.median(asked[round(20 / 0.1) :]) <= 2
-        assert max(asked) <= 16
+    runs = [run(link, f"test {i}").asked for i in range(3)]
+    later = [statistics.median(asked[round(20 / 0.1) :]) for asked in runs]
+    assert statistics.median(later) <= 2 and max(later) <= 4
+    assert max(map(max, runs)) <= 16
+
+
+def test_losses_do_not_hold_it_low() -> None:
+    """At the edge a queue stands by turns; what is tried below it and carries less is given up again."""
+    link = Link(100e6, 0.06, 500, None, 0.001)
+    shares = [run(link, f"test {i}").bps(60, 92) / 95.7e6 for i in range(3)]
+    assert statistics.median(shares) >= 0.95 and min(shares) >= 0.85
 
 
 def test_transfers_that_join_share_as_evenly_as_plain_flows() -> None:

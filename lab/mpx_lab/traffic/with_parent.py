@@ -15,10 +15,15 @@ from typing import NoReturn
 _PR_SET_PDEATHSIG = 1
 
 
+def end_with_parent() -> None:
+    """Have the kernel kill this process when the thread that started it ends."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
 def main(arguments: Sequence[str]) -> NoReturn:
     """Become the command; exit code 1 where it cannot be run or the parent has ended already."""
     parent, *command = arguments
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    end_with_parent()
     if os.getppid() != int(parent):
         sys.exit("its parent has ended")
     try:
