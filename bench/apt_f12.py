@@ -17,11 +17,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from apt.cell import Cell, Link
-from apt.row import Results, Row, main, spread
+from apt.row import Results, Row, main
 from apt.sharing import fairness, least_fairness, mean_streams, settled, shares, stream_fairness, unexplained
 from apt.store import Result
 from apt.tools import PAPER, PLAIN, fixed
-from figures import Verdict
+from figures import Spread, Verdict
 
 TRANSFERS = 4
 SMALL = Link(rate_bps=100_000_000, queue_packets=250)
@@ -112,10 +112,10 @@ def _line(windows: str, tool: str, count: int, runs: Sequence[Result]) -> str:
         windows,
         tool,
         str(count),
-        spread([fairness(run, count) for run in runs], ".2f"),
-        spread([least_fairness(run, count) for run in runs], ".2f"),
-        spread(by_stream, ".2f") if len(by_stream) == len(runs) else "-",
-        spread([sum(shares(run, count, *settled(run, count))) / 1e6 for run in runs]),
+        f"{Spread([fairness(run, count) for run in runs]):.2f}",
+        f"{Spread([least_fairness(run, count) for run in runs]):.2f}",
+        f"{Spread(by_stream):.2f}" if len(by_stream) == len(runs) else "-",
+        f"{Spread([sum(shares(run, count, *settled(run, count))) / 1e6 for run in runs]):.1f}",
         "/".join(f"{number:.0f}" for number in mean_streams(runs, count)) or "-",
     ]
     return f"| {' | '.join(cells)} |"

@@ -39,8 +39,16 @@ class Spread:
         """The largest one."""
         return max(self.values)
 
+    def times(self, factor: float) -> "Spread":
+        """Return it in another unit."""
+        return Spread([value * factor for value in self.values])
+
+    def __format__(self, form: str) -> str:
+        """Show median (min to max), each as `form` says: f"{spread:.1f}"."""
+        return f"{self.median:{form}} ({min(self.values):{form}} to {self.worst:{form}})"
+
     def __str__(self) -> str:
-        return f"{self.median:.2f} ({min(self.values):.2f} to {self.worst:.2f})"
+        return f"{self:.2f}"
 
 
 @dataclass(frozen=True)

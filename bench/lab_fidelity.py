@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from itertools import chain, count
 from pathlib import Path
 
-from figures import Verdict, machine
+from figures import Spread, Verdict, machine
 from lab_load import FULL_UDP_BYTES, IDLE_S, Arrivals, Running, fill_with_tcp, receive_udp, send_udp
 from lab_pair import Pair
 from mpx_lab.emulator.accounting import DirectionStats, Tally
@@ -130,20 +130,18 @@ def at(values: Sequence[float], share: float) -> float:
     return values[max(math.ceil(share * len(values)), 1) - 1]
 
 
-def spread(values: Sequence[float], factor: float, digits: int) -> str:
-    """Say median (min to max) of several runs."""
-    ordered = sorted(values)
-    shown = (at(ordered, 0.5), ordered[0], ordered[-1])
-    return "{} ({} to {})".format(*(f"{value * factor:.{digits}f}" for value in shown))
+def told(values: Sequence[float], factor: float) -> str:
+    """Say median (min to max) of several runs, in a unit that is a factor smaller."""
+    return f"{Spread(values).times(factor):.3f}"
 
 
 def row(title: str, runs: Sequence[Run]) -> None:
     """Print what several runs of the same showed."""
     error = [[at(run.errors_s, share) for run in runs] for share in (0.5, 0.99) if runs[0].errors_s]
     print(
-        f"{title:<26} {spread([run.share for run in runs], 100, 3):<30} "
-        + " ".join(f"{spread([run.late[i] for run in runs], 1000, 3):<23}" for i in range(3))
-        + " ".join(f"{spread(values, 1000, 3):<23}" for values in error)
+        f"{title:<26} {told([run.share for run in runs], 100):<30} "
+        + " ".join(f"{told([run.late[i] for run in runs], 1000):<23}" for i in range(3))
+        + " ".join(f"{told(values, 1000):<23}" for values in error)
         + f" {sum(run.valid for run in runs)} of {len(runs)}",
         flush=True,
     )
@@ -174,7 +172,7 @@ def full_queue(runs: Sequence[Run]) -> Verdict:
     theory_s = (shape(RATE_BPS).queue_bytes or 0) * 8 / RATE_BPS
     queues_s = [at(sorted(run.delays_s[len(run.delays_s) // 2 :]), 0.5) - DELAY_S for run in runs]
     worst = max(abs(queue_s / theory_s - 1) for queue_s in queues_s)
-    print(f"full queue: {spread(queues_s, 1000, 3)} ms, by theory {theory_s * 1000:.3f} ms")
+    print(f"full queue: {told(queues_s, 1000)} ms, by theory {theory_s * 1000:.3f} ms")
     return Verdict("a full queue's delay within 2 % of theory", f"{worst:.3%}", kept=worst <= 0.02)
 
 
@@ -198,7 +196,7 @@ def delay_verdicts(offered: float, runs: Sequence[Run]) -> Iterator[Verdict]:
             continue
         own = [run.late[place] for run in valid]
         seen = [at(sorted(abs(error) for error in run.errors_s), share) for run in valid]
-        measured = f"own {spread(own, 1000, 3)} ms, independent {spread(seen, 1000, 3)} ms"
+        measured = f"own {told(own, 1000)} ms, independent {told(seen, 1000)} ms"
         which = f"{len(valid)} valid runs of {len(runs)}"
         yield Verdict(limit, f"{measured}; {which}", kept=max(own + seen) < limit_s)
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any, Generic, TypeVar
 
-from lab_pair import Pair, inside
+from lab_pair import Pair, entered
 from mpx_lab.traffic.with_parent import end_with_parent
 
 PORT = 5000
@@ -58,7 +58,7 @@ class Running(Generic[Result]):
 
 def _run(netns: str, sending: Connection, function: Callable[..., Any], args: Sequence[Any]) -> None:
     end_with_parent()  # or it would hold on to the lab's lock, writing to a pipe that nobody reads
-    with inside(netns):
+    with entered(netns):
         sending.send(function(lambda: sending.send("ready"), *args))
 
 

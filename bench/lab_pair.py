@@ -1,7 +1,5 @@
 """Two network namespaces and links between them, for measuring and testing the emulator alone."""
 
-import ctypes
-import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -10,11 +8,10 @@ from typing import Any
 
 from mpx_lab import cleanup, state
 from mpx_lab.emulator.link import EmulatedLink, End
-from mpx_lab.namespace import RUN_NETNS
+from mpx_lab.namespace import RUN_NETNS, enter
 from mpx_lab.plan import netns_name
 from mpx_lab.shape import Shape
 
-CLONE_NEWNET = 0x40000000
 SIDES = ("a", "b")
 SYSCTLS = {
     "ipv6/conf/all/disable_ipv6": "1",  # no frame but what the measurement sends
@@ -26,27 +23,17 @@ SYSCTLS = {
     "ipv4/conf/default/rp_filter": "0",
     "ipv4/ping_group_range": "0 0",  # root's group may send echoes through a datagram socket
 }
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 @contextmanager
-def inside(netns: str) -> Iterator[None]:
+def entered(netns: str) -> Iterator[None]:
     """Let the calling thread, and no other, be in a network namespace; sockets stay where they were made."""
-    home, there = os.open("/proc/thread-self/ns/net", os.O_RDONLY), os.open(netns, os.O_RDONLY)
-    try:
-        _enter(there)
+    with Path("/proc/thread-self/ns/net").open("rb") as home:
+        enter(Path(netns))
         try:
             yield
         finally:
-            _enter(home)
-    finally:
-        os.close(there)
-        os.close(home)
-
-
-def _enter(fd: int) -> None:
-    if _libc.setns(fd, CLONE_NEWNET):
-        raise OSError(ctypes.get_errno(), "setns")
+            enter(Path(f"/proc/self/fd/{home.fileno()}"))
 
 
 class Pair:
@@ -70,7 +57,7 @@ class Pair:
             self.folder.mkdir()
             for netns in self.netns:
                 subprocess.run(["ip", "netns", "add", Path(netns).name], check=True)
-                with inside(netns):
+                with entered(netns):
                     _ip("link set lo up")
                     for key, value in SYSCTLS.items():
                         Path("/proc/sys/net", key).write_text(value)
@@ -96,7 +83,7 @@ class Pair:
 
     def start_tbf(self, rate_bps: int, queue_bytes: int, burst_bytes: int) -> None:
         """Make a veth pair `wan0` instead, with the kernel's token bucket from A to B."""
-        with inside(self.netns[0]):
+        with entered(self.netns[0]):
             _ip("link add near type veth peer name far")
             bucket = f"rate {rate_bps}bit burst {burst_bytes} limit {queue_bytes}"
             subprocess.run(["tc", *f"qdisc add dev near root tbf {bucket}".split()], check=True)
@@ -104,23 +91,23 @@ class Pair:
 
     def adopt(self, near: str, far: str, number: int = 0) -> None:
         """Make the link `wanN` of two connected devices that are in A; the second one moves to B."""
-        with inside(self.netns[0]):
+        with entered(self.netns[0]):
             _ip(f"link set {far} netns {Path(self.netns[1]).name}")
         for host, (netns, device) in enumerate(zip(self.netns, (near, far), strict=True), 1):
-            with inside(netns):
+            with entered(netns):
                 _ip(f"link set {device} name wan{number} address {_mac(number, host)} up")
         self.address(number, "cubic")
 
     def answer_over(self, number: int) -> None:
         """Have what B sends to A's address on the first link go over another one."""
-        with inside(self.netns[1]):
+        with entered(self.netns[1]):
             _ip(f"route replace 10.0.0.1/32 dev wan{number} src 10.0.0.2")
             _ip(f"neighbour replace 10.0.0.1 lladdr {_mac(number, 1)} dev wan{number} nud permanent")
 
     def address(self, number: int, congestion: str) -> None:
         """Give the devices `wanN` their addresses, and tell each the other's: nobody asks over the link."""
         for host, netns in enumerate(self.netns, 1):
-            with inside(netns):
+            with entered(netns):
                 _ip(f"address add 10.0.{number}.{host}/24 dev wan{number}")
                 _ip(f"route replace 10.0.{number}.0/24 dev wan{number} congctl {congestion}")
                 other = f"10.0.{number}.{3 - host} lladdr {_mac(number, 3 - host)}"
@@ -133,7 +120,7 @@ class Pair:
 
     def received_bytes(self, number: int) -> int:
         """Return the bytes of frames that came out of a link at B, as the kernel counts them."""
-        with inside(self.netns[1]):
+        with entered(self.netns[1]):
             lines = Path("/proc/thread-self/net/dev").read_text().splitlines()
         counts = next(line.split(":")[1] for line in lines if line.strip().startswith(f"wan{number}:"))
         return int(counts.split()[0])

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 
 from figures import machine
-from lab_fidelity import at, spread
+from lab_fidelity import at, told
 from lab_load import fill_with_tcp, offer_udp
 from lab_pair import Pair
 from mpx_lab.shape import Shape
@@ -81,10 +81,8 @@ def main() -> None:
             for name, start in kinds:
                 seen[name].append(measure(start))
         for name, runs in seen.items():
-            cells = [f"rate {spread([run['share'] for run in runs], 100, 3)}"]
-            cells += [
-                f"{key} {spread([run[key] for run in runs], 1000, 3)}" for key in runs[0] if key != "share"
-            ]
+            cells = [f"rate {told([run['share'] for run in runs], 100)}"]
+            cells += [f"{key} {told([run[key] for run in runs], 1000)}" for key in runs[0] if key != "share"]
             print(f"{load:<10} {name:<9} " + "  ".join(f"{cell:<32}" for cell in cells), flush=True)
 
 

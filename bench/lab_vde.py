@@ -21,10 +21,10 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from figures import machine
-from lab_fidelity import at, shape, spread
+from figures import Spread, machine
+from lab_fidelity import at, shape
 from lab_load import HOST, Running, echo, fill_with_tcp, offer_udp
-from lab_pair import Pair, inside
+from lab_pair import Pair, entered
 from mpx_lab import state
 from mpx_lab.emulator.link import LinkError
 
@@ -76,7 +76,7 @@ def wirefilter(pair: Pair, rate_bps: int, number: int) -> Iterator[int]:
     plug.write_text(f"tap://{near}\n")
     held_bytes = int(rate_bps * (QUEUE_S + DELAY_S) / 8)
     words = f"-v {plug}:tap://{far} -d {DELAY_S * 1000:g} -b {rate_bps // 8} -c {held_bytes}"
-    with inside(pair.netns[0]):
+    with entered(pair.netns[0]):
         process = subprocess.Popen(
             ["wirefilter", *words.split()],
             stdin=subprocess.PIPE,  # its console
@@ -94,7 +94,7 @@ def wirefilter(pair: Pair, rate_bps: int, number: int) -> Iterator[int]:
         if not said.endswith("starting..."):
             needs = "it needs /dev/net/tun and libvdeplug 4 with the plug 'tap'"
             raise LinkError(f"wirefilter does not start: {said or 'it ended at once'}; {needs}")
-        with inside(pair.netns[0]):
+        with entered(pair.netns[0]):
             for device in (near, far):
                 queue = f"link set {device} txqueuelen {DEVICE_FRAMES}"
                 subprocess.run(["ip", *queue.split()], check=True)
@@ -163,7 +163,7 @@ def compare(rate_bps: int, runs: int, seconds: float) -> None:
     print(f"\n| {rate_bps // 1_000_000} Mbit/s | wanted | " + " | ".join(seen) + " |")
     print("|" + "---|" * (2 + len(seen)))
     for number, (title, wanted, _) in enumerate(seen["emulator"][0]):
-        cells = [spread([run[number].value for run in each], 1, 2) for each in seen.values()]
+        cells = [f"{Spread([run[number].value for run in each]):.2f}" for each in seen.values()]
         print(f"| {title} | {wanted} | " + " | ".join(cells) + " |", flush=True)
 
 

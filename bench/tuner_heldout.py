@@ -1,4 +1,6 @@
-"""The held-out family of the tuner race: written and committed after the tuner's last change.
+"""The held-out family of the tuner race: written when the tuner of commit 2a91ccf was done, and unseen by it.
+
+The tuner has changed since: later ones were made when this family was known, so of them a run says less.
 
 Three kinds of curves that no candidate of the tuner and no other family has: gains that shrink from the first
 stream on up to a limit, a plateau that wears away, and a step in the middle of the way.

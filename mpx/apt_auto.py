@@ -7,6 +7,7 @@ decides and why its constants are what they are: docs/tuner.md.
 import math
 from collections.abc import Mapping, Sequence
 
+from mpx import apt_full
 from mpx.apt_belief import CurveBelief
 from mpx.apt_looks import Looks
 from mpx.apt_meter import Bin, Meter
@@ -19,7 +20,6 @@ MOST_AT_START = 16  # ... but no more
 FIRST_STEP = 4.0  # the first comparison is a large one: it shows the slope, and often the plateau too
 MOST_UP, MOST_DOWN = 4.0, 4.0  # no single change by more than that ...
 MOST_UP_TOLD, FEW = 1.5, 16  # ... and from so many on, where the kernel tells what holds them back, that
-DOWN_FULL = 0.7  # on a full path by so much: those that stay have to fill it again
 MOVE_FIT = 0.05  # change only if that fits so much better (1: inside the good range, 0: far from it)
 LOOK_COST = 0.25  # streams opened for a look, to that power, against what it tells
 LOOKS = (0.35, 0.5, 0.7, 1.4, 2.0, 2.8, 4.0)  # where a look may go, in multiples
@@ -31,12 +31,11 @@ PATIENCE_S, PATIENCE_RTT = 2.0, 20.0  # then streams that did not come are given
 RETRY_S = 30.0  # ... for that long
 ALL_UP = 0.9  # a bin worth more has its streams up to speed
 OVER = 1.1  # where that many are enough, a knee beyond it by that factor is unlikely
-SHARING = 2  # streams on a full path: as many as any other transfer there has, and one loss does not halve it
 HELD_KNEE = 0.7  # streams held back mostly may still be somewhat beyond the knee, not far
 ROOM, MORE = -3.0, 1.25  # where windows leave room: log-odds that a bin takes from knees below so many n
-GAIN = 0.5  # a look upwards that fills the path stays if it gained that share of its streams' (in logarithms)
 HINT = -1.0  # log-odds that each bin with such a hint takes from the candidates it contradicts
 ALIKE = 0.95  # paths whose streams carry so much of what the best carry are as good: the fewest get more
+ENDS = "back from a look: the copy ends; the good range seems to be"
 ENDING = 3.0  # no exploring with less left than that many times what a change needs to pay
 
 
@@ -63,7 +62,6 @@ class AutoTuner:
         self._first = True  # nothing was compared yet
         self._home: dict[str, int] | None = None  # where the look under way started, by path
         self._looks = Looks()
-        self._in_vain = 0  # how many streams more (or fewer: below 0) the last look had, if it told nothing
         self._held_at = math.inf  # fewest streams that windows held back
         self._windows = Windows()
         self._ceiling, self._ceiling_until_s = max_streams, -math.inf
@@ -84,7 +82,8 @@ class AutoTuner:
             self._looks.rest(now_s, _arrived(samples))
         self._learn(measured)
         if self._ending(samples, measured):
-            return []
+            home = self._home
+            return [] if home is None else self._back(now_s, home, self._reason(measured, ENDS))
         return self._decide(now_s, measured, samples)
 
     def _start(self, now_s: float, samples: Mapping[str, Sample]) -> list[Decision]:
@@ -101,9 +100,9 @@ class AutoTuner:
             self._asked[path] = max(1, min(wanted, room))
         total = max(1, sum(self._asked.values()))
         self._belief = CurveBelief(max(self._max, total), total)
-        self._first, self._home, self._changed_s, self._bins = True, None, now_s, 0
-        self._errors = []
-        self._looks.forget()
+        self._forget()
+        self._first, self._changed_s = True, now_s
+        self._ceiling_until_s = self._floor_until_s = -math.inf
         self._meter.ask(total)
         return [Decision(p, self._asked[p], f"start with {_streams(self._asked[p])}") for p in fresh]
 
@@ -140,19 +139,18 @@ class AutoTuner:
         belief, n = self._belief, measured.streams
         if measured.worth > ALL_UP and self._has_changed(measured):
             belief.reopen(n)
-            self._bins, self._level, self._home = 0, 0.0, None
-            self._errors, self._held_at = [], math.inf
-            self._windows.forget()
-            self._looks.forget()
+            self._forget()
         belief.add(measured.at_s, measured.up, measured.goodput_bps, measured.worth)
         self._bins += 1
-        self._windows.learn(n, measured.goodput_bps, measured.held_back, measured.window_bps)
+        self._windows.learn(
+            n, measured.goodput_bps * n / measured.up, measured.held_back, measured.window_bps
+        )
         if self._windows.room:
             belief.hint(lambda knee, _fewest: ROOM if knee < MORE * n else 0.0)
         if measured.worth < ALL_UP:
             return
         if measured.excess is not None:
-            enough = max(SHARING, OVER * n * (1 - measured.excess))
+            enough = max(apt_full.SHARING, OVER * n * (1 - measured.excess))
             belief.hint(lambda _knee, fewest: HINT if fewest > enough else 0.0)
         if measured.held_back is None:
             return
@@ -161,6 +159,13 @@ class AutoTuner:
             belief.hint(lambda knee, _fewest: HINT if knee < HELD_KNEE * n else 0.0)
         elif measured.held_back < FREE and self._held_at < n:
             belief.hint(lambda knee, _fewest: HINT if knee > OVER * n else 0.0)
+
+    def _forget(self) -> None:
+        """Paths or the network have changed."""
+        self._bins, self._level, self._home = 0, 0.0, None
+        self._errors, self._held_at = [], math.inf
+        self._windows.forget()
+        self._looks.forget()
 
     def _has_changed(self, measured: Bin) -> bool:
         """Whether goodput has left what was predicted, at a blow or for a while."""
@@ -191,7 +196,7 @@ class AutoTuner:
         target = max(least, math.ceil(n / MOST_DOWN), min(highest, belief.target()))
         why = "the good range seems to be"
         if measured.full:
-            return self._when_full(now_s, measured, samples, home)
+            return self._when_full(now_s, measured, samples, least, home)
         if self._first and n < most:
             self._first = False
             target = max(target, min(most, round(FIRST_STEP * n)))
@@ -212,29 +217,32 @@ class AutoTuner:
         return least, max(least, self._ceiling if now_s < self._ceiling_until_s else self._max)
 
     def _when_full(
-        self, now_s: float, measured: Bin, samples: Mapping[str, Sample], home: dict[str, int] | None
+        self,
+        now_s: float,
+        measured: Bin,
+        samples: Mapping[str, Sample],
+        least: int,
+        home: dict[str, int] | None,
     ) -> list[Decision]:
-        """Where to go while a queue stands, whoever made it: never up, and down as far as it still stands.
-
-        More streams would bring us only what they take from others.
-        """
+        """Where to go while a queue stands: `mpx.apt_full`."""
         n, why = measured.streams, "the path is full; the good range seems to be"
-        if home is not None and sum(home.values()) < n and not self._gained(measured, sum(home.values())):
+        before = n if home is None else sum(home.values())
+        noise, bps = self._belief.fresh_noise(self._meter.bin_s), measured.goodput_bps
+        if (
+            home is not None
+            and before < n
+            and not apt_full.gained(before, self._looks.home_bps, n, bps, noise)
+        ):
             return self._back(now_s, home, self._reason(measured, "back from a look; " + why))
         if home is not None:  # it is full with fewer, too, or it was not full before
             self._looks.end(now_s)
         if measured.excess is None:
             return []
         self._first = False
-        target = max(SHARING, round(DOWN_FULL * n))
+        target = apt_full.fewer(n, least)
         if target >= n or not self._begin_look(now_s, measured, samples):
             return []
         return self._go(now_s, samples, target - n, self._reason(measured, why))
-
-    def _gained(self, measured: Bin, before: int) -> bool:
-        """Whether a look upwards carried so much more that not all of it was taken from others."""
-        more = measured.goodput_bps / max(1.0, self._looks.home_bps)
-        return bool(more > (measured.streams / before) ** GAIN)
 
     def _without_answer(self, now_s: float, samples: Mapping[str, Sample]) -> list[Decision]:
         """Nothing was learnt just now. A look that goes on like that too long ends, and teaches nothing."""
@@ -245,7 +253,7 @@ class AutoTuner:
             return []
         n = sum(sample.streams for sample in samples.values())
         waited_s = now_s - self._changed_s
-        self._in_vain = n - sum(home.values())
+        self._looks.told_nothing(n - sum(home.values()))
         return self._back(
             now_s, home, f"back from a look: {_streams(n)} not up to speed within {waited_s:.1f} s"
         )
@@ -255,10 +263,9 @@ class AutoTuner:
         belief, n, rtt_s = self._belief, measured.streams, self._meter.rtt_s
         looks = [look for look in LOOKS if look < 1 or measured.resent <= LOSSY]
         places = {max(least, min(most, round(n * look))) for look in looks} - {n}
-        places = {place for place in places if (place - n) * self._in_vain <= 0} or places
+        places = self._looks.sides(n, places)
         if not places or not self._begin_look(now_s, measured, samples):
             return n
-        self._in_vain = 0
         noise = belief.fresh_noise(2 * self._meter.bin_s + AT_LEAST_RTT * rtt_s)
         return max(sorted(places), key=lambda p: belief.value(n, p, noise) / abs(p - n) ** LOOK_COST)
 

@@ -42,6 +42,7 @@ class Looks:
         self._rest: _Mark | None = None  # since when the streams have been as they are, all up to speed
         self._begun: _Mark | None = None  # of the last look
         self.home_bps = 0.0  # what was carried at rest before the last look
+        self._in_vain = 0  # how many streams more (fewer: below 0) it had, if it told nothing
 
     def rest(self, now_s: float, arrived_bytes: int) -> None:
         """The streams are all up to speed."""
@@ -76,11 +77,20 @@ class Looks:
         assert self._rest is not None
         self.home_bps = self._rest.bps_until(now_s, arrived_bytes)
         self._begun = _Mark(now_s, arrived_bytes)
+        self._in_vain = 0
         self._count = min(self._count + 1, MOST_LOOKS)
 
     def end(self, now_s: float) -> None:
         """Back from a look."""
         self._ended_s = now_s
+
+    def told_nothing(self, more: int) -> None:
+        """The look that ends had so many streams more (fewer: below 0), and told nothing in its time."""
+        self._in_vain = more
+
+    def sides(self, here: int, places: set[int]) -> set[int]:
+        """Return the places for the next look: on the other side, where the last one told nothing."""
+        return {place for place in places if (place - here) * self._in_vain <= 0} or places
 
     def too_long(self, now_s: float, arrived_bytes: int, rtt_s: float, bin_s: float) -> bool:
         """Whether a look that still tells nothing, and costs, should end; there is ever less patience.

@@ -38,8 +38,16 @@ class Windows:
             self._window_bps = max(self._window_bps, window_bps)
 
     def needed(self, goodput_bps: float) -> int:
-        """Return the fewest streams that windows let carry nearly as much; 0 where nobody knows."""
-        return math.ceil(NEARLY * goodput_bps / self._window_bps) if self._window_bps else 0
+        """Return the fewest streams that windows let carry nearly as much; 0 where nobody knows.
+
+        A receiver that reads slowly shows small windows, whatever it could take: fewer that did carry as
+        much are enough.
+        """
+        if not self._window_bps:
+            return 0
+        nearly_bps = NEARLY * goodput_bps
+        proven = (count for count, bps in self._means_bps.items() if bps >= nearly_bps)
+        return min((math.ceil(nearly_bps / self._window_bps), *proven))
 
     def _rose_to(self, streams: int) -> bool:
         fewer = max((count for count in self._means_bps if count < streams), default=None)

@@ -101,7 +101,7 @@ def within_mode_s(
 
 
 def _first_streams(options: CopyOptions) -> tuple[str, int]:
-    given = options.initial_streams if options.was_given("initial_streams") else 1
+    given = options.initial_streams or 1
     return f"--initial-streams {given}", given
 
 

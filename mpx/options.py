@@ -49,7 +49,9 @@ class CopyOptions:
         "how the number of streams is found: mpx's own way, or GridFTP-APT as published",
         choices=("auto", "paper"),
     )
-    initial_streams: int = _option(4, "number", "where the tuner starts (auto: more over 40 ms)", minimum=1)
+    initial_streams: int | None = _option(
+        None, "count", "where the tuner starts (unset: 4, and auto more over 40 ms)", minimum=1
+    )
     growth: float = _option(
         2.0, "factor", "by what the paper's tuner multiplies while it brackets", minimum=1.01
     )
@@ -104,7 +106,7 @@ class CopyOptions:
             raise UsageError("-4 and -6 exclude each other; give one of them")
         if self.streams is not None and self.streams > self.max_streams:
             raise UsageError(f"--streams {self.streams} is more than --max-streams {self.max_streams}")
-        if self.was_given("initial_streams") and self.initial_streams > self.max_streams:
+        if self.initial_streams is not None and self.initial_streams > self.max_streams:
             raise UsageError(
                 f"--initial-streams {self.initial_streams} is more than --max-streams {self.max_streams}"
             )

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Sequence
 
 from mpx import tcp
+from mpx.apt_auto import START
 from mpx.carrier import Carrier, Work
 from mpx.endpoint import Endpoint
 from mpx.errors import (
@@ -330,7 +331,7 @@ class _Copy:
         """Return how many streams to begin with, and why."""
         if self.options.streams is not None:
             return self.options.streams, "fixed by --streams"
-        return min(self.options.initial_streams, self.options.max_streams), "where the tuner starts"
+        return min(self.options.initial_streams or START, self.options.max_streams), "where the tuner starts"
 
     def judge(self) -> None:
         """Raise what the failed files amount to."""

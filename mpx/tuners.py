@@ -1,6 +1,6 @@
 """Which tuner serves a copy."""
 
-from mpx.apt_auto import AutoTuner
+from mpx.apt_auto import START, AutoTuner
 from mpx.apt_gss import PaperGss
 from mpx.options import CopyOptions
 from mpx.tuner import Tuner
@@ -12,7 +12,9 @@ def tuner_for(options: CopyOptions) -> Tuner | None:
         return None
     if options.tuner == "paper":
         return PaperGss(
-            options.initial_streams, options.growth, options.chunk_time_s, max_streams=options.max_streams
+            options.initial_streams or START,
+            options.growth,
+            options.chunk_time_s,
+            max_streams=options.max_streams,
         )
-    initial = options.initial_streams if options.was_given("initial_streams") else None
-    return AutoTuner(initial, options.max_streams)
+    return AutoTuner(options.initial_streams, options.max_streams)

@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import statistics
 import sys
 import time
 from abc import ABC, abstractmethod
@@ -11,13 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from figures import Verdict, machine
+from figures import Spread, Verdict, machine
 
 from apt.cell import Cell, Link
+from apt.code import UNKNOWN, code, told
 from apt.measure import interval
-from apt.run_cell import code, measure
+from apt.run_cell import measure
 from apt.schedule import run_all
-from apt.store import Result, Store
+from apt.store import FAILED, INVALID, Result, Store
 
 Results = Mapping[tuple[Link, str], Sequence[Result]]  # the repetitions of a tool on a link
 
@@ -59,16 +59,10 @@ def gather(store: Store, cells: Sequence[Cell]) -> Results:
     return found
 
 
-def spread(values: Sequence[float], form: str = ".1f") -> str:
-    """Return the median with the smallest and the largest."""
-    median = statistics.median(values)
-    return f"{median:{form}} ({min(values):{form}} to {max(values):{form}})"
-
-
 def bps_of(values: Sequence[float]) -> str:
     """Return rates in Mbit/s: the median with smallest and largest, then the mean with its 95 % interval."""
     mean, half = interval([value / 1e6 for value in values])
-    return f"{spread([value / 1e6 for value in values])}, {mean:.1f} ± {half:.1f}"
+    return f"{Spread(values).times(1e-6):.1f}, {mean:.1f} ± {half:.1f}"
 
 
 def account(store: Store, cells: Sequence[Cell], results: Results) -> str:
@@ -77,11 +71,15 @@ def account(store: Store, cells: Sequence[Cell], results: Results) -> str:
     measures = [run.about["validity"]["measures"] for run in runs]
     late_ms = max(link["late_p99_s"] for each in measures for link in each["links"]) * 1e3
     busy = max(each["cpu_busy"] for each in measures)
-    thrown_out = sum(store.thrown_out(cell) for cell in cells)
-    code = sorted({run.about["versions"].get("code", "unknown") for run in runs})
+    invalid, failed = (sum(store.thrown_out(cell, kind) for cell in cells) for kind in (INVALID, FAILED))
+    codes = [
+        (tool, run.about["versions"].get("code", UNKNOWN))
+        for (_, tool), each in results.items()
+        for run in each
+    ]
     return (
-        f"{len(runs)} runs, {thrown_out} more did not count; 99 % of the frames at most {late_ms:.2f} ms "
-        f"late in any, processors at most {busy:.0%} busy; code {', '.join(code)}"
+        f"{len(runs)} runs, {invalid} more were not valid and {failed} failed; 99 % of the frames at most "
+        f"{late_ms:.2f} ms late in any, processors at most {busy:.0%} busy; {told(codes)}"
     )
 
 
@@ -93,9 +91,7 @@ def main(row: Row) -> None:
     parser.add_argument("--effort", choices=("quick", "full"), default="quick")
     parser.add_argument("--data", type=Path, default=Path("reports/apt"), help="where cells are kept")
     parser.add_argument("--at-once", type=int, default=2, help="at most so many links at a time")
-    parser.add_argument(
-        "--any-code", action="store_true", help="also count what other code of mpx has measured"
-    )
+    parser.add_argument("--any-code", action="store_true", help="also count what other code has measured")
     parser.add_argument("--measure-nothing", action="store_true", help="only what is stored already")
     options = parser.parse_args()
     folder = options.data / row.name

@@ -13,31 +13,47 @@ from pathlib import Path
 from mpx_lab.judged import judged
 from mpx_lab.lab import Lab
 from mpx_lab.record import Route, Run
+from mpx_lab.shape import Direction
 from mpx_lab.topology import Link as LabLink
 from mpx_lab.topology import Topology
 from mpx_lab.traffic.background import Background, RttProbe
 from mpx_lab.traffic.udp_sender import DATAGRAM_BYTES
 
 from apt.cell import Cell
-from apt.store import Store
-from apt.transfer import place, transfer
+from apt.code import code
+from apt.store import FAILED, INVALID, Store
+from apt.transfer import ToolFailed, place, transfer
 
 TRIES = 4  # until a run is valid
 UDP_HEADERS_BYTES = 42  # Ethernet, IPv4, UDP
-HERE = Path(__file__).resolve().parents[2]
+FULL_SHARE = 0.95  # of the bottleneck's rate: what keeps it so full has come up
+LOOK_S = 1.0  # over which that is seen
+COMES_UP_WITHIN_S = 20.0  # after so long a neighbour is what it is
 
 
 def measure(cell: Cell, store: Store, slot: int) -> None:
     """Run a cell until a run is valid and kept; raises RuntimeError when too many in a row were not.
 
-    What is left of an interrupted run in the same slot is removed.
+    It does so, too, when the code was changed meanwhile, so that the run is not of the store's. A run whose
+    tool failed is laid aside and tried again; one that met any other error is laid aside. What is left of an
+    interrupted run in the same slot is removed.
     """
     for _ in range(TRIES):
-        _run(cell, store.begin(cell), slot)
-        store.keep(cell)
-        if store.has(cell):
-            return
-    raise RuntimeError(f"{cell.name}: no valid run in {TRIES}; look at {store.folder}/{cell.name}.*.invalid")
+        folder = store.begin(cell)
+        try:
+            _run(cell, folder, slot)
+        except ToolFailed as error:
+            store.fail(cell, str(error))
+        except Exception as error:
+            store.fail(cell, repr(error))
+            raise
+        else:
+            if store.keep(cell) and not store.has(cell):
+                raise RuntimeError(f"{cell.name}: the code was changed since the row began; begin it anew")
+            if store.has(cell):
+                return
+    where = f"{store.folder}/{cell.name}"
+    raise RuntimeError(f"{cell.name}: no valid run in {TRIES}; look at {where}.*.{INVALID} and .{FAILED}")
 
 
 def topology_of(cell: Cell) -> Topology:
@@ -51,7 +67,7 @@ def topology_of(cell: Cell) -> Topology:
 
 
 def _wan(cell: Cell, a: str, b: str) -> LabLink:
-    """Return the bottleneck; each repetition loses other frames."""
+    """Return the bottleneck, without its losses: those are of one direction, see `_lose`."""
     link = cell.link
     return LabLink(
         a,
@@ -60,8 +76,6 @@ def _wan(cell: Cell, a: str, b: str) -> LabLink:
         rate_bps=link.rate_bps,
         delay_s=link.rtt_s / 2,
         queue_packets=link.queue_packets,
-        loss=link.loss,
-        seed=cell.repetition,
     )
 
 
@@ -80,6 +94,7 @@ def _run(cell: Cell, folder: Path, slot: int) -> None:
         )
         with run, judged(lab, run), contextlib.ExitStack() as stack:
             source, sink = lab.host("src1"), lab.host("dst1")
+            _lose(lab, cell)
             stack.enter_context(RttProbe("wan", source, sink, sink.addresses[0], run.rtt, run.epoch_s))
             if link.udp_share:
                 payload_bps = (
@@ -93,26 +108,38 @@ def _run(cell: Cell, folder: Path, slot: int) -> None:
                 stack.enter_context(
                     Background(link.beside, "beside", source, sink, other, run.flows, run.epoch_s)
                 )
+                _come_up(lab, link.rate_bps)
+            _lose(lab, cell)
             tools = []
             for number in range(1, cell.transfers + 1):
-                began_s = time.monotonic()
                 tools.append(stack.enter_context(transfer(cell.tool, number, lab, run, root)))
-                last = number == cell.transfers
+                began_s, last = time.monotonic(), number == cell.transfers
                 tools[-1].wait_until(began_s + (cell.seconds if last else cell.every_s))
             for tool in tools:
                 tool.wait_until(time.monotonic())
 
 
+def _lose(lab: Lab, cell: Cell) -> None:
+    """Lose frames on the way of the data, and none of what answers; each repetition other ones, from now."""
+    lab.link("wan").change(Direction.A_TO_B, loss=cell.link.loss, seed=cell.repetition)
+
+
+def _come_up(lab: Lab, rate_bps: int) -> None:
+    """Wait until the bottleneck is full of what runs already, but not for longer than it may take."""
+    wan, began_s = lab.link("wan"), time.monotonic()
+    until_s, before = began_s, wan.stats().a_to_b.delivered.bytes
+    while until_s - began_s < COMES_UP_WITHIN_S:
+        time.sleep(LOOK_S)
+        from_s, until_s = until_s, time.monotonic()
+        carried = wan.stats().a_to_b.delivered.bytes - before
+        if carried * 8 / (until_s - from_s) >= FULL_SHARE * rate_bps:
+            return
+        before += carried
+
+
 def versions() -> dict[str, str]:
-    """Return which code of mpx is measured, and which stock tools."""
+    """Return which code measures and is measured, and which stock tools."""
     return {"code": code(), "globus-url-copy": _said(["globus-url-copy", "-version"])}
-
-
-def code() -> str:
-    """Return what names the contents of mpx/ in the repository, with a + if they were changed since."""
-    tree = _said(["git", "-C", str(HERE), "rev-parse", "--short", "HEAD:mpx"])
-    changed = _said(["git", "-C", str(HERE), "status", "--porcelain", "mpx"])
-    return f"{tree or 'unknown'}{'+' if changed else ''}"
 
 
 def _said(command: list[str]) -> str:

@@ -10,9 +10,12 @@ from typing import Any
 from mpx_lab.record_reader import RecordedRun
 
 from apt.cell import Cell
+from apt.code import UNKNOWN, agree
 from apt.measure import Goodput, since_first_byte
-from apt.tools import PAPER, is_mpx
+from apt.tools import PAPER, is_mpx, started_file
 from mpx.errors import UsageError
+
+INVALID, FAILED = "invalid", "failed"
 
 
 @dataclass(frozen=True)
@@ -21,7 +24,10 @@ class Transfer:
 
     began_s: float  # when its first byte arrived, in the run's time
     goodput: Goodput
-    streams: Sequence[tuple[float, int]]  # (time since its first decision, streams from then on); mpx only
+    # (time, streams from then on); mpx only. The time counts from its first decision, some round trips before
+    # the first byte, and no report says how many: too little to matter to what is read of it, spans of 10 s.
+    streams: Sequence[tuple[float, int]]
+    started_s: float | None = None  # when its tool was started, in the run's time; None: nobody wrote it down
 
     def mean_streams(self, from_s: float, to_s: float) -> float | None:
         """Return the mean number of streams between two times; None where the tool does not tell."""
@@ -74,10 +80,14 @@ class Result:
 
 
 class Store:
-    """A folder of runs, each named for its cell; one that did not count lies beside it as NAME.N.invalid."""
+    """A folder of runs, each named for its cell.
+
+    Beside it lie those that did not count: NAME.N.invalid, NAME.N.failed if its tool or the bench failed,
+    and NAME.CODE.other by other code.
+    """
 
     def __init__(self, folder: Path, code: str | None = None) -> None:
-        """`code`: only what this code of mpx has measured counts; None: whichever it was."""
+        """`code`: only what this code has measured counts, see apt.code; None: whichever it was."""
         self.folder, self._code = folder, code
         folder.mkdir(parents=True, exist_ok=True)
 
@@ -88,32 +98,40 @@ class Store:
         unfinished.mkdir()
         return unfinished
 
-    def keep(self, cell: Cell) -> None:
-        """Keep the run that was begun, if it is valid; otherwise lay it aside."""
+    def keep(self, cell: Cell) -> bool:
+        """Keep the run that was begun, if it is valid, and lay it aside otherwise; return whether it is."""
         unfinished = self.folder / f"{cell.name}.running"
-        if RecordedRun.open(unfinished).valid:
+        valid = RecordedRun.open(unfinished).valid
+        if valid:
             kept = self.folder / cell.name
             if kept.is_dir():  # by other code
-                code = RecordedRun.open(kept).about["versions"].get("code", "unknown")
-                shutil.rmtree(aside := self.folder / f"{cell.name}.{code}.other", ignore_errors=True)
+                aside = self.folder / f"{cell.name}.{_code_of(kept)}.other"
+                shutil.rmtree(aside, ignore_errors=True)
                 kept.rename(aside)
             unfinished.rename(kept)
         else:
-            turn = len(list(self.folder.glob(f"{cell.name}.*.invalid"))) + 1
-            unfinished.rename(self.folder / f"{cell.name}.{turn}.invalid")
+            self._lay_aside(cell, INVALID)
+        return valid
 
-    def thrown_out(self, cell: Cell) -> int:
-        """Return how many runs of the cell did not count."""
-        return len(list(self.folder.glob(f"{cell.name}.*.invalid")))
+    def fail(self, cell: Cell, reason: str) -> None:
+        """Lay the run that was begun aside, which came to no end; its folder says why."""
+        (self.folder / f"{cell.name}.running" / "failed.txt").write_text(f"{reason}\n")
+        self._lay_aside(cell, FAILED)
+
+    def _lay_aside(self, cell: Cell, kind: str) -> None:
+        turn = self.thrown_out(cell, kind) + 1
+        (self.folder / f"{cell.name}.running").rename(self.folder / f"{cell.name}.{turn}.{kind}")
+
+    def thrown_out(self, cell: Cell, kind: str) -> int:
+        """Return how many runs of the cell did not count: INVALID ones, or FAILED; by whichever code."""
+        return len(list(self.folder.glob(f"{cell.name}.*.{kind}")))
 
     def has(self, cell: Cell) -> bool:
-        """Tell whether the cell has been measured, by this code if mpx took part in it."""
+        """Tell whether the cell has been measured, by this code as far as it takes part in it."""
         folder = self.folder / cell.name
         if not folder.is_dir():
             return False
-        if self._code is None or not is_mpx(cell.tool):
-            return True
-        return bool(RecordedRun.open(folder).about["versions"].get("code") == self._code)
+        return self._code is None or agree(_code_of(folder), self._code, cell.tool)
 
     def load(self, cell: Cell) -> Result:
         """Return what is stored of a cell; raises UsageError if there is nothing that can be read."""
@@ -126,10 +144,17 @@ class Store:
             ) from None
 
 
+def _code_of(folder: Path) -> str:
+    return str(RecordedRun.open(folder).about["versions"].get("code", UNKNOWN))
+
+
 def _transfer(run: RecordedRun, number: int) -> Transfer:
     began_s, goodput = since_first_byte(run.goodput(f"transfer-{number}"))
+    told = run.folder / started_file(number)
+    started_s = json.loads(told.read_text())["started_s"] if told.exists() else None
     if not is_mpx(run.about["parameters"]["tool"]):
-        return Transfer(began_s, goodput, [])
+        return Transfer(began_s, goodput, [], started_s)
     timeline = json.loads((run.folder / f"report-{number}.json").read_text())["timeline"]
     since_s = timeline[0]["t_s"]
-    return Transfer(began_s, goodput, [(event["t_s"] - since_s, event["streams"]) for event in timeline])
+    streams = [(event["t_s"] - since_s, event["streams"]) for event in timeline]
+    return Transfer(began_s, goodput, streams, started_s)

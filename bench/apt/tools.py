@@ -21,6 +21,11 @@ def is_mpx(tool: str) -> bool:
     return tool.startswith(_MPX)
 
 
+def started_file(number: int) -> str:
+    """Return the file of a run that says when the tool of a transfer was started."""
+    return f"tool-{number}.json"
+
+
 def command_of(tool: str, file: str, url: str, report: str) -> list[str]:
     """Return the command that copies a file up to a URL, or down from it; without a checksum.
 

@@ -1,6 +1,7 @@
 """One transfer of a cell: a stock server at its sink, the tool at its source, what arrives watched."""
 
 import contextlib
+import json
 import os
 import pwd
 import shutil
@@ -15,11 +16,15 @@ from mpx_lab.record import Run
 from mpx_lab.stock_server import stock_server
 from mpx_lab.traffic.background import Background, Watched
 
-from apt.tools import DOWN, PLAIN, command_of
+from apt.tools import DOWN, PLAIN, command_of, started_file
 
 SOURCE_BYTES = 50 * 10**9  # the paper's; a hole, so it takes no room
 FETCHED_BYTES = 4 * 10**9  # what comes down is kept in memory, or said to have room there
 ENDS_WITHIN_S = 20.0
+
+
+class ToolFailed(RuntimeError):
+    """A tool ended before it was told to, or did not when it was."""
 
 
 class Tool:
@@ -30,19 +35,23 @@ class Tool:
         self._log = log
 
     def wait_until(self, time_s: float) -> None:
-        """Let it work until a time of the monotonic clock; raises RuntimeError if it ends before."""
+        """Let it work until a time of the monotonic clock; raises ToolFailed if it ends before."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(max(0.0, time_s - time.monotonic()))
-            raise RuntimeError(f"{self._process.args!r} ended: {self._log.read_text()[-2000:]}")
+            raise ToolFailed(self._told(f"ended with {self._process.returncode}"))
 
     def interrupt(self) -> None:
-        """End it as a user does."""
+        """End it as a user does; raises ToolFailed if it has to be killed, after a time that would count."""
         self._process.send_signal(signal.SIGINT)
         try:
             self._process.wait(ENDS_WITHIN_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+            raise ToolFailed(self._told(f"did not end within {ENDS_WITHIN_S:g} s of SIGINT")) from None
+
+    def _told(self, what: str) -> str:
+        return f"{self._process.args!r} {what}: {self._log.read_text()[-2000:]}"
 
 
 class Plain:
@@ -52,10 +61,10 @@ class Plain:
         self._flow = flow
 
     def wait_until(self, time_s: float) -> None:
-        """Let it send until a time of the monotonic clock; raises RuntimeError if it has ended before."""
+        """Let it send until a time of the monotonic clock; raises ToolFailed if it has ended before."""
         time.sleep(max(0.0, time_s - time.monotonic()))
         if not self._flow.running:
-            raise RuntimeError("the plain stream has ended")
+            raise ToolFailed("the plain stream has ended")
 
 
 @contextlib.contextmanager
@@ -99,8 +108,12 @@ def transfer(tool: str, number: int, lab: Lab, run: Run, root: Path) -> Iterator
     with stock_server(server, folder) as url, watched, log.open("wb") as out:
         ours, theirs = (folder / "target", sent) if fetches else (sent, served / "target")
         command = command_of(tool, str(ours), f"{url}{theirs}", str(report))
+        (run.folder / started_file(number)).write_text(json.dumps({"started_s": run.now_s}))
         running = Tool(client.popen(command, env=environment, stdout=out, stderr=out), log)
         try:
             yield running
-        finally:
-            running.interrupt()
+        except BaseException:
+            with contextlib.suppress(ToolFailed):  # something else has failed already
+                running.interrupt()
+            raise
+        running.interrupt()

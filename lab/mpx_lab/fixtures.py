@@ -1,7 +1,7 @@
 """Labs for pytest: `pytest_plugins = ["mpx_lab.fixtures"]`, then a test takes `make_lab`.
 
-Their IDs are tPID-N with the process id of the tests. Those that killed tests have left, which no later run
-would mean by its own IDs, are taken down by the next run.
+Their IDs are tPID-N with the process id of the tests, or tPID-NAME where a test chooses one. Those that
+killed tests have left, which no later run would mean by its own IDs, are taken down by the next run.
 """
 
 import itertools
@@ -22,7 +22,7 @@ from mpx_lab.programs import PACKAGES, find
 from mpx_lab.topologies import named
 from mpx_lab.topology import Topology
 
-OF_TESTS = re.compile(r"t(\d+)-\d+")
+OF_TESTS = re.compile(r"t(\d+)-[a-z0-9-]+")
 _numbers = itertools.count()
 
 

@@ -39,9 +39,9 @@ def judged(lab: Lab, run: Run) -> Iterator[None]:
     """
     if lab.topology.switches:
         run.versions["open-vswitch"] = ovs.version()
-    before = _take_stock(lab)
+    before = take_stock(lab)
     yield
-    after = _take_stock(lab)
+    after = take_stock(lab)
     for name in after.links:
         copy_log(lab.folder / f"{name}.csv", run.links)
     given_up = RecordedRun.open(run.folder).given_up()
@@ -67,7 +67,8 @@ def verdict(before: Stock, after: Stock, cpu: Sequence[CpuUse], given_up: Mappin
     return replace(found, valid=found.valid and not unlogged, reasons=found.reasons + unlogged)
 
 
-def _take_stock(lab: Lab) -> Stock:
+def take_stock(lab: Lab) -> Stock:
+    """Ask all parts of a lab for what they have counted; raises MpxError or OSError where one cannot be."""
     links = {link.name: link.stats() for link in lab.links if link.emulated}
     lost = {
         f"{host.name} {where}": count for host in lab.hosts for where, count in read_counters(host).items()

@@ -28,7 +28,7 @@ def pair() -> Iterator[Pair]:
         if os.environ.get("CI"):
             pytest.fail(message)
         pytest.skip(message)
-    with Pair(f"test{os.getpid()}") as made:
+    with Pair(f"t{os.getpid()}-pair") as made:
         yield made
 
 

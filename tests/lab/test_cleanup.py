@@ -106,7 +106,7 @@ def test_labs_of_killed_tests_go_when_others_begin(lab_id: str) -> None:
 import os
 from mpx_lab.lab import Lab
 from mpx_lab.topologies import named
-print(Lab.up(named("path"), f"t{os.getpid()}-0", keep=True).id, flush=True)
+print(Lab.up(named("path"), f"t{os.getpid()}-kills", keep=True).id, flush=True)
 """
     with python(code) as owner:
         left = first_line(owner)

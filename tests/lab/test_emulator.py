@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from lab_pair import Pair, inside
+from lab_pair import Pair, entered
 from mpx_lab.emulator.accounting import Tally
 from mpx_lab.emulator.link import LinkError
 from mpx_lab.shape import Direction, Shape
@@ -173,7 +173,7 @@ def test_a_cut_drops_the_carrier_and_what_is_on_its_way(
 
 def test_what_is_no_single_packet_is_not_carried(pair: Pair, wired: Wired, eventually: Eventually) -> None:
     link, wire = wired(OPEN)
-    with inside(pair.netns[0]):
+    with entered(pair.netns[0]):
         subprocess.run(["ip", "link", "set", "wan0", "mtu", "4000"], check=True)
     wire.send(1, 3000)
     eventually(taken_in(link, 1))
@@ -186,7 +186,7 @@ def test_what_the_other_device_does_not_take_is_counted(
     pair: Pair, wired: Wired, eventually: Eventually
 ) -> None:
     link, wire = wired(OPEN)
-    with inside(pair.netns[1]):
+    with entered(pair.netns[1]):
         subprocess.run(["ip", "link", "set", "wan0", "down"], check=True)
     wire.send(5)
     eventually(lambda: link.stats().a_to_b.write_errors == Tally(5, 5 * FULL))
@@ -219,7 +219,7 @@ def test_what_the_kernel_dropped_before_the_emulator_read_it_is_counted(
 
 def test_losses_at_a_device_that_was_renamed_are_unknown_and_not_none(pair: Pair) -> None:
     link = pair.start(OPEN, OPEN)
-    with inside(pair.netns[0]):
+    with entered(pair.netns[0]):
         subprocess.run(["ip", "link", "set", "wan0", "name", "other"], check=True)
     with pytest.raises(LinkError, match="wan0 is not where it was made"):
         link.stats()

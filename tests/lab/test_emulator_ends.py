@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from lab_pair import Pair, inside
+from lab_pair import Pair, entered
 from mpx_lab.emulator.link import EmulatedLink, End, LinkError, RunningLink
 from mpx_lab.shape import Direction, Shape
 from mpx_lab.state import LabError
@@ -60,7 +60,7 @@ def test_it_ends_when_it_is_told_to_however_many_frames_come(
     link, _ = wired(OPEN)
     with ExitStack() as senders:
         for netns in pair.netns:
-            with inside(netns):
+            with entered(netns):
                 sender = subprocess.Popen(
                     [sys.executable, "-c", FLOOD], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
                 )
@@ -148,7 +148,7 @@ def test_what_prevents_a_start_is_said(pair: Pair) -> None:
 
 def test_a_device_that_is_removed_ends_it_and_it_is_said_why(pair: Pair, eventually: Eventually) -> None:
     link = pair.start(OPEN, OPEN)
-    with inside(pair.netns[1]):
+    with entered(pair.netns[1]):
         subprocess.run(["ip", "link", "del", "wan0"], check=True)
     eventually(lambda: devices(pair) == ["lo", "lo"])
     with pytest.raises(LinkError, match=r"does not answer .*it said: .*device wan0 was removed"):
@@ -169,7 +169,7 @@ with Pair(sys.argv[1]) as pair:
 @pytest.mark.parametrize("refused", ["sys_nice", "ipc_lock", "sys_nice,-ipc_lock"])
 def test_what_the_kernel_refuses_it_is_told(pair: Pair, refused: str) -> None:
     without = ["setpriv", f"--bounding-set=-{refused}"]
-    command = [*without, sys.executable, "-c", HINDERED, f"hindered{os.getpid()}"]
+    command = [*without, sys.executable, "-c", HINDERED, f"t{os.getpid()}-hinder"]
     told = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=with_path(), check=True).stdout
     assert ("real-time" in told, "swapped out" in told) == ("sys_nice" in refused, "ipc_lock" in refused)
 
@@ -191,7 +191,7 @@ with Pair(sys.argv[1]) as pair:
 
 
 def test_what_a_killed_pair_has_left_the_next_one_removes(pair: Pair) -> None:
-    name = f"killed{os.getpid()}"
+    name = f"t{os.getpid()}-killed"
     command = [sys.executable, "-c", KILLED, name]
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=with_path()) as process:
         assert process.stdout is not None

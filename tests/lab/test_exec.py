@@ -20,7 +20,7 @@ NOBODY = {"SUDO_UID": "65534", "SUDO_GID": "65534"}
 @pytest.fixture(scope="module")
 def running(lab_root: None) -> Iterator[str]:
     """The ID of one lab for all tests here."""
-    with Lab.up(named("path"), f"e{os.getpid()}") as lab:
+    with Lab.up(named("path"), f"t{os.getpid()}-exec") as lab:
         yield lab.id
 
 

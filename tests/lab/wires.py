@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from lab_pair import Pair, inside
+from lab_pair import Pair, entered
 from mpx_lab.emulator.accounting import LinkStats, Tally
 from mpx_lab.emulator.link import EmulatedLink
 from mpx_lab.shape import Shape
@@ -29,7 +29,7 @@ class Wire:
     def __init__(self, pair: Pair, *, back: bool = False) -> None:
         self._sockets = []
         for netns in pair.netns:
-            with inside(netns):
+            with entered(netns):
                 end = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(KIND))
             end.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 1 << 27)
             end.bind(("wan0", KIND))
@@ -91,7 +91,7 @@ def carriers(pair: Pair) -> list[bool]:
     """Whether each device has a carrier."""
     found = []
     for netns in pair.netns:
-        with inside(netns):
+        with entered(netns):
             shown = subprocess.run(
                 ["ip", "-j", "link", "show", "dev", "wan0"], capture_output=True, check=True
             )
@@ -103,6 +103,6 @@ def devices(pair: Pair) -> list[str]:
     """Every device of both namespaces."""
     found = []
     for netns in pair.netns:
-        with inside(netns):
+        with entered(netns):
             found += [name for _, name in socket.if_nameindex()]
     return found

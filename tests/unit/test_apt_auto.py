@@ -70,7 +70,8 @@ def test_looks_become_rarer_until_something_changes() -> None:
     waits = [round(b - a, 3) for a, b in pairwise(looks)]
     assert waits[0] <= 3 and min(waits[-3:]) >= 4
     path.curve = knee(10, 2.5e8)
-    assert len(drive(tuner, {"p": path}, 6, start_s=40)) >= 3
+    later = [d for _, d in drive(tuner, {"p": path}, 6, start_s=40) if "a look elsewhere" in d.reason]
+    assert len(later) >= 3
 
 
 def test_settling_after_its_own_changes_is_not_noise() -> None:
@@ -150,6 +151,17 @@ def test_no_exploring_when_little_is_left() -> None:
     path = Path(knee(30))
     path.left = 0.0
     assert len(drive(AutoTuner(), {"p": path}, 10)) == 1
+
+
+def test_a_look_ends_with_the_copy() -> None:
+    """One whose answer comes when hardly anything is left leads back, too."""
+    path, tuner = Path(knee(8)), AutoTuner()
+    log, now_s = drive(tuner, {"p": path}, 10), 10.0
+    while "a look elsewhere" not in log[-1][1].reason:
+        log += drive(tuner, {"p": path}, 0.1, start_s=now_s)
+        now_s += 0.1
+    path.left = path.arrived
+    assert "the copy ends" in drive(tuner, {"p": path}, 3, start_s=now_s)[-1][1].reason
 
 
 def test_the_first_step_comes_within_a_second() -> None:
@@ -253,20 +265,6 @@ def test_streams_that_every_file_keeps_are_not_asked_to_go_for_ever() -> None:
             path.obey(max(4, decision.streams), now)
         path.step(now, 0.1)
     assert 1 <= len([n for n in asked if n < 4]) <= 8
-
-
-def test_a_full_path_gets_no_more_streams_and_loses_those_it_does_not_need() -> None:
-    path, tuner = Path(knee(2)), AutoTuner(initial=8)
-    path.extra = {"queue_s": 0.02, "limited_by_receiver": 0.0, "limited_by_sender": 0.0}
-    log = drive(tuner, {"p": path}, 60)
-    counts = [d.streams for _, d in log]
-    assert max(counts) == 8 and counts == sorted(counts, reverse=True) and counts[-1] == 2
-
-
-def test_a_queue_of_others_does_not_stop_streams_that_windows_hold_back() -> None:
-    path, tuner = Path(knee(30)), AutoTuner()
-    path.extra = {"queue_s": 0.02, "limited_by_receiver": 0.95, "limited_by_sender": 0.0}
-    assert settled(drive(tuner, {"p": path}, 20), 20, 10) >= 27
 
 
 @settings(max_examples=30, deadline=None)

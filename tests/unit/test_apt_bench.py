@@ -1,6 +1,5 @@
 """How the benches of GridFTP-APT read series and judge them, on invented ones; no lab is needed."""
 
-import json
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -12,10 +11,12 @@ from apt.claims import best_fixed, claims_of, steady_bps
 from apt.measure import ENDING_S, Goodput, interval, rank_correlation, since_first_byte
 from apt.schedule import run_all
 from apt.sharing import fairness, least_fairness, unexplained
-from apt.store import Result, Store, Transfer
+from apt.store import Result, Transfer
 from apt.tools import PAPER, PLAIN, TOOLS, command_of, fixed
 from hypothesis import given
 from hypothesis import strategies as st
+from lab_peers import LINKS, Peers
+from lab_peers import TOOLS as TRIED
 from mpx_lab.record_reader import RecordedRun
 from mpx_lab.series import Sample
 
@@ -108,6 +109,17 @@ def test_one_slow_repetition_of_three_breaks_the_claim_of_the_worst() -> None:
     assert [verdict.kept for verdict in claims_of(LINK, by_tool)] == [False, True, True]
 
 
+@pytest.mark.parametrize(("wait_s", "kept"), [(0.0, True), (0.5, True), (0.7, False)])
+def test_tools_are_compared_from_their_start(wait_s: float, kept: bool) -> None:
+    def found(tool: str) -> Result:
+        began_s = wait_s if tool.startswith("auto") else 0.0
+        carried = goodput(lambda _: 100e6, 21 - began_s)
+        return Result(RecordedRun(Path("/nowhere"), {}), [Transfer(began_s, carried, [], started_s=0.0)])
+
+    verdicts = Peers().verdicts({(link, tool): [found(tool)] for link in LINKS.values() for tool in TRIED})
+    assert [verdict.kept for verdict in verdicts] == [kept] * 2 * len(LINKS)
+
+
 def test_streams_are_averaged_over_time_and_not_looked_at_once() -> None:
     transfer = Transfer(0.0, goodput(lambda _: 1e6, 90), [(0.0, 4), (60.0, 10), (85.0, 40)])
     assert transfer.mean_streams(60.0, 90.0) == pytest.approx((25 * 10 + 5 * 40) / 30)
@@ -145,35 +157,6 @@ def test_the_interval_of_a_mean() -> None:
     mean, half = interval([1.0, 2.0, 3.0])
     assert (mean, round(half, 2)) == (2.0, 2.48)  # t = 4.30 with two degrees of freedom
     assert interval([5.0])[1] == float("inf")
-
-
-def test_a_run_that_does_not_count_is_laid_aside(tmp_path: Path) -> None:
-    store, cell = Store(tmp_path), Cell(LINK, "auto", 10)
-    for valid in (False, True):
-        folder = store.begin(cell)
-        (folder / "left over").write_text("")
-        about = {"format": "mpx-lab-run-1", "status": "done", "validity": {"valid": valid}}
-        (store.begin(cell) / "run.json").write_text(json.dumps(about))
-        store.keep(cell)
-        assert store.has(cell) is valid
-    assert store.thrown_out(cell) == 1
-    assert sorted(path.name for path in tmp_path.iterdir()) == [cell.name, f"{cell.name}.1.invalid"]
-
-
-def test_what_other_code_has_measured_is_measured_again_and_laid_aside(tmp_path: Path) -> None:
-    def measured(code: str, tool: str) -> Store:
-        store, cell = Store(tmp_path, code), Cell(LINK, tool, 10)
-        about = {"format": "mpx-lab-run-1", "status": "done", "validity": {"valid": True}}
-        (store.begin(cell) / "run.json").write_text(json.dumps({**about, "versions": {"code": code}}))
-        store.keep(cell)
-        return store
-
-    ours, stock = Cell(LINK, "auto", 10), Cell(LINK, "guc", 10)
-    old = measured("old", "auto"), measured("old", "guc")
-    assert old[0].has(ours) and Store(tmp_path, "new").has(stock)
-    assert not Store(tmp_path, "new").has(ours) and Store(tmp_path).has(ours)
-    assert measured("new", "auto").has(ours) and not old[0].has(ours)
-    assert (tmp_path / f"{ours.name}.old.other").is_dir()
 
 
 def test_cells_are_told_apart_by_all_that_they_are() -> None:

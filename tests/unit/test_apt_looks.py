@@ -95,3 +95,12 @@ def test_forgetting_makes_looks_quick_again() -> None:
     assert not looks.paid(12.0, arrived(12.0, 0.8), 1.0)  # first some rest
     looks.rest(12.0, arrived(12.0, 0.8))
     assert looks.paid(12.1, arrived(12.1, 0.8), 1.0)
+
+
+def test_after_a_look_that_told_nothing_the_next_goes_the_other_way() -> None:
+    looks = after_a_look(0.0)
+    looks.told_nothing(-4)
+    assert looks.sides(8, {2, 4, 11, 16}) == {11, 16}
+    assert looks.sides(8, {2, 4}) == {2, 4}, "better there than nowhere"
+    looks.begin(100.0, 10**9)
+    assert looks.sides(8, {2, 4, 11, 16}) == {2, 4, 11, 16}

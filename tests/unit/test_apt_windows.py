@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mpx.apt_takeover import AT_THE_WINDOWS
 from mpx.apt_windows import NEARLY, Windows
 
 HELD, FREE = 0.95, 0.0
@@ -70,4 +71,15 @@ def test_whatever_comes_it_says_something(
     for streams, bps, held_back, window_bps in bins:
         windows.learn(streams, bps, held_back, window_bps)
         assert windows.needed(bps) >= 0
-        assert not windows.room or (held_back or 0.0) > 0
+        assert not windows.room or (held_back or 0.0) > AT_THE_WINDOWS
+
+
+def test_a_receiver_that_reads_slowly_shows_no_wall() -> None:
+    """Its windows are as small as what it reads: four streams carried as much as sixteen do."""
+    windows = Windows()
+    windows.learn(4, 100e6, 0.9, None)
+    windows.learn(16, 100e6, 0.9, 6.25e6)
+    assert windows.needed(100e6) == 4
+    windows.forget()
+    windows.learn(16, 100e6, 0.9, 6.25e6)
+    assert windows.needed(100e6) == 16

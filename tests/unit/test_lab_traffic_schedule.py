@@ -4,7 +4,7 @@ import itertools
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from mpx_lab.traffic.schedule import Arrival, Pacer, Phase, arrivals, mean_size, pareto, phases
 
@@ -51,6 +51,7 @@ def test_batches_are_no_longer_than_asked_for(rate_bps: float, batch: int) -> No
     assert pacer.due(pacer.next_s(0.001) + 1e-9) == batch
 
 
+@example(1.0, 1, 42, 10.0)
 @given(st.floats(0, 1), st.integers(1, 10**6), st.integers(1, 10**9), st.floats(0.1, 10))
 def test_sizes_stay_within_their_bounds(uniform: float, smallest: int, more: int, shape: float) -> None:
     assert smallest <= pareto(uniform, smallest, smallest + more, shape) <= smallest + more

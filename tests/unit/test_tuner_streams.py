@@ -5,6 +5,8 @@ import statistics
 import pytest
 from tuner_streams import EVERY_S, FIRST_S, RUN_S, SHARED, Link, best_fixed, fairness, run, together
 
+from mpx.apt_full import SHARING
+
 SHORT_QUEUE = Link(200e6, 0.1, 100)
 
 
@@ -21,10 +23,10 @@ def test_it_finds_what_fixed_streams_carry_and_holds_it(link: Link) -> None:
 
 def test_with_windows_as_the_kernel_tunes_them_it_stays_low() -> None:
     link = Link(200e6, 0.06, 1000, None)
-    runs = [run(link, f"test {i}").asked for i in range(3)]
-    later = [statistics.median(asked[round(20 / 0.1) :]) for asked in runs]
-    assert statistics.median(later) <= 2 and max(later) <= 4
-    assert max(map(max, runs)) <= 16
+    for i in range(3):
+        asked = run(link, f"test {i}").asked
+        assert statistics.median(asked[round(20 / 0.1) :]) <= SHARING
+        assert max(asked) <= 16
 
 
 def test_losses_do_not_hold_it_low() -> None:
@@ -36,11 +38,11 @@ def test_losses_do_not_hold_it_low() -> None:
 
 def test_transfers_that_join_share_as_evenly_as_plain_flows() -> None:
     ours, plain = fairness("test", None), fairness("test", 1)
-    assert all(mine >= min(0.9, other - 0.02) for mine, other in zip(ours, plain, strict=True))
+    assert all(mine >= max(0.9, other - 0.02) for mine, other in zip(ours, plain, strict=True))
 
 
 def test_on_a_full_path_nobody_goes_up() -> None:
     runs = together(SHARED, "test", 4, EVERY_S, 4 * EVERY_S)
     for each in runs[1:]:
         assert max(each.asked) == each.asked[0]
-        assert statistics.median(each.asked[100:]) <= 3
+        assert statistics.median(each.asked[100:]) == SHARING

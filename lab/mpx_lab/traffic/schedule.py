@@ -85,8 +85,9 @@ def arrivals(
 
 def pareto(uniform: float, smallest_bytes: int, largest_bytes: int, shape: float) -> int:
     """Return the bounded Pareto size that a number from 0 (smallest) to 1 (largest) stands for."""
-    cut = 1 - math.pow(smallest_bytes / largest_bytes, shape)
-    size = smallest_bytes / math.pow(1 - uniform * cut, 1 / shape)
+    least = math.pow(smallest_bytes / largest_bytes, shape)
+    rest = max(least, 1 - uniform * (1 - least))  # 1 less nearly 1 may be 0
+    size = smallest_bytes / math.pow(rest, 1 / shape)
     return min(max(round(size), smallest_bytes), largest_bytes)
 
 
