@@ -8,7 +8,8 @@ back over seconds, most slowly where the queue is short and the path is long. He
 congestion window, grows by slow start or RFC 9438, and loses 30 % of it when the queue drops one of its
 packets. One step is one round trip. The links are those of the lab's experiments (bench/apt_*.py).
 
-Four transfers that join one after another follow, beside four plain flows that do the same.
+Four transfers that join one after another follow, on queues of a quarter to two products of bandwidth and
+delay, beside four plain flows that do the same.
 
 Best: the best of the fixed numbers. Reached: one second at 90 % of it. Steady: after the first minute.
 """
@@ -62,10 +63,11 @@ LINKS = (
     Link(200e6, 0.1, 100),
     Link(200e6, 0.06, 1000, None),
     Link(200e6, 0.06, 1000, None, 0.001),
+    Link(100e6, 0.06, 500, None, 0.001),
 )
 
 
-SHARED = Link(100e6, 0.05, 250, None)
+SHARED = tuple(Link(100e6, 0.05, packets, None) for packets in (100, 250, 400, 800))
 JOINING, EVERY_S = 4, 45
 
 
@@ -284,9 +286,9 @@ def line(link: Link, runs: int) -> str:
     return " | ".join(cells)
 
 
-def fairness(seed: str, fixed: int | None) -> list[float]:
+def fairness(link: Link, seed: str, fixed: int | None) -> list[float]:
     """Jain's index of 2, 3 and 4 transfers in the worst ten seconds from 30 s after a join."""
-    runs = together(SHARED, seed, JOINING, EVERY_S, JOINING * EVERY_S, fixed)
+    runs = together(link, seed, JOINING, EVERY_S, JOINING * EVERY_S, fixed)
     worst = []
     for count in range(2, JOINING + 1):
         starts = range((count - 1) * EVERY_S + 30, count * EVERY_S - WORST_S + 1)
@@ -301,17 +303,15 @@ def fairness(seed: str, fixed: int | None) -> list[float]:
     return worst
 
 
-def joining(runs: int) -> str:
-    """The table of transfers that join one after another: ours, and plain flows of one stream."""
-    lines = [
-        f"\n{SHARED.name}: {JOINING} transfers, one more every {EVERY_S} s; Jain, worst 10 s: median (least)"
-    ]
+def joining(link: Link, runs: int) -> str:
+    """Transfers that join one after another: a line for ours, and one for plain flows of one stream."""
+    lines = []
     for name, fixed in (("ours", None), ("plain", 1)):
-        found = list(zip(*(fairness(f"joining {i}", fixed) for i in range(runs)), strict=True))
+        found = zip(*(fairness(link, f"joining {i}", fixed) for i in range(runs)), strict=True)
         cells = [
             f"{count}: {statistics.median(each):.3f} ({min(each):.3f})" for count, each in enumerate(found, 2)
         ]
-        lines.append(f"{name:5s} | " + " | ".join(cells))
+        lines.append(f"{link.name:40s} | {name:5s} | " + " | ".join(cells))
     return "\n".join(lines)
 
 
@@ -332,7 +332,9 @@ def main() -> None:
     )
     for link in LINKS:
         print(line(link, args.runs), flush=True)
-    print(joining(args.runs))
+    print(f"\n{JOINING} transfers, one more every {EVERY_S} s; Jain in the worst 10 s: median (least)")
+    for link in SHARED:
+        print(joining(link, args.runs), flush=True)
 
 
 if __name__ == "__main__":

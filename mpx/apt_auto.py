@@ -31,11 +31,11 @@ PATIENCE_S, PATIENCE_RTT = 2.0, 20.0  # then streams that did not come are given
 RETRY_S = 30.0  # ... for that long
 ALL_UP = 0.9  # a bin worth more has its streams up to speed
 OVER = 1.1  # where that many are enough, a knee beyond it by that factor is unlikely
+A_LITTLE = 0.1  # where windows hold streams back that often, those that end the queue are enough
 HELD_KNEE = 0.7  # streams held back mostly may still be somewhat beyond the knee, not far
 ROOM, MORE = -3.0, 1.25  # where windows leave room: log-odds that a bin takes from knees below so many n
 HINT = -1.0  # log-odds that each bin with such a hint takes from the candidates it contradicts
 ALIKE = 0.95  # paths whose streams carry so much of what the best carry are as good: the fewest get more
-ENDS = "back from a look: the copy ends; the good range seems to be"
 ENDING = 3.0  # no exploring with less left than that many times what a change needs to pay
 
 
@@ -82,8 +82,8 @@ class AutoTuner:
             self._looks.rest(now_s, _arrived(samples))
         self._learn(measured)
         if self._ending(samples, measured):
-            home = self._home
-            return [] if home is None else self._back(now_s, home, self._reason(measured, ENDS))
+            why = "back from a look: the copy ends; the good range seems to be"
+            return [] if self._home is None else self._back(now_s, self._home, self._reason(measured, why))
         return self._decide(now_s, measured, samples)
 
     def _start(self, now_s: float, samples: Mapping[str, Sample]) -> list[Decision]:
@@ -142,18 +142,16 @@ class AutoTuner:
             self._forget()
         belief.add(measured.at_s, measured.up, measured.goodput_bps, measured.worth)
         self._bins += 1
-        self._windows.learn(
-            n, measured.goodput_bps * n / measured.up, measured.held_back, measured.window_bps
-        )
+        self._windows.learn(n, measured.goodput_bps, measured.held_back, measured.window_bps)
         if self._windows.room:
             belief.hint(lambda knee, _fewest: ROOM if knee < MORE * n else 0.0)
         if measured.worth < ALL_UP:
             return
-        if measured.excess is not None:
-            enough = max(apt_full.SHARING, OVER * n * (1 - measured.excess))
-            belief.hint(lambda _knee, fewest: HINT if fewest > enough else 0.0)
         if measured.held_back is None:
             return
+        if measured.excess is not None and measured.held_back > A_LITTLE:
+            enough = max(apt_full.SHARING, OVER * n * (1 - measured.excess))
+            belief.hint(lambda _knee, fewest: HINT if fewest > enough else 0.0)
         if measured.held_back > AT_THE_WINDOWS:
             self._held_at = min(n, self._held_at)
             belief.hint(lambda knee, _fewest: HINT if knee < HELD_KNEE * n else 0.0)
@@ -226,16 +224,12 @@ class AutoTuner:
     ) -> list[Decision]:
         """Where to go while a queue stands: `mpx.apt_full`."""
         n, why = measured.streams, "the path is full; the good range seems to be"
-        before = n if home is None else sum(home.values())
-        noise, bps = self._belief.fresh_noise(self._meter.bin_s), measured.goodput_bps
-        if (
-            home is not None
-            and before < n
-            and not apt_full.gained(before, self._looks.home_bps, n, bps, noise)
-        ):
-            return self._back(now_s, home, self._reason(measured, "back from a look; " + why))
-        if home is not None:  # it is full with fewer, too, or it was not full before
-            self._looks.end(now_s)
+        if home is not None:
+            before, noise = sum(home.values()), self._belief.fresh_noise(self._meter.bin_s)
+            gained = apt_full.gained(before, self._looks.home_bps, n, measured.goodput_bps, noise)
+            if before < n and not gained:
+                return self._back(now_s, home, self._reason(measured, "back from a look; " + why))
+            self._looks.end(now_s)  # it is full with fewer, too, or it was not full before
         if measured.excess is None:
             return []
         self._first = False

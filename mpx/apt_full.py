@@ -6,10 +6,10 @@ they come down as far as the path stays full. Every mpx does the same, so severa
 
 import math
 
-SHARING = 4  # no fewer: as many as transfers have by custom, and a loss of one takes little from all of them
+SHARING = 4  # no fewer: so many each come level, and a loss of one stream takes little from all of them
 DOWN = 0.7  # each step; those that stay have to fill the path again
-GAIN = 0.5  # of the logarithm of what streams that carry as much each would have gained
-NOISE = 2.0  # and so many times the noise
+GAIN = 0.5  # a look upwards gained if goodput rose by that power of the streams ...
+NOISE = 2.0  # ... and by so many times the noise
 
 
 def fewer(streams: int, least: int) -> int:
@@ -23,6 +23,4 @@ def gained(before: int, before_bps: float, streams: int, goodput_bps: float, noi
     `noise` is the standard deviation of the logarithm of the goodput that was measured. For a path that was
     not full before and is now.
     """
-    if before_bps <= 0:
-        return goodput_bps > 0
-    return math.log(goodput_bps / before_bps) > GAIN * math.log(streams / before) + NOISE * noise
+    return goodput_bps > before_bps * math.pow(streams / before, GAIN) * math.exp(NOISE * noise)

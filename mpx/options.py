@@ -50,7 +50,7 @@ class CopyOptions:
         choices=("auto", "paper"),
     )
     initial_streams: int | None = _option(
-        None, "count", "where the tuner starts (unset: 4, and auto more over 40 ms)", minimum=1
+        None, "count", "where the tuner starts, or auto: 4, and our own with more over 40 ms", minimum=1
     )
     growth: float = _option(
         2.0, "factor", "by what the paper's tuner multiplies while it brackets", minimum=1.01

@@ -4,7 +4,6 @@ import threading
 from collections.abc import Callable, Sequence
 
 from mpx import tcp
-from mpx.apt_auto import START
 from mpx.carrier import Carrier, Work
 from mpx.endpoint import Endpoint
 from mpx.errors import (
@@ -31,7 +30,7 @@ from mpx.prove import Prover
 from mpx.report import Report
 from mpx.rtt_probe import RttProbe
 from mpx.schemes import carrier_for, check_pair, open_endpoint
-from mpx.tuners import tuner_for
+from mpx.tuners import first_streams, tuner_for
 from mpx.watcher import OnProgress, Watcher
 
 
@@ -331,7 +330,7 @@ class _Copy:
         """Return how many streams to begin with, and why."""
         if self.options.streams is not None:
             return self.options.streams, "fixed by --streams"
-        return min(self.options.initial_streams or START, self.options.max_streams), "where the tuner starts"
+        return first_streams(self.options), "where the tuner starts"
 
     def judge(self) -> None:
         """Raise what the failed files amount to."""

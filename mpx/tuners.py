@@ -11,10 +11,11 @@ def tuner_for(options: CopyOptions) -> Tuner | None:
     if options.streams is not None:
         return None
     if options.tuner == "paper":
-        return PaperGss(
-            options.initial_streams or START,
-            options.growth,
-            options.chunk_time_s,
-            max_streams=options.max_streams,
-        )
+        initial = first_streams(options)
+        return PaperGss(initial, options.growth, options.chunk_time_s, max_streams=options.max_streams)
     return AutoTuner(options.initial_streams, options.max_streams)
+
+
+def first_streams(options: CopyOptions) -> int:
+    """Return how many streams a tuner starts with; our own with more where it finds the path to be long."""
+    return min(options.initial_streams or START, options.max_streams)

@@ -94,7 +94,6 @@ def _run(cell: Cell, folder: Path, slot: int) -> None:
         )
         with run, judged(lab, run), contextlib.ExitStack() as stack:
             source, sink = lab.host("src1"), lab.host("dst1")
-            _lose(lab, cell)
             stack.enter_context(RttProbe("wan", source, sink, sink.addresses[0], run.rtt, run.epoch_s))
             if link.udp_share:
                 payload_bps = (

@@ -9,16 +9,20 @@ Curve = Callable[[float], float]  # streams up to speed -> bit/s
 
 
 class Path:
-    """One path in a world where streams come at once and need 10 RTT to come up to speed."""
+    """One path in a world where streams come at once and need 10 RTT to come up to speed.
 
-    def __init__(self, curve: Curve, rtt_s: float | None = 0.02, most: int = 10**6):
-        self.curve, self.rtt_s, self.most = curve, rtt_s, most
+    It has at most `most` streams; `kept` of them are those of files, which do not go.
+    """
+
+    def __init__(self, curve: Curve, rtt_s: float | None = 0.02, most: int = 10**6, kept: int = 0):
+        self.curve, self.rtt_s, self.most, self.kept = curve, rtt_s, most, kept
         self.opened: list[float] = []
         self.arrived = 0.0
         self.left = 1e15
         self.extra: dict[str, float] = {}
 
     def obey(self, streams: int, now_s: float) -> None:
+        streams = max(self.kept, streams)
         self.opened = self.opened[:streams] + [now_s] * (min(streams, self.most) - len(self.opened))
 
     def step(self, now_s: float, dt: float) -> None:

@@ -1,5 +1,6 @@
 """The default tuner on small made-up networks: where it ends, what it tolerates, what it never does."""
 
+import math
 import re
 from itertools import pairwise
 from random import Random
@@ -254,17 +255,29 @@ def test_a_look_whose_streams_go_again_ends() -> None:
     assert log[-1][1].streams >= 1 and any("streams came within" in d.reason for _, d in log)
 
 
-def test_streams_that_every_file_keeps_are_not_asked_to_go_for_ever() -> None:
-    path, tuner = Path(knee(2)), AutoTuner()
-    path.obey(4, 0.0)
-    asked = []
-    for i in range(900):
-        now = i * 0.1
+def test_a_look_down_that_told_nothing_is_followed_by_one_up() -> None:
+    """After each change goodput comes back over seconds, too slowly for an answer."""
+    path, tuner, changed_s = Path(knee(20)), AutoTuner(20), -100.0
+    looks: list[int] = []  # how many streams more each had, and 0 if that told nothing
+    for i in range(1200):
+        now = 0.1 * i
+        back = 1 - 0.7 * math.exp(-(now - changed_s) / 4)
+        path.curve = lambda n, back=back: back * knee(20)(n)  # type: ignore[misc]
         for decision in tuner.observe(now, {"p": path.sample()}):
-            asked.append(decision.streams)
-            path.obey(max(4, decision.streams), now)
+            if "look elsewhere" in decision.reason:
+                looks.append(decision.streams - len(path.opened))
+            if "not up to speed" in decision.reason:
+                looks.append(0)
+            path.obey(decision.streams, now)
+            changed_s = now
         path.step(now, 0.1)
-    assert 1 <= len([n for n in asked if n < 4]) <= 8
+    in_vain = looks.index(0)
+    assert looks[in_vain - 1] < 0 < looks[in_vain + 1]
+
+
+def test_streams_that_every_file_keeps_are_not_asked_to_go_for_ever() -> None:
+    log = drive(AutoTuner(), {"p": Path(knee(2), kept=4)}, 90)
+    assert 1 <= len([d for _, d in log if d.streams < 4]) <= 8
 
 
 @settings(max_examples=30, deadline=None)

@@ -37,12 +37,12 @@ def test_losses_do_not_hold_it_low() -> None:
 
 
 def test_transfers_that_join_share_as_evenly_as_plain_flows() -> None:
-    ours, plain = fairness("test", None), fairness("test", 1)
+    ours, plain = fairness(SHARED[1], "test", None), fairness(SHARED[1], "test", 1)
     assert all(mine >= max(0.9, other - 0.02) for mine, other in zip(ours, plain, strict=True))
 
 
 def test_on_a_full_path_nobody_goes_up() -> None:
-    runs = together(SHARED, "test", 4, EVERY_S, 4 * EVERY_S)
+    runs = together(SHARED[1], "test", 4, EVERY_S, 4 * EVERY_S)
     for each in runs[1:]:
         assert max(each.asked) == each.asked[0]
         assert statistics.median(each.asked[100:]) == SHARING
