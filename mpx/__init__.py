@@ -3,7 +3,7 @@
     import mpx
     report = mpx.copy("big.dat", "ftp://dtn.example.org/data/big.dat")
 
-Public: `copy`, `CopyOptions`, `Report`, `Progress` and the errors. Nothing else is.
+Public: `copy`, `CopyOptions`, `Report`, `Progress`, `probe`, `ProbeResult` and the errors. Nothing else is.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,8 @@ from mpx.errors import (
 
 if TYPE_CHECKING:
     from mpx.options import CopyOptions
+    from mpx.probing.api import probe
+    from mpx.probing.result import ProbeResult
     from mpx.report import Report
     from mpx.transfer import copy
     from mpx.watcher import Progress
@@ -39,6 +41,7 @@ __all__ = [
     "MpxError",
     "NoSpace",
     "PartialFailure",
+    "ProbeResult",
     "Progress",
     "Report",
     "SourceError",
@@ -46,6 +49,7 @@ __all__ = [
     "UsageError",
     "__version__",
     "copy",
+    "probe",
 ]
 
 _LAZY = {
@@ -53,6 +57,8 @@ _LAZY = {
     "CopyOptions": "mpx.options",
     "Report": "mpx.report",
     "Progress": "mpx.watcher",
+    "probe": "mpx.probing.api",
+    "ProbeResult": "mpx.probing.result",
 }
 
 

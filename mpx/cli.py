@@ -20,6 +20,7 @@ class _Commands(click.Group):
         "copy": ("mpx.copy_command", "copy_command", "Copy files and folders."),
         "lab": ("mpx_lab.lab_command", "lab", "Emulate a wide-area network on this machine."),
         "list": ("mpx.other_commands", "list_command", "List a folder of a server or of this host."),
+        "probe": ("mpx.probe_command", "probe_command", "Measure the round-trip time to a host."),
         "serve": ("mpx.serve.command", "serve", "Serve a folder to GridFTP and FTP clients."),
         "train": (
             "mpx_train.train_command",
@@ -102,7 +103,7 @@ def complain(message: str) -> None:
 
 
 class Signals:
-    """Turns SIGINT and SIGTERM into the cancel event of a copy; a second signal ends at once."""
+    """Turns SIGINT and SIGTERM into the cancel event of a copy or a probe; a second signal ends at once."""
 
     def __init__(self) -> None:
         self.cancel = threading.Event()
@@ -126,6 +127,6 @@ class Signals:
         """Return `error`, as Terminated if it was SIGTERM that interrupted."""
         if isinstance(error, Interrupted) and self.received == signal.SIGTERM:
             terminated = Terminated(str(error))
-            terminated.report = error.report
+            terminated.report, terminated.result = error.report, error.result
             return terminated
         return error

@@ -13,9 +13,10 @@ from mpx.errors import MpxError, UsageError
 from mpx.honour import UNVERIFIED
 from mpx.options import CopyOptions, flag_of
 from mpx.planner import EXISTS, SAME, STARTS_OVER
-from mpx.report import Report, check_writable
+from mpx.report import Report
 from mpx.shown import shown
 from mpx.units import format_duration, format_rate, format_size, parse_duration, parse_rate, parse_size
+from mpx.whole_file import check_writable
 
 
 def _reader(read: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, str | None], Any]:

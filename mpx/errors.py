@@ -19,6 +19,7 @@ The number is the exit code of `mpx`. Each message says what failed, on what, an
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from mpx.probing.result import ProbeResult
     from mpx.report import Report
 
 
@@ -28,6 +29,7 @@ class MpxError(Exception):
     exit_code = 1
     may_retry = False
     report: "Report | None" = None  # what a copy had done until then
+    result: "ProbeResult | None" = None  # what a probe had seen until then
 
 
 class UsageError(MpxError):

@@ -99,11 +99,13 @@ class Session:
                 lost = error
         raise lost or ConnectionLost(f"{self.location.host} has no address")
 
-    def login(self) -> None:
-        """Read the banner, log in and learn what the server can.
+    @property
+    def connection(self) -> socket.socket:
+        """The socket, for whoever goes on talking over it alone."""
+        return self._socket
 
-        Raises TransferTimeout if no banner comes, AuthenticationError if we are not let in.
-        """
+    def greet(self) -> None:
+        """Read the banner; raises TransferTimeout if none comes, ConnectionLost if it is no welcome."""
         try:
             banner = self.read_reply(self.options.timeout_s)
         except TransferTimeout:
@@ -114,6 +116,13 @@ class Session:
         if banner.code != 220:
             raise ConnectionLost(f"{self.peer} does not serve us now: {banner.reason}")
         self.banner = banner.text
+
+    def login(self) -> None:
+        """Read the banner, log in and learn what the server can.
+
+        Raises TransferTimeout if no banner comes, AuthenticationError if we are not let in.
+        """
+        self.greet()
         user, password = credentials(self.location)
         reply = self.call(command("USER", user))
         if reply.code == 331:

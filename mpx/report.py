@@ -1,18 +1,14 @@
 """What was done, when and why: the record that the progress line, the JSON report and the plots read."""
 
-import contextlib
-import errno
 import json
-import os
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from mpx._version import __version__
-from mpx.errors import Interrupted, MpxError, UsageError
+from mpx.errors import Interrupted, MpxError
+from mpx.whole_file import whole
 
 
 @dataclass
@@ -201,42 +197,5 @@ class Report:
     def write(self, name: str) -> None:
         """Write the JSON report, whole or not at all; raises UsageError if that fails."""
         text = json.dumps(self.as_dict(), indent=1, ensure_ascii=True) + "\n"
-        target = Path(name)
-        if target.exists() and not target.is_file():  # /dev/stdout, a fifo: nothing to replace
-            with _written(name):
-                target.write_text(text)
-            return
-        aside = _aside(target)
-        with _written(name):
-            try:
-                aside.write_text(text)
-                aside.replace(target)
-            except OSError:
-                with contextlib.suppress(OSError):
-                    aside.unlink()
-                raise
-
-
-def _aside(target: Path) -> Path:
-    return target.with_name(f".{target.name[:200]}.{os.getpid()}")
-
-
-@contextlib.contextmanager
-def _written(name: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise UsageError(f"cannot write the report {name}: {error.strerror}") from None
-
-
-def check_writable(name: str) -> None:
-    """Raise UsageError if a report cannot be written there; known before any byte moves."""
-    target = Path(name)
-    with _written(name):
-        if target.is_dir():
-            raise IsADirectoryError(errno.EISDIR, "it is a folder")
-        if target.exists() and not target.is_file():
-            return
-        aside = _aside(target)
-        aside.touch()
-        aside.unlink()
+        with whole(name) as file:
+            file.write_text(text)

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean, median
 
-TRAIN_S = 0.02  # probes that were sent within that time are one train
-
 
 @dataclass(frozen=True, slots=True)
 class Probe:
@@ -40,7 +38,7 @@ class Summary:
 def summary(probes: Sequence[Probe]) -> Summary:
     """Return the figures of a series."""
     series = _in_order(probes)
-    rtts = sorted(probe.rtt_s for probe in series if probe.rtt_s is not None)
+    rtts = [probe.rtt_s for probe in series if probe.rtt_s is not None]
     steps = [
         abs(second.rtt_s - first.rtt_s)
         for first, second in pairwise(series)
@@ -49,17 +47,28 @@ def summary(probes: Sequence[Probe]) -> Summary:
     return Summary(
         sent=len(series),
         lost=len(series) - len(rtts),
-        min_s=rtts[0] if rtts else None,
+        min_s=min(rtts, default=None),
         median_s=median(rtts) if rtts else None,
-        p99_s=rtts[math.ceil(0.99 * len(rtts)) - 1] if rtts else None,
+        p99_s=p99(rtts) if rtts else None,
         jitter_s=fmean(steps) if steps else None,
     )
+
+
+def p99(values: Sequence[float]) -> float:
+    """Return the smallest value that 99 % of them do not exceed: the largest of fewer than 100.
+
+    Raises ValueError where there are none.
+    """
+    if not values:
+        raise ValueError("nothing has no 99th percentile")
+    return sorted(values)[math.ceil(0.99 * len(values)) - 1]
 
 
 def resampled(probes: Sequence[Probe], step_s: float) -> list[float | None]:
     """Return the RTT (seconds) at even steps from the first probe to the last.
 
     Each is the mean of the probes sent less than half a step away that came back, None where there are none.
+    In steps of 1 s the paper's trains of ten (Anvari and Lu, Computers 10(6):76, 2021) are a sample each.
     """
     series = _in_order(probes)
     if not series:
@@ -70,23 +79,6 @@ def resampled(probes: Sequence[Probe], step_s: float) -> list[float | None]:
         if probe.rtt_s is not None:
             found[_step(probe.t_s - first_s, step_s)].append(probe.rtt_s)
     return [fmean(rtts) if rtts else None for rtts in found]
-
-
-def means_of_trains(probes: Sequence[Probe]) -> list[Probe]:
-    """Return one probe for each train: when it began, and the mean of those that came back.
-
-    That is a sample of the paper (Anvari and Lu, Computers 10(6):76, 2021): ten probes 1 ms apart.
-    """
-    trains: list[list[Probe]] = []
-    for probe in _in_order(probes):
-        if not trains or probe.t_s > trains[-1][0].t_s + TRAIN_S:
-            trains.append([])
-        trains[-1].append(probe)
-    found = []
-    for train in trains:
-        rtts = [probe.rtt_s for probe in train if probe.rtt_s is not None]
-        found.append(Probe(train[0].t_s, fmean(rtts) if rtts else None))
-    return found
 
 
 def _in_order(probes: Sequence[Probe]) -> list[Probe]:

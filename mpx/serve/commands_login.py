@@ -33,7 +33,10 @@ def _features(session: Session, _: str) -> bytes:
     sums = "".join(f"{name}:10;" for name in ALGORITHMS)
     facts = "".join(f"{name}{'*' if name in session.settings.facts else ''};" for name in FACTS)
     lines = [f"CKSM {sums}", "DCAU", "EPRT", "EPSV", "ERET", "ESTO", "MDTM", "MFMT", "MLSC", "MLSR"]
-    lines += [f"MLST {facts}", "PARALLEL", "REST STREAM", "SIZE", "SPAS", "SPOR", "TVFS", "UTF8", "WHOAMI"]
+    lines += [f"MLST {facts}"]
+    if session.echo:
+        lines += [session.echo.feature]
+    lines += ["PARALLEL", "REST STREAM", "SIZE", "SPAS", "SPOR", "TVFS", "UTF8", "WHOAMI"]
     return reply_line(211, "Extensions supported", *lines, "End.")
 
 

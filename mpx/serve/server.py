@@ -14,6 +14,7 @@ from types import TracebackType
 from mpx.errors import UsageError
 from mpx.serve.commands import COMMANDS
 from mpx.serve.control import Control
+from mpx.serve.echo import Echo
 from mpx.serve.root import Root
 from mpx.serve.session import Limits, Session
 
@@ -58,6 +59,7 @@ class Server:
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self.host, self.port = self._listener.getsockname()[:2]
+        self._echo = self._open_echo()
         self._thread = threading.Thread(target=self._accept, name="mpx-serve", daemon=True)
         self._thread.start()
 
@@ -91,7 +93,16 @@ class Server:
         until_s = time.monotonic() + _CLOSE_TIMEOUT_S
         for thread in left.values():
             thread.join(max(0.0, until_s - time.monotonic()))
+        if self._echo:
+            self._echo.close()
         self._root.close()
+
+    def _open_echo(self) -> Echo | None:
+        try:
+            return Echo(self.host, self.port)
+        except (OSError, RuntimeError) as error:
+            _log.warning("no echo for probes: %s", error)
+            return None
 
     def _accept(self) -> None:
         poll = select.poll()
@@ -119,7 +130,14 @@ class Server:
                 sock.send(b"421 Too many sessions, try later.\r\n", socket.MSG_DONTWAIT)
                 sock.close()
                 return
-            session = Session(Control(sock), self._root, writable=self._writable, limits=self._limits)
+            control = Control(sock)
+            session = Session(
+                control,
+                self._root,
+                writable=self._writable,
+                limits=self._limits,
+                echo=self._echo.admit(control.peer) if self._echo else None,
+            )
         except OSError:
             sock.close()  # the client has gone already
             return
@@ -130,8 +148,7 @@ class Server:
             thread.start()
         except RuntimeError as error:  # no more threads are to be had
             _log.warning("cannot start a session: %s", error)
-            with self._lock:
-                del self._sessions[session]
+            self._forget(session)
             sock.close()
 
     def _run(self, session: Session) -> None:
@@ -139,8 +156,13 @@ class Server:
         try:
             session.run(COMMANDS)
         finally:
-            with self._lock:
-                del self._sessions[session]
+            self._forget(session)
+
+    def _forget(self, session: Session) -> None:
+        with self._lock:
+            del self._sessions[session]
+        if self._echo and session.echo:
+            self._echo.dismiss(session.echo)
 
 
 _Network = ipaddress.IPv4Network | ipaddress.IPv6Network

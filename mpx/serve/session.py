@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
+from mpx.echo_wire import EchoPlace
 from mpx.gridftp_wire import reply_line
 from mpx.serve.control import Control, ControlClosed
 from mpx.serve.data import DataChannel
@@ -43,11 +44,14 @@ class Command:
 class Session:
     """The state of one client; used by its own thread, but for `stop`."""
 
-    def __init__(self, control: Control, root: Root, *, writable: bool, limits: Limits) -> None:
+    def __init__(
+        self, control: Control, root: Root, *, writable: bool, limits: Limits, echo: EchoPlace | None
+    ) -> None:
         self.control = control
         self.root = root
         self.writable = writable
         self.limits = limits
+        self.echo = echo  # where this client's probes are sent back
         self.channel = DataChannel(control.local, control.peer, control.family)
         self.settings = Settings()
         self.directory = "/"

@@ -48,7 +48,7 @@ def test_a_mix_is_there_as_its_label_says(lab_root: None, tmp_path: Path) -> Non
     recipe = Recipe(LINK, "BC", MIXES["BC"], stretches, fills=True)
     each, quiet = measured(recipe, tmp_path)
     assert each.nuisance and not quiet.nuisance
-    assert len(each.single) == pytest.approx(50, abs=2) and len(each.paper) == 5
+    assert len(each.single) == pytest.approx(50, abs=2) and len(each.paper) == pytest.approx(50, abs=10)
     assert max(p.rtt_s for p in each.single if p.rtt_s) > LINK.rtt_s * 1.3
     streams = RecordedRun.open(tmp_path / recipe.name).rows("flows/mix-1.tcp.csv")
     assert {row["bbr_pacing_gain"] == "" for row in streams} == {False}

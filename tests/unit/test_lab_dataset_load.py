@@ -28,7 +28,7 @@ def test_a_series_begins_when_the_mix_has_settled(tmp_path: Path) -> None:
     (found,) = load_dataset(tmp_path)
     assert (found.run, found.link, found.mix, found.part) == (PASSIVE.name, "1-1", "BC", "passive")
     assert (found.nuisance, found.profile, found.own_streams) == ("udp(rate=1Mbit/s)", "", 0)
-    assert len(found.single) == 100 and len(found.paper) == 10 and found.goodput == []
+    assert len(found.single) == 100 and len(found.paper) == 100 and found.goodput == []
     assert 0 <= found.single[0].t_s < 0.1 and found.single[-1].t_s < 10
     assert found.single[3].rtt_s == pytest.approx(0.058)  # without what the machine added
 

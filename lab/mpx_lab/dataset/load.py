@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from mpx.errors import UsageError
-from mpx.rtt_series import Probe, means_of_trains
+from mpx.rtt_series import Probe
 from mpx_lab.dataset.acknowledged import acknowledged
 from mpx_lab.dataset.generators import BURST, COPY
 from mpx_lab.dataset.store import runs_of
@@ -34,7 +34,7 @@ class Example:
     own_congestion: str  # of our own copy, empty without
     own_streams: int
     single: Sequence[Probe]  # ten a second
-    paper: Sequence[Probe]  # each second the mean of ten
+    paper: Sequence[Probe]  # ten each second, 1 ms apart
     goodput: Sequence[
         tuple[float, float]
     ]  # (time, bit/s) of our own data, acknowledged until then; else empty
@@ -77,7 +77,7 @@ def _examples(run: RecordedRun) -> Iterator[Example]:
             own_congestion=series["own_congestion"],
             own_streams=series["own_streams"],
             single=_cut(single, from_s, until_s),
-            paper=means_of_trains(_cut(train, from_s, until_s)),
+            paper=_cut(train, from_s, until_s),
             goodput=_together(flows, from_s, until_s),
         )
 

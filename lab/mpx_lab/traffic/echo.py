@@ -13,8 +13,8 @@ import time
 from collections.abc import Sequence
 
 from mpx import tcp
+from mpx.timestamped import receive, stamp_arrivals
 from mpx_lab.traffic.ending import Ending
-from mpx_lab.traffic.timestamped import receive, stamp_arrivals
 
 PROBE = struct.Struct("!Qd48x")  # number, how long it was at the echo in seconds: 64 bytes
 _LOOK_MS = 200

@@ -16,11 +16,11 @@ from pathlib import Path
 
 from mpx import tcp
 from mpx.errors import UsageError
+from mpx.timestamped import receive, stamp_arrivals
 from mpx_lab.traffic.echo import PROBE
 from mpx_lab.traffic.ending import Ending
 from mpx_lab.traffic.log import Log, now_s
 from mpx_lab.traffic.sender import address_of
-from mpx_lab.traffic.timestamped import receive, stamp_arrivals
 
 TRAIN_SPACING_S = 0.001  # between the probes of a train
 LOST_AFTER_S = 3.0

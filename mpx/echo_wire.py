@@ -1,0 +1,72 @@
+"""The echo of `mpx serve` on the wire: what FEAT says of it, and its datagrams.
+
+docs/extensions.md draws them. An answer is as long as its question and never looks like one, so two echoes
+cannot be made to answer each other for ever.
+"""
+
+import re
+import struct
+from dataclasses import dataclass
+
+FEATURE = "MPX-ECHO"  # of FEAT, followed by UDP port and token
+TOKEN_BYTES = 8
+_QUESTION, _ANSWER = b"mpx?", b"mpx!"
+_DATAGRAM = struct.Struct(f"!4s4x{TOKEN_BYTES}sQd32x")  # kind, token, number, how long it was held in seconds
+BYTES = _DATAGRAM.size
+_PLACE = re.compile(rf"([0-9]{{1,5}}) ([0-9a-f]{{{2 * TOKEN_BYTES}}})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class EchoPlace:
+    """Where the client of one session asks, and what shows that it is that client."""
+
+    port: int  # UDP
+    token: bytes
+
+    @property
+    def feature(self) -> str:
+        """The line of FEAT."""
+        return f"{FEATURE} {self.port} {self.token.hex()}"
+
+
+def parse_place(parameters: str) -> EchoPlace | None:
+    """Read what follows the name of the feature, None if it is nothing that we know."""
+    found = _PLACE.fullmatch(parameters)
+    port = int(found.group(1)) if found else 0
+    return EchoPlace(port, bytes.fromhex(found.group(2))) if found and 0 < port < 65536 else None
+
+
+@dataclass(frozen=True, slots=True)
+class EchoAnswer:
+    """What comes back."""
+
+    token: bytes
+    number: int  # of the probe
+    held_s: float  # how long the server had the question although only its program had to run
+
+
+def question(token: bytes, number: int) -> bytes:
+    """Encode a probe; its number has 64 bits."""
+    return _DATAGRAM.pack(_QUESTION, token, number, 0.0)
+
+
+def token_of(asked: bytes) -> bytes | None:
+    """Return the token of a question, None for a datagram that is none."""
+    if len(asked) != BYTES:
+        return None
+    kind, token, _, _ = _DATAGRAM.unpack(asked)
+    return bytes(token) if kind == _QUESTION else None
+
+
+def answer(asked: bytes, held_s: float) -> bytes:
+    """Return what answers a question."""
+    _, token, number, _ = _DATAGRAM.unpack(asked)
+    return _DATAGRAM.pack(_ANSWER, token, number, held_s)
+
+
+def parse_answer(data: bytes) -> EchoAnswer | None:
+    """Read what came back, None if it is no answer."""
+    if len(data) != BYTES:
+        return None
+    kind, token, number, held_s = _DATAGRAM.unpack(data)
+    return EchoAnswer(token, number, held_s) if kind == _ANSWER and 0 <= held_s < 3600 else None

@@ -1,0 +1,29 @@
+"""The round-trip times (RTT) of a probe as a picture; the only part of `mpx probe` that needs matplotlib."""
+
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from mpx.probing.result import ProbeResult
+from mpx.shown import shown
+from mpx.whole_file import whole
+
+
+def draw(result: ProbeResult, file: str) -> None:
+    """Draw the series into `file`, whose name says the format; raises UsageError where that cannot be."""
+    figure = Figure(figsize=(9, 4), layout="constrained")
+    axes = figure.add_subplot()
+    answered = [(p.t_s, 1000 * p.rtt_s) for p in result.series if p.rtt_s is not None]
+    lost = [p.t_s for p in result.series if p.rtt_s is None]
+    if answered:
+        axes.plot(*zip(*answered, strict=True), marker=".", linewidth=0.8, label="RTT")
+    for i, t_s in enumerate(lost):
+        axes.axvline(t_s, color="tab:red", linewidth=0.8, label="lost" if i == 0 else None)
+    axes.set_xlabel("time (s)")
+    axes.set_ylabel("RTT (ms)")
+    axes.set_title(shown(f"{result.target}, {result.way.name}"), fontsize="medium", parse_math=False)
+    if lost:
+        axes.legend(loc="upper right")
+    axes.grid(alpha=0.3)
+    with whole(file) as aside:
+        figure.savefig(aside, format=Path(file).suffix[1:].lower())

@@ -1,0 +1,49 @@
+"""What is probed, as the user writes it: a URL, or HOST[:PORT]."""
+
+import ipaddress
+import re
+
+from mpx.errors import UsageError
+from mpx.location import FTP_PORT, parse_location
+from mpx.tcp import Address
+
+_HOST_AND_PORT = re.compile(r"(?:\[([^\[\]]+)\]|([^:/?#\[\]\s@]+))(?::([0-9]{1,5}))?", re.ASCII)
+_SCHEME = re.compile(r"(gsi)?ftp://", re.IGNORECASE)
+
+
+def parse_target(text: str) -> Address:
+    """Return host (a name or an address) and TCP port; raises UsageError.
+
+    No login follows, so a gsiftp:// URL is as good as an ftp:// one.
+    """
+    if found := _SCHEME.match(text):
+        location = parse_location(f"ftp://{text[found.end() :]}")
+        return _reachable(location.host), location.port
+    if _ipv6(text):
+        return _reachable(text), FTP_PORT
+    found = _HOST_AND_PORT.fullmatch(text)
+    port = int(found.group(3) or FTP_PORT) if found else 0
+    if not found or not 0 < port < 65536 or (found.group(1) and not _ipv6(found.group(1))):
+        raise UsageError(
+            f"{text!r} is nothing that can be probed; write ftp://HOST[:PORT]/, HOST or HOST:PORT, "
+            "an IPv6 address with a port as [2001:db8::7]:2811"
+        )
+    return _reachable(found.group(1) or found.group(2)), port
+
+
+def _reachable(host: str) -> str:
+    """Return the address that IPv4 has where IPv6 only wraps it; raises UsageError for link-local ones."""
+    address = _ipv6(host.partition("%")[0])
+    if address and ("%" in host or address.is_link_local):
+        raise UsageError(
+            f"{host} counts on one link only, and which one cannot be said here; "
+            "write the host's IPv4 address or an IPv6 one that does not begin with fe80"
+        )
+    return str(address.ipv4_mapped) if address and address.ipv4_mapped else host
+
+
+def _ipv6(text: str) -> ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.IPv6Address(text)
+    except ValueError:
+        return None

@@ -1,0 +1,227 @@
+"""What `mpx probe` tells of a run: lines, JSON against its schema and its page, a picture; its targets."""
+
+import json
+import os
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import mpx
+from mpx.probing.plot import draw
+from mpx.probing.result import ProbeResult, WayTaken
+from mpx.probing.target import parse_target
+from mpx.probing.way import Noise
+from mpx.rtt_series import Probe
+
+SCHEMA = json.loads(files("mpx").joinpath("probe.schema.json").read_text())
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+
+ECHO = WayTaken(
+    kind="echo",
+    name="echo of mpx serve (UDP port 2811)",
+    reason="the server announces it",
+    noise=Noise(0.0000225, "questions and answers over loopback"),
+)
+SESSION = WayTaken(
+    kind="session",
+    name="idle GridFTP session (NOOP at TCP port 2811)",
+    reason="the server announces no echo",
+    noise=Noise(0.001, "NOOPs", is_estimate=True),
+    sees_loss=False,
+    retransmissions=3,
+)
+RESULT = ProbeResult(
+    target="ftp://dtn.example.org/",
+    address=("192.0.2.7", 2811),
+    way=ECHO,
+    sampling="single",
+    window_s=10.0,
+    start_unix_s=1_790_000_000.0,
+    duration_s=9.96,
+    probes=(Probe(0.0, 0.0601), Probe(0.1, None), Probe(0.2, 0.0605), Probe(0.3, 0.0800)),
+)
+
+
+def test_the_lines_fit_a_ticket() -> None:
+    assert RESULT.as_lines() == [
+        "target    ftp://dtn.example.org/ at 192.0.2.7:2811",
+        "way       echo of mpx serve (UDP port 2811): the server announces it",
+        "noise     22.5 us (questions and answers over loopback)",
+        "time      2026-09-21 14:13:20Z, 9.96 s, 10 probes a second",
+        "probes    4 sent, 1 lost",
+        "loss      25.00%",
+        "RTT       min 60.100 ms, median 60.500 ms, P99 80.000 ms",
+        "jitter    19.500 ms",
+    ]
+
+
+def test_what_a_session_cannot_tell_is_not_made_up() -> None:
+    told = replace(RESULT, way=SESSION)
+    lines = told.as_lines()
+    assert "noise     about 1 ms (NOOPs)" in lines
+    assert "probes    4 sent, 1 without an answer within 3 s" in lines
+    assert "loss      not seen over TCP (retransmissions from here: 3)" in lines
+    assert told.as_dict()["loss"] is None
+    assert told.as_dict()["way"]["retransmissions"] == 3
+    told = replace(RESULT, way=replace(SESSION, retransmissions=None))
+    assert "loss      not seen over TCP" in told.as_lines()
+
+
+def test_a_noise_that_is_not_known_is_no_nothing() -> None:
+    told = replace(RESULT, way=replace(ECHO, noise=Noise(None, "it could not be measured: timed out")))
+    assert "noise     not known (it could not be measured: timed out)" in told.as_lines()
+    assert told.as_dict()["way"]["noise_s"] is None
+
+
+def test_why_probes_were_lost_or_not_sent_is_told() -> None:
+    told = replace(RESULT, way=replace(ECHO, trouble="Connection refused"), not_sent=7)
+    assert (
+        "probes    4 sent, 1 lost (Connection refused); 7 not sent, as this host was busy" in told.as_lines()
+    )
+    assert (told.as_dict()["way"]["trouble"], told.as_dict()["not_sent"]) == ("Connection refused", 7)
+    assert RESULT.as_dict()["way"]["trouble"] is None
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [(0, "done"), (6, "failed"), (7, "failed"), (130, "interrupted"), (143, "interrupted")],
+)
+def test_how_it_ended(code: int, status: str) -> None:
+    told = replace(RESULT, exit_code=code).as_dict()
+    VALIDATOR.validate(told)
+    assert (told["status"], told["exit_code"]) == (status, code)
+
+
+def test_where_nothing_came_back_there_are_no_figures() -> None:
+    told = replace(RESULT, probes=(Probe(0.0, None),))
+    assert "RTT       min -, median -, P99 -" in told.as_lines()
+    assert told.as_dict()["rtt"] == {"min_s": None, "median_s": None, "p99_s": None}
+
+
+def test_the_samples_of_the_paper_are_means_of_trains_and_so_is_their_jitter() -> None:
+    """Within a train there is hardly any, however much the link swings."""
+
+    def train(at_s: float, rtt_s: float) -> list[Probe]:
+        return [Probe(at_s + k / 1000, rtt_s + (k - 4.5) / 1000) for k in range(10)]
+
+    probes = [*train(0.0, 0.06), *train(1.0, 0.10), Probe(2.0, None), *train(3.0, 0.20), *train(4.0, 0.18)]
+    result = replace(RESULT, sampling="paper", probes=tuple(probes))
+    told = result.as_dict()
+    assert told["series"] == [
+        {"t_s": 0.0, "rtt_s": 0.06}, {"t_s": 1.0, "rtt_s": 0.1}, {"t_s": 2.0, "rtt_s": None},
+        {"t_s": 3.0, "rtt_s": 0.2}, {"t_s": 4.0, "rtt_s": 0.18},
+    ]  # fmt: skip
+    assert told["jitter_s"] == pytest.approx((0.04 + 0.02) / 2)
+    assert "jitter    30.000 ms (between the means of each ten)" in result.as_lines()
+    assert (told["sent"], told["lost"]) == (41, 1)
+    assert told["rtt"]["min_s"] == pytest.approx(0.0555)  # of single probes, as P99
+
+
+@settings(max_examples=30)
+@given(
+    st.lists(st.builds(Probe, st.floats(0, 100), st.none() | st.floats(0, 10)), max_size=10),
+    st.sampled_from(["single", "paper"]),
+    st.none() | st.text(),
+    st.builds(
+        WayTaken,
+        st.sampled_from(["echo", "session", "handshake", "icmp"]),
+        st.text(),
+        st.text(),
+        st.builds(Noise, st.none() | st.floats(0, 1), st.text(), st.booleans()),
+        st.text(),
+        st.booleans(),
+        st.none() | st.integers(0, 10**6),
+    ),
+)
+def test_every_result_fits_the_schema(
+    probes: list[Probe], sampling: str, error: str | None, way: WayTaken
+) -> None:
+    result = replace(RESULT, probes=tuple(probes), sampling=sampling, error=error, way=way)
+    VALIDATOR.validate(json.loads(json.dumps(result.as_dict())))
+    assert len(result.as_lines()) == 8
+
+
+def test_the_schema_is_one_and_the_page_names_every_key() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    page = (Path(__file__).parents[2] / "docs/probe-format.md").read_text()
+
+    def keys(schema: dict[str, Any]) -> list[str]:
+        found = []
+        for name, about in schema.get("properties", {}).items():
+            found += [name, *keys(about), *keys(about.get("items", {}))]
+        return found
+
+    assert [key for key in keys(SCHEMA) if f"`{key}`" not in page] == []
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "PDF"])
+def test_a_picture(tmp_path: Path, suffix: str) -> None:
+    file = tmp_path / f"rtt.{suffix}"
+    draw(replace(RESULT, target="$odd^{name\udcff\n"), str(file))
+    assert file.stat().st_size > 1000
+    draw(replace(RESULT, probes=()), str(file))
+    draw(replace(RESULT, probes=(Probe(0.0, None),)), str(file))
+    assert os.listdir(tmp_path) == [file.name]
+
+
+def test_a_picture_that_cannot_be(tmp_path: Path) -> None:
+    with pytest.raises(mpx.UsageError, match="cannot write"):
+        draw(RESULT, str(tmp_path / "missing/x.png"))
+
+
+# --- targets ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port"),
+    [
+        ("dtn.example.org", "dtn.example.org", 2811),
+        ("dtn.example.org:22", "dtn.example.org", 22),
+        ("192.0.2.7", "192.0.2.7", 2811),
+        ("::1", "::1", 2811),
+        ("2001:db8::7", "2001:db8::7", 2811),
+        ("[2001:db8::7]", "2001:db8::7", 2811),
+        ("[2001:db8::7]:21", "2001:db8::7", 21),
+        ("ftp://dtn.example.org", "dtn.example.org", 2811),
+        ("ftp://me@dtn.example.org:2812/~/x y", "dtn.example.org", 2812),
+        ("ftp://[::1]:5/", "::1", 5),
+        ("::ffff:192.0.2.7", "192.0.2.7", 2811),
+        ("[::ffff:192.0.2.7]:21", "192.0.2.7", 21),
+        ("GSIFTP://dtn.example.org/data", "dtn.example.org", 2811),
+    ],
+)
+def test_targets(text: str, host: str, port: int) -> None:
+    assert parse_target(text) == (host, port)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", " ", "a b", "/data", "host:/data", "host:0", "host:65536", "host:x", "host:\u0663", "a:b:c",
+        "[host]:1", "[::1", "::1]:5", "file:///data", "https://example.org/", "ftp://", "ftp:///x",
+        "ftp://me:secret@host/", "fe80::1", "fe80::1%lo", "[fe80::1%lo]:2811", "2001:db8::7%lo",
+        "ftp://[fe80::1]/", "ftp://[fe80::1%25lo]:5/",
+    ],
+)  # fmt: skip
+def test_what_is_no_target(text: str) -> None:
+    with pytest.raises(mpx.UsageError):
+        parse_target(text)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"window_s": 0.0}, "--window"), ({"window_s": -1.0}, "--window"), ({"window_s": 1e9}, "--window"),
+        ({"window_s": float("nan")}, "--window"), ({"sampling": "often"}, "single, paper"),
+        ({"ipv4": True, "ipv6": True}, "-4"), ({"ipv6": True}, "cannot be honoured"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_asked_for(wrong: dict[str, Any], named: str) -> None:
+    with pytest.raises(mpx.UsageError, match=named):
+        mpx.probe("127.0.0.1:9", **wrong)

@@ -1,0 +1,488 @@
+"""Each way of probing against real sockets of this host: what is an answer, what is not, and whose it is."""
+
+import os
+import socket
+import struct
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpx import echo_wire
+from mpx.echo_wire import EchoPlace
+from mpx.errors import ConnectionLost, UsageError
+from mpx.gridftp_session import Session, SessionOptions
+from mpx.gridftp_wire import command, parse_features
+from mpx.location import Location
+from mpx.probing.echo_way import EchoWay
+from mpx.probing.handshake_way import MANY_UNANSWERED, HandshakeWay
+from mpx.probing.icmp_way import IcmpWay, checksum
+from mpx.probing.run import Run
+from mpx.probing.schedule import single
+from mpx.probing.session_way import SessionWay
+from mpx.probing.way import Answer, Way
+from mpx.rtt_series import summary
+from mpx.serve import Server
+
+HOSTS = ("127.0.0.1", "::1")
+WITHIN_S = 30  # far above what anything here takes
+TOKEN = b"8 bytes."
+
+
+def family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
+def answered(way: Way, count: int) -> list[Answer]:
+    """Wait for so many answers."""
+    found: list[Answer] = []
+    until_s = time.monotonic() + WITHIN_S
+    while len(found) < count:
+        assert time.monotonic() < until_s, (found, way.trouble)
+        found += way.answers(until_s)
+    return found
+
+
+def asks_many(way: Way) -> None:
+    """Ten probes at once are each answered once, and the RTT is that of loopback."""
+    sent = {number: way.ask(number) for number in range(10)}
+    answers = answered(way, 10)
+    assert sorted(answer.number for answer in answers) == list(sent)
+    assert all(0 < answer.rtt_s < time.monotonic() - sent[answer.number] for answer in answers)
+    assert not way.answers(time.monotonic())
+    assert_noise(way)
+
+
+def assert_noise(way: Way) -> None:
+    """It is known; where this host is too busy for that, it says so."""
+    try:
+        noise = way.noise()
+    except (TimeoutError, ConnectionLost):
+        return
+    assert noise.rtt_s is not None
+    assert noise.rtt_s > 0 or noise.is_estimate
+    assert noise.how
+
+
+def hold() -> float:
+    """Let a peer keep an answer for a while; returns for how long at least, in seconds."""
+    began_s = time.monotonic()
+    time.sleep(0.02)
+    return time.monotonic() - began_s
+
+
+def session_at(host: str, port: int) -> Session:
+    session = Session(Location("ftp", "/", host, port), SessionOptions(WITHIN_S, WITHIN_S))
+    session.greet()
+    return session
+
+
+@contextmanager
+def scripted_ftp() -> Iterator[tuple[Session, socket.socket]]:
+    """A session with a server that greets; the test is the rest of it."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        client = Session(Location("ftp", "/", *listening.getsockname()), SessionOptions(WITHIN_S, WITHIN_S))
+        server, _ = listening.accept()
+        with server, client:
+            server.settimeout(WITHIN_S)
+            server.sendall(b"220 ready\r\n")
+            client.greet()
+            yield client, server
+
+
+# --- TCP handshakes --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_an_open_port_answers_handshakes(host: str) -> None:
+    with socket.create_server((host, 0), family=family(host), backlog=50) as listening:
+        with closing(HandshakeWay(listening.getsockname()[:2])) as way:
+            asks_many(way)
+            assert way.is_open
+        listening.settimeout(WITHIN_S)
+        accepted, _ = listening.accept()
+        with accepted, pytest.raises(ConnectionResetError):  # nothing is left waiting, on either side
+            accepted.recv(1)
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_the_reset_of_a_closed_port_is_an_answer(host: str) -> None:
+    with socket.socket(family(host), socket.SOCK_STREAM) as closed:
+        closed.bind((host, 0))
+        with closing(HandshakeWay(closed.getsockname()[:2])) as way:
+            asks_many(way)
+            assert not way.is_open
+
+
+def test_a_port_that_is_silent_is_no_answer_and_holds_nobody_up() -> None:
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        deaf.listen(0)  # the kernel leaves what it has no room for unanswered
+        with socket.create_connection(deaf.getsockname()), closing(HandshakeWay(deaf.getsockname())) as way:
+            for number in range(5):
+                way.ask(number)
+            assert way.answers(time.monotonic()) == []
+            assert way.trouble == ""
+
+
+def test_a_handshake_that_took_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        deaf.listen(0)
+        with socket.create_connection(deaf.getsockname()), closing(HandshakeWay(deaf.getsockname())) as way:
+            monkeypatch.setattr(way, "lost_after_s", 0.0)
+            way.ask(0)
+            descriptors = len(os.listdir("/proc/self/fd"))
+            for number in range(1, 5):
+                way.ask(number)
+            assert len(os.listdir("/proc/self/fd")) == descriptors
+
+
+def test_where_no_way_leads_the_system_says_so() -> None:
+    with closing(HandshakeWay(("255.255.255.255", 9))) as way:
+        way.ask(0)
+        assert way.answers(time.monotonic()) == []
+        assert "unreachable" in way.trouble.lower() or "permission" in way.trouble.lower()
+
+
+def test_a_port_where_nobody_accepts_and_that_stops_answering_is_told() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0), backlog=0) as full,
+        closing(HandshakeWay(full.getsockname())) as way,
+    ):
+        way.ask(0)
+        answered(way, 1)
+        for number in range(1, MANY_UNANSWERED + 1):
+            assert way.trouble == ""
+            way.ask(number)
+        assert way.answers(time.monotonic()) == []
+        assert way.is_open
+        assert "accepts nobody" in way.trouble
+
+
+# --- refused on the way ----------------------------------------------------------------------------
+
+
+class Firewall:
+    """Refuses by ICMP what a port is asked."""
+
+    def __init__(self, host: str) -> None:
+        self._version = 6 if ":" in host else 4
+        protocol = socket.IPPROTO_ICMPV6 if self._version == 6 else socket.IPPROTO_ICMP
+        try:
+            self._seen = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(3))
+            self._said = socket.socket(family(host), socket.SOCK_RAW, protocol)
+        except PermissionError:
+            pytest.skip("needs root, to be a firewall")
+        self._seen.settimeout(WITHIN_S)
+
+    def refuse(self, host: str, port: int) -> None:
+        """Wait for the next SYN to that port and refuse it: destination unreachable, port."""
+        while True:
+            packet = self._seen.recv(2000)
+            header = 40 if self._version == 6 else 4 * (packet[0] & 0xF)
+            is_tcp = packet[6 if self._version == 6 else 9] == socket.IPPROTO_TCP
+            if packet[0] >> 4 == self._version and is_tcp:
+                _, asked = struct.unpack_from("!HH", packet, header)
+                if asked == port and packet[header + 13] & 0x12 == 0x02:
+                    break
+        kind, code = (1, 4) if self._version == 6 else (3, 3)
+        rest = bytes(4) + packet[: header + 20] + bytes((header + 20) % 2)
+        sum_ = checksum(struct.pack("!BBH", kind, code, 0) + rest)  # of IPv6 the kernel puts it right
+        self._said.sendto(struct.pack("!BBH", kind, code, sum_) + rest, (host, 0))
+
+    def close(self) -> None:
+        self._seen.close()
+        self._said.close()
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_firewall_that_refuses_by_icmp_is_no_answer(host: str) -> None:
+    """Its address is not the target's, and kernels limit how often it says so: no RTT, and false loss."""
+    with socket.socket(family(host)) as deaf:
+        deaf.bind((host, 0))
+        deaf.listen(0)  # the kernel leaves what it has no room for unanswered
+        address = deaf.getsockname()[:2]
+        with (
+            socket.create_connection(address),
+            closing(Firewall(host)) as firewall,
+            closing(HandshakeWay(address)) as way,
+        ):
+            way.ask(0)
+            way.ask(1)
+            firewall.refuse(host, address[1])
+            assert way.answers(time.monotonic() + 0.5) == []
+            assert way.trouble == f"a firewall refuses (ICMP from {host})"
+            assert not way.is_open
+
+
+# --- ICMP echo -------------------------------------------------------------------------------------
+
+
+@contextmanager
+def icmp(host: str, *, raw: bool = False) -> Iterator[IcmpWay]:
+    try:
+        way = IcmpWay(host)
+    except UsageError as error:
+        pytest.skip(str(error))
+    with closing(way):
+        if raw and "raw" not in way.name:
+            pytest.skip(
+                "needs a raw socket, which only root has, where net.ipv4.ping_group_range leaves root out"
+            )
+        yield way
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_icmp_echo(host: str) -> None:
+    with icmp(host) as way:
+        asks_many(way)
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_raw_socket_does_not_take_the_answers_of_others(host: str) -> None:
+    with icmp(host, raw=True) as way, icmp(host, raw=True) as other:
+        other.ask(1)
+        way.ask(1)
+        (answer,) = answered(way, 1)
+        assert answer.rtt_s > 0  # the other's came before this was asked
+        assert len(answered(other, 1)) == 1
+
+
+@given(st.binary(max_size=64).filter(lambda data: len(data) % 2 == 0))
+def test_a_message_with_its_checksum_sums_to_nothing(data: bytes) -> None:
+    assert checksum(data + struct.pack("!H", checksum(data))) in (0, 0xFFFF)
+    assert checksum(bytes.fromhex("0001f203f4f5f6f7")) == 0xFFFF - 0xDDF2  # the example of RFC 1071
+
+
+# --- the echo of mpx serve -------------------------------------------------------------------------
+
+
+def place_of(session: Session) -> EchoPlace:
+    place = echo_wire.parse_place(parse_features(session.call(command("FEAT")))[echo_wire.FEATURE])
+    assert place
+    return place
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_the_echo_of_mpx_serve(root, host: str) -> None:
+    with Server(root, host=host) as server, session_at(host, server.port) as session:
+        place = place_of(session)
+        with closing(EchoWay(session, host, place)) as way:
+            asks_many(way)
+            assert str(place.port) in way.name
+
+
+@pytest.fixture
+def echoing(server: Server) -> Iterator[tuple[EchoWay, socket.socket]]:
+    """A way to an echo that the test plays."""
+    with session_at("127.0.0.1", server.port) as session, socket.socket(type=socket.SOCK_DGRAM) as echo:
+        echo.bind(("127.0.0.1", 0))
+        echo.settimeout(WITHIN_S)
+        with closing(EchoWay(session, "127.0.0.1", EchoPlace(echo.getsockname()[1], TOKEN))) as way:
+            yield way, echo
+
+
+def test_answers_in_any_order_and_twice(echoing: tuple[EchoWay, socket.socket]) -> None:
+    way, echo = echoing
+    for number in range(3):
+        way.ask(number)
+    asked = [echo.recvfrom(100) for _ in range(3)]
+    for data, sender in reversed(asked + asked):
+        echo.sendto(echo_wire.answer(data, 0.0), sender)
+    assert [answer.number for answer in answered(way, 3)] == [2, 1, 0]
+    assert way.answers(time.monotonic()) == []
+
+
+def test_the_time_that_the_server_held_a_question_is_taken_out(
+    echoing: tuple[EchoWay, socket.socket],
+) -> None:
+    way, echo = echoing
+    for says_so in (False, True):
+        began_s = way.ask(int(says_so))
+        data, sender = echo.recvfrom(100)
+        held_s = hold()
+        echo.sendto(echo_wire.answer(data, held_s if says_so else 0.0), sender)
+        (answer,) = answered(way, 1)
+        took_s = time.monotonic() - began_s
+        if says_so:
+            assert 0 < answer.rtt_s <= took_s - held_s
+        else:
+            assert held_s <= answer.rtt_s <= took_s
+
+
+def test_an_echo_that_claims_to_have_held_a_question_for_longer_than_it_took_is_not_believed(
+    echoing: tuple[EchoWay, socket.socket],
+) -> None:
+    way, echo = echoing
+    way.ask(0)
+    data, sender = echo.recvfrom(100)
+    echo.sendto(echo_wire.answer(data, 3000.0), sender)
+    assert way.answers(time.monotonic()) == []
+    assert "longer" in way.trouble
+
+
+def test_what_is_no_answer_to_us_does_not_count(echoing: tuple[EchoWay, socket.socket]) -> None:
+    way, echo = echoing
+    way.ask(5)
+    data, sender = echo.recvfrom(100)
+    good = echo_wire.answer(data, 0.0)
+    wrong = [b"", b"x", data, good[:-1], good + b"x", echo_wire.answer(echo_wire.question(bytes(8), 5), 0.0)]
+    wrong += [
+        echo_wire.answer(data, float("nan")),
+        echo_wire.answer(data, -1.0),
+        good[:16] + b"\xff" + good[17:],
+    ]
+    for datagram in wrong:
+        echo.sendto(datagram, sender)
+    with socket.socket(type=socket.SOCK_DGRAM) as stranger:
+        stranger.sendto(good, sender)
+    assert way.answers(time.monotonic()) == []
+    echo.sendto(good, sender)
+    assert [answer.number for answer in answered(way, 1)] == [5]
+    assert way.answers(time.monotonic()) == []
+
+
+def test_an_echo_that_was_not_there_and_comes(server: Server) -> None:
+    with socket.socket(type=socket.SOCK_DGRAM) as gone, session_at("127.0.0.1", server.port) as session:
+        gone.bind(("127.0.0.1", 0))
+        address = gone.getsockname()
+        place = EchoPlace(address[1], TOKEN)
+        with (
+            closing(EchoWay(session, "127.0.0.1", place)) as way,
+            socket.socket(type=socket.SOCK_DGRAM) as echo,
+        ):
+            gone.close()
+            way.ask(0)
+            echo.bind(address)
+            echo.settimeout(WITHIN_S)
+            way.ask(1)  # what the first one met does not keep it from leaving
+            assert "refused" in way.trouble
+            data, sender = echo.recvfrom(100)
+            echo.sendto(echo_wire.answer(data, 0.0), sender)
+            assert [answer.number for answer in answered(way, 1)] == [1]
+
+
+def test_however_much_comes_it_stops_to_send_the_next_probe(echoing: tuple[EchoWay, socket.socket]) -> None:
+    """An unfriendly echo must not keep us, nor fill our memory."""
+    way, echo = echoing
+    way.ask(0)
+    data, sender = echo.recvfrom(100)
+    for _ in range(100):
+        echo.sendto(b"junk", sender)
+    echo.sendto(echo_wire.answer(data, 0.0), sender)
+    assert way.answers(time.monotonic()) == []
+    assert [answer.number for answer in answered(way, 1)] == [0]
+
+
+def test_where_no_way_leads_the_first_reason_stays(server: Server) -> None:
+    place = EchoPlace(9, TOKEN)
+    with (
+        session_at("127.0.0.1", server.port) as session,
+        closing(EchoWay(session, "255.255.255.255", place)) as way,
+    ):
+        assert (why := way.trouble)
+        way.ask(0)
+        assert way.trouble == why
+
+
+def test_a_session_that_keeps_an_echo_is_not_idle() -> None:
+    with scripted_ftp() as (session, server), pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mpx.probing.echo_way.KEEP_ALIVE_S", -1.0)
+        with closing(EchoWay(session, "127.0.0.1", EchoPlace(9, TOKEN))) as way:
+            way.ask(0)
+            assert server.recv(100) == b"NOOP\r\n"
+            server.sendall(b"200 one\r\n200 two, that nobody asked for\r\n")
+            assert way.answers(time.monotonic()) == []
+            way.ask(1)
+            assert server.recv(100) == b"NOOP\r\n"
+
+
+@pytest.mark.parametrize("said", [b"", b"421 Idle.\r\n", b"nonsense\r\n"])
+def test_an_echo_whose_session_ends_is_lost(said: bytes) -> None:
+    """At once, though nothing was to be said over the session."""
+    with scripted_ftp() as (session, server), socket.socket(type=socket.SOCK_DGRAM) as echo:
+        echo.bind(("127.0.0.1", 0))
+        with closing(EchoWay(session, "127.0.0.1", EchoPlace(echo.getsockname()[1], TOKEN))) as way:
+            way.ask(0)
+            server.sendall(said) if said else server.close()
+            with pytest.raises(ConnectionLost, match=r"127\.0\.0\.1"):
+                answered(way, 1)
+
+
+def test_when_the_server_goes_away_what_was_under_way_is_not_lost(server: Server) -> None:
+    """Its echo goes, too, and the port refuses: that is no loss of the path."""
+    looks = 0
+
+    def stop() -> bool:
+        nonlocal looks
+        looks += 1
+        if looks == 20:
+            server.close()
+        return False
+
+    with (
+        session_at("127.0.0.1", server.port) as session,
+        closing(EchoWay(session, "127.0.0.1", place_of(session))) as way,
+    ):
+        run = Run(way)
+        with pytest.raises(ConnectionLost):
+            run.go(single(60.0), stop)
+    told = summary(run.probes())
+    assert told.sent >= 1
+    assert told.lost == 0
+
+
+# --- an idle session -------------------------------------------------------------------------------
+
+
+def test_the_session_of_mpx_serve(server: Server) -> None:
+    with session_at("127.0.0.1", server.port) as session:
+        way = SessionWay(session)
+        asks_many(way)
+        noise = way.noise()
+        assert noise.is_estimate
+        assert "server" in noise.how
+        assert (way.sees_loss, way.retransmissions) == (False, 0)
+
+
+def test_the_time_of_the_server_is_in_the_rtt_of_a_session_and_told() -> None:
+    with scripted_ftp() as (session, server):
+        way = SessionWay(session)
+        assert way.noise().rtt_s is None
+        began_s = way.ask(0)
+        server.recv(100)
+        held_s = hold()
+        server.sendall(b"200 one\r\n")
+        (answer,) = answered(way, 1)
+        assert held_s <= answer.rtt_s <= time.monotonic() - began_s
+        noise_s = way.noise().rtt_s
+        assert noise_s is not None
+        assert 0 < noise_s < answer.rtt_s
+
+
+def test_replies_belong_to_the_commands_in_their_order() -> None:
+    with scripted_ftp() as (session, server):
+        way = SessionWay(session)
+        for number in (7, 8, 9):
+            way.ask(number)
+        server.sendall(b"200 one\r\n530-not\r\n")
+        assert [answer.number for answer in answered(way, 1)] == [7]
+        server.sendall(b"530 allowed\r\n500 what?\r\n")
+        assert [answer.number for answer in answered(way, 2)] == [8, 9]  # whatever the reply says
+
+
+@pytest.mark.parametrize(
+    "said", [b"", b"421 Idle.\r\n", b"nonsense\r\n", b"200 one\r\n200 that nobody asked for\r\n"]
+)
+def test_a_session_that_ends_is_lost(said: bytes) -> None:
+    with scripted_ftp() as (session, server):
+        way = SessionWay(session)
+        way.ask(0)
+        server.recv(100)
+        server.sendall(said) if said else server.close()
+        with pytest.raises(ConnectionLost, match=r"127\.0\.0\.1"):
+            answered(way, 2)
