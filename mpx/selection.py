@@ -1,0 +1,99 @@
+"""While a copy runs: reads the background from round-trip times and goodput, and says when to switch.
+
+The bursts of OPS (Anvari and Lu, Computers 10(6):76, 2021) are the transfer's own data here, so nothing
+stands still for it. What is seen right after a beginning or a switch tells of ourselves, and is left out.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Protocol
+
+from mpx.mix import Mix
+from mpx.ops_chooser import Chooser, Switch
+from mpx.ops_kinds import TRANSFERS, Own
+from mpx.ops_policy import BBR, CUBIC
+from mpx.rtt_series import Probe
+from mpx.tuner import Sample
+
+READ_S = 1.0  # between two readings
+SETTLES_S, SETTLES_RTT = 3.0, 10.0  # after a beginning or a switch: the sum of both
+KEEP_S = 30.0  # what is older no reading asks for
+
+
+class Recognises(Protocol):
+    """What is asked of a model (ops_model.Model)."""
+
+    def window_s(self, kind: str) -> float:
+        """Return how long a series has to be at least (seconds)."""
+        ...
+
+    def classify(
+        self,
+        series: Sequence[Probe],
+        base_s: float,
+        goodput: Sequence[tuple[float, float]] | None = None,
+        *,
+        own: Own | None = None,
+    ) -> Mix:
+        """Return the mix that the end of a series tells."""
+        ...
+
+
+class Watches(Protocol):
+    """What is asked of who probes (rtt_watch.RttWatch)."""
+
+    @property
+    def base_s(self) -> float:
+        """The shortest round trip ever seen, seconds."""
+        ...
+
+    def series(self, from_s: float) -> Sequence[Probe]:
+        """Return the probes sent since then (monotonic clock) whose fate is known."""
+        ...
+
+
+class Selection:
+    """One copy's: knows what its streams use, and asks for something else when that is due."""
+
+    def __init__(self, model: Recognises, watch: Watches, chooser: Chooser, congestion: str) -> None:
+        self.latest: Mix | None = None  # the last reading
+        self._model, self._watch, self._chooser = model, watch, chooser
+        self._congestion = congestion
+        self._began_s: float | None = None  # when the streams began to be as they are
+        self._read_s = 0.0
+        self._before: tuple[float, int] | None = None
+        self._goodput: deque[tuple[float, float]] = deque()
+
+    def observe(self, now_s: float, sample: Sample) -> Switch | None:
+        """Take what was moved up to now (monotonic clock); return a switch if it is time for one.
+
+        The caller says with `switched` what came of it.
+        """
+        self._count(now_s, sample.arrived_bytes)
+        if self._began_s is None and sample.arrived_bytes:
+            self._began_s = now_s
+        if self._began_s is None or now_s < self._read_s + READ_S or not sample.streams:
+            return None
+        since_s = self._began_s + SETTLES_S + SETTLES_RTT * (sample.rtt_s or 0.0)
+        kind = TRANSFERS[self._congestion == BBR]
+        if now_s < since_s + self._model.window_s(kind):
+            return None
+        self._read_s = now_s
+        series = self._watch.series(since_s)
+        if not series:
+            return None
+        own = Own(BBR if self._congestion == BBR else CUBIC, sample.streams)
+        self.latest = self._model.classify(series, self._watch.base_s, list(self._goodput), own=own)
+        return self._chooser.read(self.latest)
+
+    def switched(self, now_s: float, congestion: str) -> None:
+        """Say what the streams use from now on."""
+        self._congestion, self._began_s = congestion, now_s
+
+    def _count(self, now_s: float, arrived_bytes: int) -> None:
+        if self._before is not None and now_s > self._before[0]:
+            took_s = now_s - self._before[0]
+            self._goodput.append((now_s, (arrived_bytes - self._before[1]) * 8 / took_s))
+        self._before = now_s, arrived_bytes
+        while self._goodput and self._goodput[0][0] < now_s - KEEP_S:
+            self._goodput.popleft()

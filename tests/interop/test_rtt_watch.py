@@ -1,0 +1,57 @@
+"""Round-trip times beside a copy, of real servers: on one clock with the copy, until told to end."""
+
+import math
+import socket
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from mpx.rtt_watch import RttWatch
+from mpx.serve import Server
+
+Eventually = Callable[..., None]
+
+
+def test_it_watches_until_it_is_told_to_end(tmp_path: Path, eventually: Eventually) -> None:
+    with Server(tmp_path) as server:
+        watch = RttWatch("127.0.0.1", ("127.0.0.1", server.port))
+        assert watch.series(0.0) == [] and math.isinf(watch.base_s)
+        began_s = time.monotonic()
+        watch.start()
+        eventually(lambda: len(watch.series(0.0)) >= 5)
+        series = watch.series(0.0)
+        watch.end()
+        assert not watch.is_alive()
+    assert "echo of mpx serve" in watch.way and watch.trouble == ""
+    assert all(began_s < probe.t_s < time.monotonic() and probe.rtt_s for probe in series)
+    assert watch.base_s == min(probe.rtt_s for probe in series if probe.rtt_s)
+    assert watch.series(series[2].t_s)[:1] == [series[2]]
+
+
+def test_where_nothing_answers_it_says_so() -> None:
+    watch = RttWatch("nowhere", ("192.0.2.1", 2811))  # of an address that is nobody's
+    watch.start()
+    watch.end()
+    assert watch.series(0.0) == []
+
+
+def test_a_server_that_goes_away_ends_it(tmp_path: Path, eventually: Eventually) -> None:
+    with Server(tmp_path) as server:
+        watch = RttWatch("127.0.0.1", ("127.0.0.1", server.port))
+        watch.start()
+        eventually(lambda: len(watch.series(0.0)) >= 2)
+    eventually(lambda: not watch.is_alive())
+    assert watch.trouble and len(watch.series(0.0)) >= 2  # what was known stays
+    watch.end()
+
+
+def test_it_ends_at_once_though_the_other_side_says_nothing(eventually: Eventually) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        accepted = threading.Thread(target=mute.accept)
+        accepted.start()
+        watch = RttWatch("127.0.0.1", ("127.0.0.1", mute.getsockname()[1]))
+        watch.start()
+        eventually(lambda: not accepted.is_alive())
+        watch.end()
+    assert not watch.is_alive()
