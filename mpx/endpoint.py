@@ -93,6 +93,10 @@ class Endpoint(Protocol):
         """Tell whether data can move in MODE E (several connections that come and go)."""
         ...
 
+    def congestions(self) -> tuple[str, ...]:
+        """Return the congestion controls that it can be told to send with in MODE E; none if it cannot be."""
+        ...
+
     def can_restart(self) -> bool:
         """Tell whether a file can be read from an offset on in MODE S (REST)."""
         ...

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
+from mpx import far_congestion
 from mpx import gridftp_wire as wire
 from mpx.endpoint import Commit, FileInfo, Kind, Note, Part, Rtt, Stamp, partial_name
 from mpx.errors import DestinationError, Interrupted, MpxError, SourceError
@@ -54,6 +55,10 @@ class GridFtpEndpoint:
     def can_mode_e(self) -> bool:
         """See Endpoint."""
         return self.session.call(command("MODE", "E")).is_ok
+
+    def congestions(self) -> tuple[str, ...]:
+        """See Endpoint."""
+        return tuple(self.session.features.get(far_congestion.FEATURE, "").split())
 
     def can_restart(self) -> bool:
         """See Endpoint."""

@@ -37,6 +37,7 @@ class DownloadSession:
 
     def __init__(self, location: Location, options: SessionOptions, work: Work) -> None:
         self.rtt_s = 0.0
+        self.congestion = ""  # congestion control of further retrieves; empty: the server's kernel chooses
         self.pulls: deque[Pull] = deque()  # under way, the oldest first
         self._host = location.host
         self._work = work
@@ -97,6 +98,12 @@ class DownloadSession:
             command("OPTS", "RETR", f"Parallelism={connections},{connections},{connections};"),
             port_command(fan.address),
         ]
+
+    def congest(self, name: str) -> None:
+        """Have the server send further retrieves with that congestion control, over the same connections."""
+        self.congestion = name
+        self._answers.append(f"congestion control {name}")
+        self._unsent.append(command("OPTS", "RETR", f"Congestion={name};"))
 
     def _retire(self, fan: Fan) -> None:
         fan.cut()

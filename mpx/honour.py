@@ -8,6 +8,7 @@ from dataclasses import replace
 from mpx import tcp
 from mpx.endpoint import Endpoint
 from mpx.errors import UsageError
+from mpx.far_congestion import check_far_congestion
 from mpx.options import CopyOptions, flag_of
 from mpx.report import Report
 
@@ -46,13 +47,14 @@ def check_options(options: CopyOptions, far_end: Endpoint, *, far_is_source: boo
         raise UsageError(_sessions_for_files(options.files))
     if not far_is_source:
         _check_source_ports(options)
-    if options.congestion and far_is_source:
-        raise UsageError(
-            f"--congestion {options.congestion} cannot be honoured: the server sends, so its kernel "
-            "chooses; set it there with: ip route change ... congctl NAME"
-        )
-    if options.congestion:
+    if options.congestion and not far_is_source:
         tcp.check_congestion(options.congestion)
+
+
+def check_congestion(options: CopyOptions, source_end: Endpoint) -> None:
+    """Raise UsageError where a server sends that cannot be told its congestion control; asks the server."""
+    if options.congestion and source_end.location.scheme != "file":
+        check_far_congestion(options.congestion, source_end.congestions())
 
 
 def check_links(options: CopyOptions, destination_end: Endpoint) -> None:
@@ -82,6 +84,8 @@ def within_mode_s(
         raise refuse("--block-size", "data has no blocks")
     if options.tuner == "paper":
         raise refuse("--tuner paper", "nothing can stand still between its chunks")
+    if options.congestion and not uploads:
+        raise refuse(f"--congestion {options.congestion}", "the server's kernel chooses")
     if options.resume and whole_files and options.was_given("resume"):
         raise refuse("--continue", "a file goes up from its first byte" if uploads else "it has no REST")
     streams = options.streams or 1

@@ -50,7 +50,7 @@ def own_bursts(
     Raises ValueError where the window is shorter than the profile.
     """
     share = _share(goodput_bps)
-    found = {}
+    found: dict[str, Floats] = {}
     for number, (steps, ends) in enumerate(parts_of(profile, x.shape[1])):
         queue, own = x[:, steps] / base[:, None] - 1, share[:, steps]
         found |= {

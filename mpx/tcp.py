@@ -23,6 +23,7 @@ PortRange = tuple[int, int]  # first and last port, both included
 
 STOP_INTERVAL_S = 0.2  # how often a thread that waits looks whether it is to stop
 ALLOWED_CONGESTION = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
+AVAILABLE_CONGESTION = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +129,20 @@ def check_congestion(name: str) -> None:
     """Raise UsageError unless this user may use the congestion control `name` on a new socket."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         set_congestion(probe, name)
+
+
+def usable_congestion() -> tuple[str, ...]:
+    """Return the congestion controls that this kernel has loaded and this user may use."""
+    try:
+        names = AVAILABLE_CONGESTION.read_text().split()
+    except OSError:
+        return ()
+    found = []
+    for name in names:
+        with contextlib.suppress(UsageError):
+            check_congestion(name)
+            found.append(name)
+    return tuple(found)
 
 
 def family_of(host: str) -> socket.AddressFamily:

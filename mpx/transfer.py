@@ -18,7 +18,7 @@ from mpx.errors import (
 from mpx.failure import Failure
 from mpx.finisher import Finisher
 from mpx.gate import Gate
-from mpx.honour import check_links, check_options, usable_algorithm, within_mode_s
+from mpx.honour import check_congestion, check_links, check_options, usable_algorithm, within_mode_s
 from mpx.journal import Journal
 from mpx.lister import Lister, Pair, decided, rehearse, tasks
 from mpx.location import Location, parse_location
@@ -147,7 +147,7 @@ class _Copy:
         self.rtt = rtt = self.far_end.measure_rtt()
         we_send = self.destination.scheme != "file"  # else the server's kernel chooses, or there is none
         kernels = rtt.congestion if rtt else None  # of a connection to that server: routes may differ
-        self.congestion = (self.options.congestion or kernels) if we_send else None
+        self.congestion = self.options.congestion or (kernels if we_send else None)
         self.report.decisions = {
             "rtt_s": rtt.asked_s if rtt else None,
             "tcpi_rtt_s": rtt.kernel_s if rtt else None,
@@ -157,6 +157,7 @@ class _Copy:
     def check_options(self) -> None:
         """Refuse what was asked for by hand and cannot be had; note which defaults cannot."""
         check_options(self.options, self.far_end, far_is_source=self.far_is_source)
+        check_congestion(self.options, self.source_end)
         check_links(self.options, self.destination_end)
         if self.far_end.location.scheme != "file" and not self.far_end.can_mode_e():
             self.turn_to_mode_s(f"{self.far_end.location.host} has no MODE E")
@@ -258,6 +259,7 @@ class _Copy:
             mode_e=self.mode_e,
             restarts=self.far_end.can_restart(),
             sessions=self.sessions,
+            congestions=self.far_end.congestions(),
         )
         probe = RttProbe(
             self.far_end,

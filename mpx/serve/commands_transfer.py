@@ -205,6 +205,9 @@ def _send(session: Session, fd: int, base: int, length: int, restart: RangeSet) 
     if settings.blocks:
         todo = restart.missing(0, length)
         connections = channel.take_kept() or channel.outgoing(settings.streams)
+        if settings.congestion:
+            for connection in connections:
+                connection.use_congestion(settings.congestion)
         transfer = _transfer(session, BlockSender(fd, base, todo, len(connections), progress), progress)
         transfer.mark(performance_s=settings.retrieve_marker_s, restart_s=0)
         transfer.run(connections)

@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from mpx.gridftp_wire import HEADER_BYTES, Address
 from mpx.serve.replies import DataChannelError, Refusal
-from mpx.tcp import pace
+from mpx.tcp import pace, set_congestion
 
 MOST_CONNECTIONS = 256  # of one session at a time
 BLOCK_BYTES = 1024 * 1024  # moved at once: see docs/serve.md for what was measured
@@ -47,6 +47,10 @@ class Connection:
         if self._buffer is None:
             self._buffer = memoryview(bytearray(_BUFFER_BYTES))
         return self._buffer
+
+    def use_congestion(self, name: str) -> None:
+        """Switch to a congestion control that may be used; before it is connected or at any time after."""
+        set_congestion(self._sock, name)
 
     def connect(self) -> None:
         """Connect, if that is still to be done. Raises DataChannelError, also when `cancel` comes first."""

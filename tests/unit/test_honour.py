@@ -37,7 +37,7 @@ TABLE: list[tuple[str, Any, tuple[str, ...]]] = [
     ("tuner", "paper", (HERE, *MODE_S)),
     ("initial_streams", 8, (HERE,)),
     ("initial_streams", 9, (HERE, *MODE_S)),
-    ("congestion", "reno", (HERE, DOWN, S_DOWN, S_WHOLE)),
+    ("congestion", "reno", (HERE, S_DOWN, S_WHOLE)),  # whether a server can be told is asked of the server
     ("rate_bps", 1e6, ()),
     ("block_size_bytes", 65536, (HERE, DOWN, *MODE_S)),
     ("checksum", "none", ()),  # whether a server offers one is asked of the server
