@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mpx_lab.judged import judged
 from mpx_lab.lab import Lab
-from mpx_lab.record import Route, Run
+from mpx_lab.record import Run
 from mpx_lab.shape import Direction
 from mpx_lab.topology import Link as LabLink
 from mpx_lab.topology import Topology
@@ -88,7 +88,7 @@ def _run(cell: Cell, folder: Path, slot: int) -> None:
             folder,
             cell.name,
             cell.described(),
-            routes=[Route(host.name, None, link.congestion, link.window_bytes) for host in lab.hosts],
+            routes=lab.routes(),
             seeds={"wan": cell.repetition},
             versions=versions(),
         )

@@ -3,7 +3,7 @@
 import json
 import os
 import socket
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from types import TracebackType
 from typing import Any, Self
 
@@ -18,6 +18,7 @@ from mpx_lab.namespace import RUN_NETNS
 from mpx_lab.ovs import OpenVSwitch
 from mpx_lab.plan import SWITCHES, Controller, netns_name, plan
 from mpx_lab.programs import PACKAGES, find
+from mpx_lab.route_list import Route, routes_of
 from mpx_lab.state import DEFAULT_ID, LabError, Owner, State
 from mpx_lab.topology import Topology
 
@@ -131,6 +132,10 @@ class Lab:
         """Return a link; raises UsageError, naming those there are."""
         return LabLink(self.id, self.topology, name)
 
+    def routes(self) -> list[Route]:
+        """Return what was set for the TCP connections of hosts; of the others all is as at first."""
+        return [route for name in self.topology.hosts for route in routes_of(self.folder, name)]
+
     def faults(self) -> list[str]:
         """Return what of it does not work any more, in words."""
         names = [*self.topology.hosts, *([SWITCHES] if self.topology.switches else [])]
@@ -193,6 +198,7 @@ class Lab:
             "scale": self.topology.scale,
             "hosts": [{"name": host.name, "addresses": list(host.addresses)} for host in self.hosts],
             "links": [link.status().told() for link in self.links],
+            "routes": [asdict(route) for route in self.routes()],
             "controller": self.controller
             and {"rest": self.controller.rest, "xmlrpc": self.controller.xmlrpc},
             "connected": self.connected(),

@@ -3,25 +3,26 @@
 import json
 import os
 import runpy
+import signal
 import sys
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from types import FrameType
+from typing import Any, NoReturn
 
 import click
 
-from mpx.errors import MpxError, UsageError
-from mpx.units import format_duration, format_rate, format_size, parse_duration, parse_rate, parse_size
+from mpx.errors import MpxError, Terminated, UsageError
+from mpx.units import parse_duration, parse_rate, parse_size
 from mpx_lab import namespace, state
 from mpx_lab.dataset.command import dataset_command
 from mpx_lab.lab import Lab, require_root, take_down
 from mpx_lab.lab_list import found, meant
+from mpx_lab.lab_option import lab_option
 from mpx_lab.plan import DEFAULT_CONGESTION, parse_controller
+from mpx_lab.status_text import UNLIMITED, status_lines
 from mpx_lab.topologies import TOPOLOGIES, named
 from mpx_lab.topology import Topology
-
-F = TypeVar("F", bound=Callable[..., Any])
-UNLIMITED = "unlimited"
+from mpx_lab.traffic_command import traffic_command
 
 
 class CannotRun(MpxError):
@@ -32,24 +33,13 @@ class CannotRun(MpxError):
         self.exit_code = exit_code
 
 
-def lab_option(command: F) -> F:
-    """Every subcommand takes the ID of the lab it means."""
-    return click.option(
-        "--lab",
-        "lab_id",
-        metavar="ID",
-        default=state.DEFAULT_ID,
-        show_default=True,
-        help="Which lab, where there are several.",
-    )(command)
-
-
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def lab() -> None:
     """Emulate a wide-area network on this machine. Needs root."""
 
 
 lab.add_command(dataset_command)
+lab.add_command(traffic_command)
 
 
 @lab.command("list")
@@ -79,6 +69,7 @@ def up_command(
         raise UsageError("--rest and --xmlrpc belong to a controller: give --controller tcp:HOST:PORT too")
     told = parse_controller(controller, rest, xmlrpc) if controller else None
     topology = _from_file(Path(name)) if name.endswith(".py") else named(name)
+    signal.signal(signal.SIGTERM, _terminated)  # what is built by then is removed
     running = Lab.up(topology, lab_id, scale=scale, controller=told, keep=True)
     if running.replaced:
         click.echo(f"what was left of an earlier lab '{lab_id}' is removed")
@@ -135,8 +126,9 @@ def exec_command(lab_id: str, as_root: bool, host: str, command: tuple[str, ...]
 @click.option("--rate", metavar="RATE|unlimited", help="For example 130Mbit/s.")
 @click.option("--delay", metavar="DURATION", help="One way, for example 22.5ms.")
 @click.option("--queue", metavar="SIZE|unlimited", help="Bytes (512000, 1MiB) or packets (100p).")
-@click.option("--loss", metavar="SHARE", help="Of frames, at random, for example 0.01%.")
-@click.option("--down/--up", "down", default=None, help="Drop the carrier at both ends; restore it.")
+@click.option("--loss", metavar="PERCENT", help="Of frames, at random, for example 0.01%.")
+@click.option("--down", is_flag=True, help="Drop the carrier at both ends.")
+@click.option("--up", is_flag=True, help="Restore it.")
 def link_command(
     lab_id: str,
     name: str,
@@ -144,17 +136,20 @@ def link_command(
     delay: str | None,
     queue: str | None,
     loss: str | None,
-    down: bool | None,
+    down: bool,
+    up: bool,
 ) -> None:
     """Change a link while it runs, in both directions."""
     changes = parse_changes(rate, delay, queue, loss)
-    link = Lab.attach(lab_id).link(name)
-    if not changes and down is None:
+    if not (changes or down or up):
         raise UsageError("nothing to change: give --rate, --delay, --queue, --loss, --down or --up")
+    if down and up:
+        raise UsageError("a link is either --down or --up")
+    link = Lab.attach(lab_id).link(name)
     if changes:
         link.change(**changes)
-    if down is not None:
-        link.set_up(not down)
+    if down or up:
+        link.set_up(up)
 
 
 @lab.command("route")
@@ -217,15 +212,18 @@ def parse_changes(
 
 
 def parse_share(text: str) -> float:
-    """Return the share in e.g. `0.01%` or `0.0001`; raises UsageError unless it is 0 to 1."""
-    number = text.removesuffix("%").strip()
+    """Return the share in e.g. `0.01%`; raises UsageError unless it is 0% to 100%."""
     try:
-        share = float(number) / (100 if text.endswith("%") else 1)
+        share = float(text.removesuffix("%")) / 100 if text.endswith("%") else -1.0
     except ValueError:
         share = -1.0
     if not 0 <= share <= 1:
-        raise UsageError(f"'{text}' is no share: write for example 0.01% or 0.0001")
+        raise UsageError(f"'{text}' is no share in percent: write for example 0.01%")
     return share
+
+
+def _terminated(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise Terminated
 
 
 def _from_file(path: Path) -> Topology:
@@ -243,29 +241,5 @@ def _from_file(path: Path) -> Topology:
 
 
 def _print_status(running: Lab) -> None:
-    told = running.status()
-    scale = "" if told["scale"] == 1 else f", rates times {told['scale']:g}"
-    click.echo(f"lab {told['lab']}: {told['name']}{scale}")
-    for host in told["hosts"]:
-        click.echo(f"  host {host['name']:15} {' '.join(host['addresses'])}")
-    for link in told["links"]:
-        back = f"; back: {_way_text(link['back'])}" if link["back"] else ""
-        what = f"{_way_text(link)}{back}{'' if link['up'] else ', DOWN'}"
-        click.echo(f"  link {link['name']:15} {' - '.join(link['ends'])}: {what}")
-        for hindrance in link["hindrances"]:
-            click.echo(f"    may be late: {hindrance}")
-    if told["capacities"]:
-        click.echo(f"  capacities for a controller: {told['capacities']}")
-    waiting = [name for name, connected in (told["connected"] or {}).items() if not connected]
-    if waiting:
-        why = running.controller_failure() or "it has not answered yet"
-        click.echo(f"  NOT connected to the controller: {', '.join(waiting)}; {why}")
-    elif told["connected"]:
-        click.echo("  all switches are connected to the controller")
-
-
-def _way_text(way: Mapping[str, Any]) -> str:
-    rate = format_rate(way["rate_bps"]) if way["rate_bps"] else UNLIMITED
-    queue = format_size(way["queue_bytes"]) if way["queue_bytes"] else UNLIMITED
-    loss = f", loss {100 * way['loss']:g}%" if way["loss"] else ""
-    return f"{rate}, {format_duration(way['delay_s'])} one way, queue {queue}{loss}"
+    for line in status_lines(running.status(), running.controller_failure()):
+        click.echo(line)

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from mpx.errors import UsageError
@@ -17,10 +18,13 @@ from mpx_lab.plan import (
     routes,
     window_settings,
 )
-from mpx_lab.state import environment, folder_of
+from mpx_lab.route_list import Route, routes_of, save_routes, with_route
+from mpx_lab.state import LabError, environment, folder_of
 from mpx_lab.topology import Interface, Topology
 
 CONGESTION_NAME = re.compile(r"[a-z0-9_]{1,15}")
+AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+SMALLEST_WINDOW_BYTES = 4096  # with less connections stand still
 LARGEST_WINDOW_BYTES = 1 << 30  # of TCP
 
 
@@ -67,12 +71,12 @@ class LabHost:
         Without `to` it is so for all, whatever was set for one before. The window is what this host lets the
         other send: 65535 exactly, any other to about a tenth, which only all connections together can have;
         None leaves it to the kernel. Programs that choose a congestion control themselves get theirs. Raises
-        UsageError, LabError where the kernel has it not.
+        UsageError, also where the kernel has no such congestion control.
         """
         if not CONGESTION_NAME.fullmatch(congestion):
             raise UsageError(f"'{congestion}' is no congestion control; write for example cubic or bbr")
-        if window_bytes is not None and not 1 <= window_bytes <= LARGEST_WINDOW_BYTES:
-            raise UsageError(f"a window must be 1 byte to 1 GiB, not {window_bytes}")
+        if window_bytes is not None and not SMALLEST_WINDOW_BYTES <= window_bytes <= LARGEST_WINDOW_BYTES:
+            raise UsageError(f"a window must be {SMALLEST_WINDOW_BYTES} bytes to 1 GiB, not {window_bytes}")
         if to is not None and window_bytes not in (None, UNSCALED_WINDOW_BYTES):
             raise UsageError(
                 f"a window of {window_bytes} bytes cannot be for one host only, as it needs buffers of that "
@@ -93,9 +97,29 @@ class LabHost:
                 raise UsageError(
                     f"{self.name} and {to} are in no network together, so there is no route to set"
                 )
-        ip(self.netns, lines, environment(self._lab_id))
+        folder = folder_of(self._lab_id)
+        before = routes_of(folder, self.name)
+        if to is not None:
+            self._check_buffers(before)
+        try:
+            ip(self.netns, lines, environment(self._lab_id))
+        except LabError as error:
+            if "congestion" in str(error):
+                raise UsageError(_no_such_congestion(congestion)) from None
+            raise
         if to is None:
             apply_settings(self.netns, window_settings(window_bytes))
+        save_routes(folder, self.name, with_route(before, Route(self.name, to, congestion, window_bytes)))
+
+    def _check_buffers(self, routes: Sequence[Route]) -> None:
+        """Raise UsageError where a window for all hosts has fixed the buffers of all connections."""
+        for route in routes:
+            if route.to is None and route.window_bytes not in (None, UNSCALED_WINDOW_BYTES):
+                raise UsageError(
+                    f"{self.name} has a window of {route.window_bytes} bytes for all hosts, and its buffers "
+                    f"would hold for the one as well; first set it for all hosts to {UNSCALED_WINDOW_BYTES} "
+                    "or off"
+                )
 
     def _neighbours(self) -> list[tuple[Interface, Interface]]:
         """Return each interface of this host with each of another host in its network."""
@@ -105,3 +129,10 @@ class LabHost:
         given = options.pop("env", None)
         whole = environment(self._lab_id)
         return {**options, "env": whole if given is None else {**given, "MPX_LAB": self._lab_id}}
+
+
+def _no_such_congestion(name: str) -> str:
+    return (
+        f"this kernel has no congestion control '{name}', but {AVAILABLE.read_text().strip()}; "
+        f"perhaps 'modprobe tcp_{name}' adds it"
+    )

@@ -24,6 +24,7 @@ class WayStatus:
     rate_bps: int | None = None  # None: unlimited
     delay_s: float = 0.0
     queue_bytes: int | None = None  # a limit in packets counts as full frames; None: unlimited
+    queue_packets: int | None = None  # that limit
     loss: float = 0.0  # share of frames
 
     @classmethod
@@ -32,7 +33,7 @@ class WayStatus:
         queue_bytes = shape.queue_bytes
         if shape.queue_packets is not None:
             queue_bytes = shape.queue_packets * FULL_FRAME_BYTES
-        return cls(shape.rate_bps, shape.delay_s, queue_bytes, shape.loss)
+        return cls(shape.rate_bps, shape.delay_s, queue_bytes, shape.queue_packets, shape.loss)
 
 
 @dataclass(frozen=True)
@@ -68,13 +69,15 @@ class LabLink:
         self.name = name
         self.emulated = topology.emulated(self._link)
 
-    def change(self, direction: Direction | None = None, **changes: Any) -> None:
+    def change(self, direction: str | None = None, **changes: Any) -> None:
         """Change fields of Shape while the link runs, in one direction or (None) in both at once.
 
+        A direction is one of `mpx_lab.shape.Direction`, "a-to-b" or "b-to-a": from the link's first end to
+        its second, and back.
         `seed` is as in a topology: each direction draws losses of its own from it, and begins anew. Raises
         UsageError for a plain cable, or where a value is impossible.
         """
-        each = {one: dict(changes) for one in (Direction if direction is None else (direction,))}
+        each = {one: dict(changes) for one in (Direction if direction is None else (_known(direction),))}
         if "seed" in changes:
             both = self._topology.direction_seeds(self.name, changes["seed"])
             seeds = dict(zip(Direction, both, strict=True))
@@ -121,3 +124,12 @@ class LabLink:
     def _cable_is_up(self) -> bool:
         netns, device = self._port()
         return inside(netns, partial(is_up, device))
+
+
+def _known(direction: str) -> Direction:
+    try:
+        return Direction(direction)
+    except ValueError:
+        raise UsageError(
+            f"'{direction}' is no direction of a link: write {' or '.join(map(repr, map(str, Direction)))}"
+        ) from None

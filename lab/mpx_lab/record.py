@@ -1,7 +1,6 @@
 """One run, one folder: what was done, on what, and everything that was seen (docs/lab-format.md).
 
-routes = [Route("src", congestion="cubic")]
-with Run(folder, "APT-F5", {"streams": 4}, routes=routes) as run, judged(lab, run):
+with Run(folder, "APT-F5", {"streams": 4}, routes=lab.routes()) as run, judged(lab, run):
     with Background("udp(rate=50Mbit/s)", "udp", source, sink, address, run.flows, run.epoch_s):
         ...
 """
@@ -11,7 +10,7 @@ import os
 import platform
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -19,20 +18,11 @@ from typing import Any, Self
 import mpx
 from mpx.errors import UsageError
 from mpx_lab.cpu import CpuLog
+from mpx_lab.route_list import Route
 from mpx_lab.traffic.log import now_s
 from mpx_lab.validity import Validity
 
 FORMAT = "mpx-lab-run-1"
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """What every program on a host uses towards another, or towards all (`to` None)."""
-
-    host: str
-    to: str | None = None
-    congestion: str = "cubic"
-    window_bytes: int | None = None  # None: as the kernel tunes it
 
 
 class Run:

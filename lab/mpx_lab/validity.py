@@ -83,7 +83,9 @@ def judge(
     together = [use for use in cpu if use.core == ALL]
     saturated = sum(use.busy >= BUSY for use in together) / len(together) if together else 0.0
     if saturated > BUSY_SHARE and len(together) >= FEWEST_LOOKS:
-        reasons.append(f"saturated: the processors were busy in {saturated:.0%} of the time")
+        reasons.append(
+            f"saturated: the processors were at least {BUSY:.0%} busy in {saturated:.0%} of the seconds"
+        )
     reasons += [f"lost on a host: {count} at {where}" for where, count in sorted(lost.items()) if count]
     reasons += [
         f"given up: {share:.1%} of the datagrams of {flow} were not sent, as its sender was kept waiting"

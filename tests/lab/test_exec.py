@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,9 @@ from mpx_command import command, mpx
 from mpx_lab.lab import Lab
 from mpx_lab.shape import Direction
 from mpx_lab.topologies import TOPOLOGIES, named
+from traces import traces
 
+Eventually = Callable[..., None]
 NOBODY = {"SUDO_UID": "65534", "SUDO_GID": "65534"}
 
 
@@ -98,6 +100,7 @@ def test_what_cannot_be_run_has_the_exit_codes_of_shells(running: str, program: 
         (["exec", "--rooot", "src", "--", "id"], "No such option"),
         (["link", "nowhere", "--down"], "no link 'nowhere'"),
         (["link", "wan"], "nothing to change"),
+        (["link", "wan", "--down", "--up"], "either --down or --up"),
         (["link", "wan", "--queue", "10"], "one full frame"),
         (["route", "src", "--window", "much"], "no size"),
         (["up", "nosuch"], "no topology 'nosuch'"),
@@ -127,6 +130,7 @@ def test_a_link_and_a_route_as_one_writes_them(running: str) -> None:
             "rate_bps": 130000000,
             "delay_s": 0.0225,
             "queue_bytes": 512000,
+            "queue_packets": None,
             "loss": 0.0001,
             "back": None,
             "up": False,
@@ -142,6 +146,7 @@ def test_a_link_and_a_route_as_one_writes_them(running: str) -> None:
     assert mpx("lab", "route", "--lab", running, "src", "--congestion", "bbr", "--window", "65535").code == 0
     routes = mpx("lab", "exec", "--lab", running, "src", "--", "ip", "route").out
     assert "window 65535 congctl bbr" in routes
+    assert "route src to all: bbr, window 64 KiB\n" in mpx("lab", "status", "--lab", running).out
     assert mpx("lab", "route", "--lab", running, "src").code == 0
     routes = mpx("lab", "exec", "--lab", running, "src", "--", "ip", "route").out
     assert "window" not in routes and "congctl cubic" in routes
@@ -189,3 +194,32 @@ def test_a_topology_of_ones_own(lab_id: str, tmp_path: Path) -> None:
     assert "lab " in mpx("lab", "up", mine, "--lab", lab_id, "--scale", "0.5").out
     assert "25 Mbit/s" in mpx("lab", "status", "--lab", lab_id).out
     assert mpx("lab", "down", "--lab", lab_id).code == 0
+
+
+def test_without_a_word_it_shows_its_help() -> None:
+    ended = mpx("lab")
+    assert ended.code == 2 and ended.out == ""
+    assert ended.err.startswith("Usage: mpx lab [OPTIONS] COMMAND") and ended.err.count("\n") > 10
+
+
+def test_a_queue_in_packets_is_told_in_packets(running: str) -> None:
+    lab = Lab.attach(running)
+    before = lab.link("wan").status().there
+    lab.link("wan").change(queue_packets=100)
+    assert ", queue 100 packets" in mpx("lab", "status", "--lab", running).out
+    lab.link("wan").change(queue_bytes=before.queue_bytes)
+
+
+def test_sigterm_while_it_is_built_leaves_nothing(
+    lab_id: str, tmp_path: Path, eventually: Eventually
+) -> None:
+    mine = tmp_path / "mine.py"  # its hosts cannot reach each other, so that it is never done
+    mine.write_text(
+        "from mpx_lab.topology import Topology, Link\n"
+        "topology = Topology('mine', ('a',), ('b',), (Link('a', 'b', loss=1.0),))\n"
+    )
+    with subprocess.Popen(command("lab", "up", mine, "--lab", lab_id)) as process:
+        eventually(lambda: any(f"mpxlab.{lab_id}.b" in name for name in os.listdir("/run/netns")), 20)
+        process.terminate()
+        assert process.wait() == 143
+    assert traces(lab_id) == []

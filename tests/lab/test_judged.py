@@ -16,7 +16,7 @@ from mpx_lab.emulator.link_log import read_log
 from mpx_lab.judged import judged
 from mpx_lab.lab import Lab
 from mpx_lab.namespace import inside
-from mpx_lab.record import Route, Run
+from mpx_lab.record import Run
 from mpx_lab.record_reader import RecordedRun
 from mpx_lab.shape import Direction
 from mpx_lab.topology import Link, Topology
@@ -66,11 +66,14 @@ def test_a_run_is_judged_by_links_hosts_switches_and_generators(
     assert [file.name for file in run.links.iterdir()] == ["wan.csv"]
 
 
-def test_the_example_of_the_documentation(make_lab: Make, tmp_path: Path) -> None:
+def test_the_example_of_the_documentation(
+    make_lab: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     page = Path(__file__).resolve().parents[2] / "docs" / "lab-format.md"
     (example,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
-    folder = tmp_path / "run"
-    exec(example, {"lab": make_lab(PAIR), "folder": folder, "routes": [Route("src1")]})
+    monkeypatch.chdir(tmp_path)
+    exec(example, {"lab": make_lab(PAIR)})
+    folder = tmp_path / "run-1"
     run = RecordedRun.open(folder)
     assert run.about["validity"]["measures"]["given_up"].keys() == {"udp"}
     assert read_log(folder / "links" / "wan.csv")

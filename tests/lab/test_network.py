@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from mpx_command import mpx
 from mpx_lab.lab import Lab
 from mpx_lab.plan import Controller, WaitReachable, plan
 from mpx_lab.reach import wait_reachable
+from mpx_lab.route_list import Route
 from mpx_lab.shape import Direction, Shape
 from mpx_lab.state import LabError
 from mpx_lab.topologies import named
@@ -127,7 +128,7 @@ def test_routes_give_congestion_control_and_window_to_programs_that_ask_for_none
     ("options", "message"),
     [
         ({"congestion": "no\nsuch"}, "no congestion control"),
-        ({"window_bytes": 0}, "window"),
+        ({"window_bytes": 4095}, "4096 bytes"),
         ({"to": "dst", "window_bytes": 100_000}, "cannot be for one host only"),
         ({"to": "nobody"}, "no host 'nobody'"),
         ({"to": "src"}, "no network together"),
@@ -138,20 +139,58 @@ def test_a_route_that_cannot_be_is_refused(make_lab: Make, options: dict[str, ob
         make_lab("path").host("src").set_route(**options)  # type: ignore[arg-type]
 
 
-def test_the_kernel_says_when_it_has_no_such_congestion_control(make_lab: Make) -> None:
-    with pytest.raises(LabError, match="ip"):
-        make_lab("path").host("src").set_route(congestion="nosuch")
+def test_where_the_kernel_has_no_such_congestion_control_those_that_it_has_are_named(make_lab: Make) -> None:
+    lab = make_lab("path")
+    with pytest.raises(UsageError, match=r"'nosuch', but .*cubic"):
+        lab.host("src").set_route(congestion="nosuch")
+    assert lab.routes() == []
+
+
+def test_a_window_for_all_is_none_for_one(make_lab: Make) -> None:
+    """Its buffers hold for all connections, and would go on doing so."""
+    lab = make_lab("path")
+    sink = lab.host("dst")
+    sink.set_route(window_bytes=20_000)
+    with pytest.raises(UsageError, match="window of 20000 bytes for all"):
+        sink.set_route(to="src", congestion="bbr")
+    sink.set_route(window_bytes=65535)
+    sink.set_route(to="src", congestion="bbr")
+
+
+def test_what_was_set_is_told_until_it_is_the_default_again(make_lab: Make) -> None:
+    lab = make_lab(PAIRS)
+    one, other = lab.host("src1"), lab.host("dst1")
+    one.set_route(congestion="bbr")
+    one.set_route(to="dst1")
+    one.set_route(to="dst1", congestion="reno")
+    other.set_route(window_bytes=65535)
+    to_one, to_all = Route("src1", "dst1", "reno"), Route("src1", None, "bbr")
+    assert Lab.attach(lab.id).routes() == [to_all, to_one, Route("dst1", None, "cubic", 65535)]
+    assert lab.status()["routes"][1] == asdict(to_one)
+    one.set_route(congestion="reno")
+    other.set_route()
+    assert lab.routes() == [Route("src1", None, "reno")]
 
 
 def test_a_link_changes_while_it_runs_and_status_says_so(make_lab: Make) -> None:
     lab = make_lab("path")
     link = lab.link("wan")
     link.change(rate_bps=130e6, delay_s=0.0225, queue_packets=100, loss=0.0001)
-    way = {"rate_bps": 130_000_000, "delay_s": 0.0225, "queue_bytes": 151_400, "loss": 0.0001}
+    way = {
+        "rate_bps": 130_000_000,
+        "delay_s": 0.0225,
+        "queue_bytes": 151_400,
+        "queue_packets": 100,
+        "loss": 0.0001,
+    }
     whole = {"name": "wan", "ends": ["src", "dst"], **way, "back": None, "up": True, "hindrances": []}
     assert lab.status()["links"] == [whole]
     link.change(Direction.B_TO_A, rate_bps=1_000_000)
     assert lab.status()["links"] == [{**whole, "back": {**way, "rate_bps": 1_000_000}}]
+    link.change("b-to-a", rate_bps=130e6)
+    assert lab.status()["links"] == [whole]
+    with pytest.raises(UsageError, match="write 'a-to-b' or 'b-to-a'"):
+        link.change("a_to_b", seed=3)
 
 
 def test_a_seed_gives_each_direction_its_losses_and_a_link_of_that_seed_the_same(make_lab: Make) -> None:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 from mpx_lab.counters import increase, read_counters
-from mpx_lab.record import Route, Run
+from mpx_lab.record import Run
 from mpx_lab.record_reader import RecordedRun
+from mpx_lab.route_list import Route
 from mpx_lab.traffic.background import Background, RttProbe, Watched
 from mpx_lab.validity import judge
 from two_hosts import RATE_BPS, HostInNamespace, left_running, made_two_hosts  # noqa: F401  a fixture

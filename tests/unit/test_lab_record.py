@@ -6,8 +6,9 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from mpx_lab.record import Route, Run
+from mpx_lab.record import Run
 from mpx_lab.record_reader import Datagrams, Probe, RecordedRun
+from mpx_lab.route_list import Route
 from mpx_lab.series import Sample
 from mpx_lab.traffic.log import Log, next_tick
 from mpx_lab.validity import Validity

@@ -53,7 +53,7 @@ def test_what_made_the_emulator_late_is_in_the_reason_and_alone_is_none() -> Non
 def test_a_saturated_machine() -> None:
     assert judge([GOOD], looks(*[0.5] * 19, 0.99), {}).valid
     verdict = judge([GOOD], looks(*[0.5] * 8, 0.99, 1.0), {})
-    assert verdict.reasons == ("saturated: the processors were busy in 20% of the time",)
+    assert verdict.reasons == ("saturated: the processors were at least 97% busy in 20% of the seconds",)
     one_core = [CpuUse(0.0, "0", 1, 0, 0, 0, 0)] * 10
     assert judge([GOOD], [*looks(*[0.6] * 10), *one_core], {}).valid
 

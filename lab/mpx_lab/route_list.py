@@ -1,0 +1,50 @@
+"""What was set for the TCP connections of each host, kept in the lab's folder so that `status` can tell."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from mpx_lab.plan import DEFAULT_CONGESTION
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """What every program on a host uses towards another, or towards all (`to` None)."""
+
+    host: str
+    to: str | None = None
+    congestion: str = DEFAULT_CONGESTION
+    window_bytes: int | None = None  # None: as the kernel tunes it
+
+    @property
+    def is_default(self) -> bool:
+        """Whether it is as in a lab where nothing was set."""
+        return self == Route(self.host)
+
+
+def routes_of(folder: Path, host: str) -> list[Route]:
+    """Return what was set on a host, that towards all first; nothing for what is the default."""
+    try:
+        told = json.loads(_file(folder, host).read_text())
+    except FileNotFoundError:
+        return []
+    return [Route(**each) for each in told]
+
+
+def with_route(before: Sequence[Route], fresh: Route) -> list[Route]:
+    """Return the routes of a host after one more was set; one towards all takes the place of every other."""
+    kept = [] if fresh.to is None else [route for route in before if route.to != fresh.to]
+    return [*kept, *([] if fresh.is_default else [fresh])]
+
+
+def save_routes(folder: Path, host: str, routes: Sequence[Route]) -> None:
+    """Remember them, whole or not at all."""
+    file = _file(folder, host)
+    fresh = file.with_suffix(".new")
+    fresh.write_text(json.dumps([asdict(route) for route in routes]) + "\n")
+    fresh.replace(file)
+
+
+def _file(folder: Path, host: str) -> Path:
+    return folder / f"routes.{host}.json"
