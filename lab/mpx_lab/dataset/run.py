@@ -14,7 +14,7 @@ from mpx_lab.dataset.labels import wrong_with
 from mpx_lab.dataset.recipe import Recipe
 from mpx_lab.judged import judged
 from mpx_lab.lab import Lab
-from mpx_lab.record import Route, Run
+from mpx_lab.record import Run
 from mpx_lab.record_reader import RecordedRun
 from mpx_lab.topology import Link, Topology
 from mpx_lab.traffic.background import Background, RttProbe
@@ -39,11 +39,8 @@ class Bench:
             building.enter_context(self._building)
             self._check()
             with Lab.up(topology_of(recipe), f"data-{slot}") as lab:
-                for host in lab.hosts:
-                    host.set_route(congestion="cubic")
-                routes = [Route(host.name, None, "cubic") for host in lab.hosts]
                 code = {"mpx_lab": code_sum()}
-                with Run(folder, "dataset", recipe.described(), routes=routes, versions=code) as run:
+                with Run(folder, "dataset", recipe.described(), routes=lab.routes(), versions=code) as run:
                     with judged(lab, run), contextlib.ExitStack() as stack:
                         self._go_through(recipe, lab, run, stack, building)
                     assert run.validity is not None  # `judged` has just judged it
