@@ -1,6 +1,6 @@
 """What a server that sends can be told of congestion control: an extension of ours (docs/extensions.md)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from mpx.errors import UsageError
 
@@ -20,3 +20,16 @@ def check_far_congestion(name: str, congestions: Sequence[str]) -> None:
             f"{', '.join(congestions)}; there as root: modprobe tcp_{name}, and "
             f'sysctl -w net.ipv4.tcp_allowed_congestion_control="{" ".join(congestions)} {name}"'
         )
+
+
+def why_not_far(congestions: Sequence[str]) -> Callable[[str], str] | None:
+    """Return what says why a server may not send with a congestion control; None if it cannot be told to."""
+
+    def why_not(name: str) -> str:
+        try:
+            check_far_congestion(name, congestions)
+        except UsageError as error:
+            return str(error)
+        return ""
+
+    return why_not if congestions else None

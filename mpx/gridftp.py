@@ -70,7 +70,9 @@ class GridFtpEndpoint:
 
     def measure_rtt(self) -> Rtt | None:
         """See Endpoint."""
-        return Rtt(self.session.measure_rtt(), self.session.socket_rtt_s, self.session.socket_congestion)
+        session = self.session
+        address = (session.peer_host, session.location.port)
+        return Rtt(session.measure_rtt(), session.socket_rtt_s, session.socket_congestion, address)
 
     # --- describing ----------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ session is given up, and what followed is stored again. Nothing gets its final n
 completion was read.
 """
 
+import contextlib
 import os
 import threading
 import time
@@ -55,7 +56,7 @@ class UploadLane(threading.Thread):
         self._batch: list[Move] = []  # is being stored
         self.allowed = threading.Event()  # whether this lane may take files now
         self.gone = False  # the server lets no further session in, so others are to have its share
-        self.congestion = work.options.congestion
+        self.congestion = work.congestion
         self._number = number
         self._options = options
         self._session: Session | None = None
@@ -94,7 +95,8 @@ class UploadLane(threading.Thread):
             for stream in port.live_streams():
                 connection = stream.connection
                 if connection is not None:
-                    tcp.set_congestion(connection, name)
+                    with contextlib.suppress(OSError):  # it has ended
+                        tcp.set_congestion(connection, name)
 
     def cut(self) -> None:
         """Reset everything; the lane's thread ends soon."""

@@ -6,6 +6,7 @@ What only bounds something (`--max-streams`, `--port-range`) is honoured where t
 from dataclasses import replace
 
 from mpx import tcp
+from mpx.congestion_plan import named
 from mpx.endpoint import Endpoint
 from mpx.errors import UsageError
 from mpx.far_congestion import check_far_congestion
@@ -17,6 +18,7 @@ OF_CONNECTIONS = (  # mean nothing where no bytes pass a network
     "tuner",
     "initial_streams",
     "congestion",
+    "policy",
     "block_size_bytes",
     "timeout_s",
     "port_range",
@@ -47,14 +49,15 @@ def check_options(options: CopyOptions, far_end: Endpoint, *, far_is_source: boo
         raise UsageError(_sessions_for_files(options.files))
     if not far_is_source:
         _check_source_ports(options)
-    if options.congestion and not far_is_source:
-        tcp.check_congestion(options.congestion)
+    congestion = named(options.congestion)
+    if congestion and not far_is_source:
+        tcp.check_congestion(congestion)
 
 
 def check_congestion(options: CopyOptions, source_end: Endpoint) -> None:
     """Raise UsageError where a server sends that cannot be told its congestion control; asks the server."""
-    if options.congestion and source_end.location.scheme != "file":
-        check_far_congestion(options.congestion, source_end.congestions())
+    if (name := named(options.congestion)) and source_end.location.scheme != "file":
+        check_far_congestion(name, source_end.congestions())
 
 
 def check_links(options: CopyOptions, destination_end: Endpoint) -> None:
@@ -84,7 +87,7 @@ def within_mode_s(
         raise refuse("--block-size", "data has no blocks")
     if options.tuner == "paper":
         raise refuse("--tuner paper", "nothing can stand still between its chunks")
-    if options.congestion and not uploads:
+    if named(options.congestion) and not uploads:
         raise refuse(f"--congestion {options.congestion}", "the server's kernel chooses")
     if options.resume and whole_files and options.was_given("resume"):
         raise refuse("--continue", "a file goes up from its first byte" if uploads else "it has no REST")

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from mpx.checksum import ALGORITHMS
+from mpx.congestion_plan import AUTO
 from mpx.errors import UsageError
+from mpx.ops_policy import FAIR, POLICIES
 from mpx.tcp import parse_ports
 
 
@@ -58,8 +60,16 @@ class CopyOptions:
     chunk_time_s: float = _option(
         3.0, "duration", "how long the paper's tuner measures one number of streams"
     )
-    congestion: str | None = _option(
-        None, "text", "congestion control of our streams (unset: the kernel's choice)"
+    congestion: str = _option(
+        AUTO,
+        "text",
+        "congestion control of the streams: auto (by who shares the path), kernel (its choice), or a name",
+    )
+    policy: str = _option(
+        FAIR,
+        "choice",
+        "what --congestion auto is for: to share fairly, to be fast at others' expense, or to yield to all",
+        choices=POLICIES,
     )
     rate_bps: float | None = _option(
         None, "rate", "never go faster than this, as 800Mbit/s, over all streams"
@@ -113,6 +123,8 @@ class CopyOptions:
         for name in ("tuner", "initial_streams"):
             if self.streams is not None and self.was_given(name):
                 raise UsageError(f"--streams {self.streams} fixes their number; leave {flag_of(name)} out")
+        if self.congestion != AUTO and self.was_given("policy"):
+            raise UsageError(f"--congestion {self.congestion} leaves no choice; leave --policy out")
         for name in ("growth", "chunk_time_s"):
             if self.tuner != "paper" and self.was_given(name):
                 raise UsageError(f"{flag_of(name)} is for --tuner paper only; give that too, or leave it out")

@@ -4,6 +4,7 @@ The way is the one that `mpx probe` would take: the echo of `mpx serve`, an idle
 """
 
 import itertools
+import math
 import threading
 from collections.abc import Iterator
 
@@ -18,9 +19,12 @@ KEEP_S = 40.0  # what is older nobody asks for
 
 
 class RttWatch(threading.Thread):
-    """Probes `address` until it is told to end; where that cannot be, `trouble` says why."""
+    """Probes `address` until it is told to end; where that cannot be, `trouble` says why.
 
-    def __init__(self, host: str, address: tcp.Address) -> None:
+    `base_s` is the shortest RTT that is known of the path already.
+    """
+
+    def __init__(self, host: str, address: tcp.Address, base_s: float = math.inf) -> None:
         super().__init__(name="mpx-rtt-watch", daemon=True)
         self.trouble = ""
         self.way = ""  # which is taken, once that is known
@@ -28,11 +32,12 @@ class RttWatch(threading.Thread):
         self._address = address
         self._run: Run | None = None
         self._done = threading.Event()
-        self._least_s = float("inf")
+        self._begun = False
+        self._least_s = base_s
 
     @property
     def base_s(self) -> float:
-        """The shortest RTT that was ever seen, infinite before the first."""
+        """The shortest RTT that was ever seen, infinite where none was."""
         return self._least_s
 
     def series(self, from_s: float) -> list[Probe]:
@@ -57,6 +62,12 @@ class RttWatch(threading.Thread):
             return  # it was told to end
         except MpxError as error:
             self.trouble = str(error)
+
+    def begin(self) -> None:
+        """Start probing, once."""
+        if not self._begun:
+            self._begun = True
+            self.start()
 
     def end(self) -> None:
         """Stop probing."""

@@ -5,9 +5,10 @@ stands still for it. What is seen right after a beginning or a switch tells of o
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from mpx.errors import UsageError
 from mpx.mix import Mix
 from mpx.ops_chooser import Chooser, Switch
 from mpx.ops_kinds import TRANSFERS, Own
@@ -42,6 +43,12 @@ class Recognises(Protocol):
 class Watches(Protocol):
     """What is asked of who probes (rtt_watch.RttWatch)."""
 
+    trouble: str  # why there are no probes, or no more
+
+    def begin(self) -> None:
+        """Start probing, once."""
+        ...
+
     @property
     def base_s(self) -> float:
         """The shortest round trip ever seen, seconds."""
@@ -55,9 +62,13 @@ class Watches(Protocol):
 class Selection:
     """One copy's: knows what its streams use, and asks for something else when that is due."""
 
-    def __init__(self, model: Recognises, watch: Watches, chooser: Chooser, congestion: str) -> None:
+    def __init__(
+        self, load: Callable[[], Recognises], watch: Watches, chooser: Chooser, congestion: str
+    ) -> None:
         self.latest: Mix | None = None  # the last reading
-        self._model, self._watch, self._chooser = model, watch, chooser
+        self.trouble = ""  # why there are none, or no more
+        self._load, self._watch, self._chooser = load, watch, chooser
+        self._model: Recognises | None = None  # loaded when the copy has lasted long enough
         self._congestion = congestion
         self._began_s: float | None = None  # when the streams began to be as they are
         self._read_s = 0.0
@@ -69,26 +80,40 @@ class Selection:
 
         The caller says with `switched` what came of it.
         """
+        if self.trouble:
+            return None
         self._count(now_s, sample.arrived_bytes)
         if self._began_s is None and sample.arrived_bytes:
             self._began_s = now_s
         if self._began_s is None or now_s < self._read_s + READ_S or not sample.streams:
             return None
         since_s = self._began_s + SETTLES_S + SETTLES_RTT * (sample.rtt_s or 0.0)
-        kind = TRANSFERS[self._congestion == BBR]
-        if now_s < since_s + self._model.window_s(kind):
+        if now_s < since_s:
             return None
         self._read_s = now_s
+        self._watch.begin()
+        self.trouble = self._watch.trouble
+        model = self._loaded()
+        if model is None or now_s < since_s + model.window_s(TRANSFERS[self._congestion == BBR]):
+            return None
         series = self._watch.series(since_s)
         if not series:
             return None
         own = Own(BBR if self._congestion == BBR else CUBIC, sample.streams)
-        self.latest = self._model.classify(series, self._watch.base_s, list(self._goodput), own=own)
+        self.latest = model.classify(series, self._watch.base_s, list(self._goodput), own=own)
         return self._chooser.read(self.latest)
 
     def switched(self, now_s: float, congestion: str) -> None:
         """Say what the streams use from now on."""
         self._congestion, self._began_s = congestion, now_s
+
+    def _loaded(self) -> Recognises | None:
+        if self._model is None:
+            try:
+                self._model = self._load()
+            except UsageError as error:
+                self.trouble = str(error)
+        return self._model
 
     def _count(self, now_s: float, arrived_bytes: int) -> None:
         if self._before is not None and now_s > self._before[0]:

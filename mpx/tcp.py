@@ -131,6 +131,15 @@ def check_congestion(name: str) -> None:
         set_congestion(probe, name)
 
 
+def why_not_congestion(name: str) -> str:
+    """Return why this user may not use the congestion control `name`, an empty text where it may."""
+    try:
+        check_congestion(name)
+    except UsageError as error:
+        return str(error)
+    return ""
+
+
 def usable_congestion() -> tuple[str, ...]:
     """Return the congestion controls that this kernel has loaded and this user may use."""
     try:

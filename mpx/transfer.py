@@ -1,10 +1,12 @@
 """copy(): moves files from one endpoint to another, start to end. Reads as the list of its steps."""
 
+import math
 import threading
 from collections.abc import Callable, Sequence
 
 from mpx import tcp
 from mpx.carrier import Carrier, Work
+from mpx.congestion_plan import Plan, plan
 from mpx.endpoint import Endpoint
 from mpx.errors import (
     ConnectionLost,
@@ -16,12 +18,16 @@ from mpx.errors import (
     UsageError,
 )
 from mpx.failure import Failure
+from mpx.far_congestion import why_not_far
 from mpx.finisher import Finisher
 from mpx.gate import Gate
 from mpx.honour import check_congestion, check_links, check_options, usable_algorithm, within_mode_s
 from mpx.journal import Journal
 from mpx.lister import Lister, Pair, decided, rehearse, tasks
 from mpx.location import Location, parse_location
+from mpx.ops_chooser import Chooser
+from mpx.ops_model import load_model
+from mpx.ops_policy import CUBIC
 from mpx.options import CopyOptions
 from mpx.pacer import Pacer
 from mpx.planner import pair_up
@@ -29,7 +35,9 @@ from mpx.pool import Pool
 from mpx.prove import Prover
 from mpx.report import Report
 from mpx.rtt_probe import RttProbe
+from mpx.rtt_watch import RttWatch
 from mpx.schemes import carrier_for, check_pair, open_endpoint
+from mpx.selection import Selection
 from mpx.tuners import first_streams, tuner_for
 from mpx.watcher import OnProgress, Watcher
 
@@ -145,14 +153,26 @@ class _Copy:
     def measure(self) -> None:
         """Learn the RTT on the control channel; its first use also connects and logs in."""
         self.rtt = rtt = self.far_end.measure_rtt()
-        we_send = self.destination.scheme != "file"  # else the server's kernel chooses, or there is none
-        kernels = rtt.congestion if rtt else None  # of a connection to that server: routes may differ
-        self.congestion = self.options.congestion or (kernels if we_send else None)
+        we_send = self.destination.scheme != "file"  # else the server does, or nobody
+        kernels = rtt.congestion if rtt and we_send else None  # routes may differ
+        self.plan = self.plan_congestion()
+        if self.plan.note:
+            self.report.note(self.plan.note)
+        self.congestion = self.plan.congestion or kernels
         self.report.decisions = {
             "rtt_s": rtt.asked_s if rtt else None,
             "tcpi_rtt_s": rtt.kernel_s if rtt else None,
             "congestion": self.congestion,
         }
+
+    def plan_congestion(self) -> Plan:
+        """Return what the streams begin with, and whether the background decides later."""
+        if self.far_end.location.scheme == "file":
+            return Plan(None)
+        asked, policy = self.options.congestion, self.options.policy
+        if not self.far_is_source:
+            return plan(asked, policy, tcp.why_not_congestion)
+        return plan(asked, policy, why_not_far(self.far_end.congestions()))
 
     def check_options(self) -> None:
         """Refuse what was asked for by hand and cannot be had; note which defaults cannot."""
@@ -236,6 +256,7 @@ class _Copy:
             note=self.report.note,
             prove=prover,
             may_spread=may_spread,
+            congestion=self.plan.congestion,
             source_ports=tcp.ports(options.source_ports, "GLOBUS_TCP_SOURCE_RANGE"),
             listen_ports=tcp.ports(options.port_range, "GLOBUS_TCP_PORT_RANGE"),
         )
@@ -267,6 +288,7 @@ class _Copy:
             listing=lister,
             open_another=self.open_source if self.far_is_source else self.open_destination,
         )
+        watch = self.rtt_watch() if self.mode_e and self.plan.selects else None
         watcher = Watcher(
             carrier=carrier,
             tuner=tuner_for(options) if carrier.tunable else None,
@@ -277,12 +299,29 @@ class _Copy:
             report=self.report,
             rtt=probe.latest,
             congestion=self.congestion,
+            selection=self.selection(watch) if watch else None,
             on_progress=self.on_progress,
             cancel=self.cancel,
         )
         watcher.start(*self.beginning())
-        self.run(carrier, finisher, lister, probe, watcher)
+        try:
+            self.run(carrier, finisher, lister, probe, watcher)
+        finally:
+            if watch:
+                watch.end()
         lister.finish()
+
+    def rtt_watch(self) -> RttWatch | None:
+        """Return who probes the path beside the copy, not begun yet."""
+        rtt = self.rtt
+        if rtt is None or rtt.address is None:
+            return None
+        return RttWatch(self.far_end.location.host, rtt.address, min(rtt.asked_s, rtt.kernel_s or math.inf))
+
+    def selection(self, watch: RttWatch) -> Selection:
+        """Return who reads the background and says when to switch."""
+        congestion = self.plan.congestion or CUBIC
+        return Selection(load_model, watch, Chooser(self.options.policy, congestion), congestion)
 
     def run(
         self, carrier: Carrier, finisher: Finisher, lister: Lister, probe: RttProbe, watcher: Watcher

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from mpx.errors import UsageError
 from mpx.mix import MIXES, Mix, likeliest
 from mpx.ops_chooser import IN_A_ROW, Chooser
 from mpx.ops_kinds import TRANSFER_BBR, Own
@@ -30,6 +31,11 @@ class Scripted:
         self.says = certain(says)
         self.asked: list[tuple[float, Own, list[tuple[float, float]]]] = []  # since when, of whom, goodput
         self.from_s = 0.0
+        self.trouble = ""
+        self.begun = 0
+
+    def begin(self) -> None:
+        self.begun += 1
 
     def window_s(self, kind: str) -> float:
         return LONGER_S if kind == TRANSFER_BBR else WINDOW_S
@@ -56,9 +62,13 @@ class Copy:
 
     def __init__(self, says: str, congestion: str = "cubic") -> None:
         self.model = Scripted(says)
-        self.selection = Selection(self.model, self.model, Chooser("fair", congestion), congestion)
-        self.now_s, self.arrived = BEGAN_S, 0
+        self.selection = Selection(self.load, self.model, Chooser("fair", congestion), congestion)
+        self.now_s, self.arrived, self.loaded = BEGAN_S, 0, 0
         self.switches: list[tuple[float, str]] = []
+
+    def load(self) -> Scripted:
+        self.loaded += 1
+        return self.model
 
     def run(self, seconds: float, streams: int = 4, bps: float = BPS) -> None:
         for _ in range(round(seconds / TICK_S)):
@@ -122,3 +132,31 @@ def test_without_streams_nothing_is_read() -> None:
     copy = Copy("none")
     copy.run(30, streams=0)
     assert copy.model.asked == []
+
+
+def test_a_short_copy_neither_probes_nor_loads() -> None:
+    copy = Copy("B")
+    copy.run(SETTLED_S - 0.2)
+    assert (copy.model.begun, copy.loaded) == (0, 0)
+    copy.run(60)
+    assert copy.model.begun > 0 and copy.loaded == 1
+
+
+def test_without_probes_it_says_why_and_asks_no_more() -> None:
+    copy = Copy("B")
+    copy.model.trouble = "nothing answers"
+    copy.run(60)
+    assert copy.selection.trouble == "nothing answers" and copy.model.asked == copy.switches == []
+    assert copy.model.begun == 1
+
+
+def test_without_a_model_it_says_why_and_asks_no_more() -> None:
+    copy = Copy("B")
+
+    def load() -> Scripted:
+        copy.loaded += 1
+        raise UsageError("no numpy")
+
+    copy.selection = Selection(load, copy.model, Chooser("fair", "cubic"), "cubic")
+    copy.run(60)
+    assert copy.selection.trouble == "no numpy" and copy.loaded == 1 and copy.switches == []
