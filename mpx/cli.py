@@ -66,9 +66,6 @@ def main() -> NoReturn:
         sys.exit(code if isinstance(code, int) else 0)
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
-    except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message(), err=True)
-        sys.exit(2)
     except click.UsageError as error:
         where = f"; see {error.ctx.command_path} --help" if error.ctx else ""
         fail(f"{error.format_message().rstrip('.')}{where}", 2)

@@ -5,6 +5,8 @@ import os
 import runpy
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
@@ -33,9 +35,13 @@ class CannotRun(MpxError):
         self.exit_code = exit_code
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-def lab() -> None:
+@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.pass_context
+def lab(context: click.Context) -> None:
     """Emulate a wide-area network on this machine. Needs root."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help(), err=True)
+        context.exit(2)
 
 
 lab.add_command(dataset_command)
@@ -69,8 +75,8 @@ def up_command(
         raise UsageError("--rest and --xmlrpc belong to a controller: give --controller tcp:HOST:PORT too")
     told = parse_controller(controller, rest, xmlrpc) if controller else None
     topology = _from_file(Path(name)) if name.endswith(".py") else named(name)
-    signal.signal(signal.SIGTERM, _terminated)  # what is built by then is removed
-    running = Lab.up(topology, lab_id, scale=scale, controller=told, keep=True)
+    with _sigterm_ends():
+        running = Lab.up(topology, lab_id, scale=scale, controller=told, keep=True)
     if running.replaced:
         click.echo(f"what was left of an earlier lab '{lab_id}' is removed")
     _print_status(running)
@@ -212,9 +218,9 @@ def parse_changes(
 
 
 def parse_share(text: str) -> float:
-    """Return the share in e.g. `0.01%`; raises UsageError unless it is 0% to 100%."""
+    """Return the share in e.g. `0.01%`, or `0`; raises UsageError unless it is 0% to 100%."""
     try:
-        share = float(text.removesuffix("%")) / 100 if text.endswith("%") else -1.0
+        share = float(text.removesuffix("%")) / 100 if text.endswith("%") or text == "0" else -1.0
     except ValueError:
         share = -1.0
     if not 0 <= share <= 1:
@@ -222,8 +228,25 @@ def parse_share(text: str) -> float:
     return share
 
 
-def _terminated(_number: int, _frame: FrameType | None) -> NoReturn:
-    raise Terminated
+class _Sigterm(BaseException):
+    """SIGTERM came; nobody who expects an MpxError takes it for the fault of a part of a lab."""
+
+
+@contextmanager
+def _sigterm_ends() -> Iterator[None]:
+    """Let SIGTERM end what is within, which removes what it has built; a second one does not disturb that."""
+
+    def end(_number: int, _frame: FrameType | None) -> NoReturn:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise _Sigterm
+
+    signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    except _Sigterm:
+        raise Terminated("interrupted; what was built is removed") from None
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _from_file(path: Path) -> Topology:

@@ -13,13 +13,14 @@ from mpx_lab.builder import apply_settings, ip
 from mpx_lab.plan import (
     DEFAULT_CONGESTION,
     UNSCALED_WINDOW_BYTES,
+    fixes_buffers,
     netns_name,
     no_routes,
     routes,
     window_settings,
 )
 from mpx_lab.route_list import Route, routes_of, save_routes, with_route
-from mpx_lab.state import LabError, environment, folder_of
+from mpx_lab.state import LabError, environment, folder_of, load, locked
 from mpx_lab.topology import Interface, Topology
 
 CONGESTION_NAME = re.compile(r"[a-z0-9_]{1,15}")
@@ -71,55 +72,82 @@ class LabHost:
         Without `to` it is so for all, whatever was set for one before. The window is what this host lets the
         other send: 65535 exactly, any other to about a tenth, which only all connections together can have;
         None leaves it to the kernel. Programs that choose a congestion control themselves get theirs. Raises
-        UsageError, also where the kernel has no such congestion control.
+        UsageError, also where the kernel has no such congestion control, and LabError where the lab is gone.
         """
         if not CONGESTION_NAME.fullmatch(congestion):
             raise UsageError(f"'{congestion}' is no congestion control; write for example cubic or bbr")
         if window_bytes is not None and not SMALLEST_WINDOW_BYTES <= window_bytes <= LARGEST_WINDOW_BYTES:
             raise UsageError(f"a window must be {SMALLEST_WINDOW_BYTES} bytes to 1 GiB, not {window_bytes}")
-        if to is not None and window_bytes not in (None, UNSCALED_WINDOW_BYTES):
+        if to is not None and fixes_buffers(window_bytes):
             raise UsageError(
                 f"a window of {window_bytes} bytes cannot be for one host only, as it needs buffers of that "
                 f"size for all that {self.name} receives; set it for all hosts, or one of "
                 f"{UNSCALED_WINDOW_BYTES} bytes"
             )
-        if to is None:
-            mine = self._topology.interfaces(self.name)
-            lines = [line for face in mine for line in routes(face, None, congestion, window_bytes)]
-            lines += [line for pair in self._neighbours() for line in no_routes(*pair)]
-        else:
-            other = LabHost(self._lab_id, self._topology, to).name
-            pairs = [(face, target) for face, target in self._neighbours() if target.host == other]
-            lines = [
-                line for face, target in pairs for line in routes(face, target, congestion, window_bytes)
-            ]
-            if not lines:
-                raise UsageError(
-                    f"{self.name} and {to} are in no network together, so there is no route to set"
-                )
+        fresh = Route(self.name, to, congestion, window_bytes)
+        lines = self._lines(fresh)
         folder = folder_of(self._lab_id)
-        before = routes_of(folder, self.name)
-        if to is not None:
-            self._check_buffers(before)
-        try:
-            ip(self.netns, lines, environment(self._lab_id))
-        except LabError as error:
-            if "congestion" in str(error):
-                raise UsageError(_no_such_congestion(congestion)) from None
-            raise
-        if to is None:
-            apply_settings(self.netns, window_settings(window_bytes))
-        save_routes(folder, self.name, with_route(before, Route(self.name, to, congestion, window_bytes)))
+        with locked(self._lab_id):
+            self._check_there()
+            before = routes_of(folder, self.name)
+            if to is not None:
+                self._check_buffers(before)
+            try:
+                ip(self.netns, lines, environment(self._lab_id))
+            except LabError:
+                self._check_congestion(congestion)
+                raise
+            if to is None:
+                apply_settings(self.netns, window_settings(window_bytes))
+            save_routes(folder, self.name, with_route(before, fresh))
 
-    def _check_buffers(self, routes: Sequence[Route]) -> None:
+    def address_of(self, other: str) -> str:
+        """Return the IPv4 address at which this host reaches another; raises UsageError if it does not."""
+        return self._pairs(other)[0][1].ipv4
+
+    def _lines(self, fresh: Route) -> list[str]:
+        """Return what `ip` is to be told."""
+        told = fresh.congestion, fresh.window_bytes
+        if fresh.to is not None:
+            return [line for face, target in self._pairs(fresh.to) for line in routes(face, target, *told)]
+        mine = self._topology.interfaces(self.name)
+        lines = [line for face in mine for line in routes(face, None, *told)]
+        return lines + [line for pair in self._neighbours() for line in no_routes(*pair)]
+
+    def _pairs(self, to: str) -> list[tuple[Interface, Interface]]:
+        """Return interfaces of this host with those of another in their network; raises UsageError."""
+        other = LabHost(self._lab_id, self._topology, to).name
+        pairs = [(face, target) for face, target in self._neighbours() if target.host == other]
+        if not pairs:
+            raise UsageError(
+                f"{self.name} and {to} are in no network together, so there is no route between them"
+            )
+        return pairs
+
+    def _check_there(self) -> None:
+        """Raise LabError where the lab was taken down meanwhile, or another has its ID."""
+        there = load(self._lab_id)
+        if there is None or there.topology != self._topology:
+            raise LabError(f"the lab '{self._lab_id}' was taken down meanwhile")
+
+    def _check_buffers(self, before: Sequence[Route]) -> None:
         """Raise UsageError where a window for all hosts has fixed the buffers of all connections."""
-        for route in routes:
-            if route.to is None and route.window_bytes not in (None, UNSCALED_WINDOW_BYTES):
+        for route in before:
+            if route.to is None and fixes_buffers(route.window_bytes):
                 raise UsageError(
                     f"{self.name} has a window of {route.window_bytes} bytes for all hosts, and its buffers "
                     f"would hold for the one as well; first set it for all hosts to {UNSCALED_WINDOW_BYTES} "
                     "or off"
                 )
+
+    def _check_congestion(self, name: str) -> None:
+        """Raise UsageError unless this kernel has that congestion control."""
+        available = AVAILABLE.read_text().split()
+        if name not in available:
+            raise UsageError(
+                f"this kernel has no congestion control '{name}', it has {', '.join(available)}; "
+                f"perhaps 'modprobe tcp_{name}' adds it"
+            )
 
     def _neighbours(self) -> list[tuple[Interface, Interface]]:
         """Return each interface of this host with each of another host in its network."""
@@ -129,10 +157,3 @@ class LabHost:
         given = options.pop("env", None)
         whole = environment(self._lab_id)
         return {**options, "env": whole if given is None else {**given, "MPX_LAB": self._lab_id}}
-
-
-def _no_such_congestion(name: str) -> str:
-    return (
-        f"this kernel has no congestion control '{name}', but {AVAILABLE.read_text().strip()}; "
-        f"perhaps 'modprobe tcp_{name}' adds it"
-    )

@@ -234,13 +234,18 @@ def _host_targets(to: Interface) -> tuple[str, str]:
     return f"{to.ipv4}/32", f"{to.ipv6}/128"
 
 
+def fixes_buffers(window_bytes: int | None) -> bool:
+    """Whether a window needs buffers of that size for all that a host receives; see `window_settings`."""
+    return window_bytes not in (None, UNSCALED_WINDOW_BYTES)
+
+
 def window_settings(window_bytes: int | None) -> tuple[tuple[str, str], ...]:
     """Return what keeps a host's windows at that of its routes; None: the kernel tunes them, as at first.
 
     65535 is exact, since a route with so little forbids window scaling. Any other window the kernel lets grow
     with the buffer once data flow (Linux 6.9 and later), so there the buffer has to hold it, untuned.
     """
-    if window_bytes in (None, UNSCALED_WINDOW_BYTES):
+    if window_bytes is None or not fixes_buffers(window_bytes):
         return (("net/ipv4/tcp_moderate_rcvbuf", "1"), TUNED_BUFFERS)
     buffer_bytes = round(window_bytes / BUFFER_SHARE)
     name, _ = TUNED_BUFFERS

@@ -21,7 +21,7 @@ def status_lines(told: Mapping[str, Any], failure: str) -> Iterator[str]:
         for hindrance in link["hindrances"]:
             yield f"    may be late: {hindrance}"
     for route in told["routes"]:
-        window = f", window {format_size(route['window_bytes'])}" if route["window_bytes"] else ""
+        window = f", window {route['window_bytes']} bytes" if route["window_bytes"] else ""
         yield f"  route {route['host']} to {route['to'] or 'all'}: {route['congestion']}{window}"
     if told["capacities"]:
         yield f"  capacities for a controller: {told['capacities']}"

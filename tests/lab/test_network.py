@@ -141,7 +141,7 @@ def test_a_route_that_cannot_be_is_refused(make_lab: Make, options: dict[str, ob
 
 def test_where_the_kernel_has_no_such_congestion_control_those_that_it_has_are_named(make_lab: Make) -> None:
     lab = make_lab("path")
-    with pytest.raises(UsageError, match=r"'nosuch', but .*cubic"):
+    with pytest.raises(UsageError, match=r"'nosuch', it has .*cubic"):
         lab.host("src").set_route(congestion="nosuch")
     assert lab.routes() == []
 
@@ -155,6 +155,29 @@ def test_a_window_for_all_is_none_for_one(make_lab: Make) -> None:
         sink.set_route(to="src", congestion="bbr")
     sink.set_route(window_bytes=65535)
     sink.set_route(to="src", congestion="bbr")
+
+
+def test_routes_that_are_set_at_once_are_all_set_and_told(make_lab: Make) -> None:
+    lab = make_lab(PAIRS)
+    names = ("reno", "bbr") * 8
+    with ThreadPoolExecutor(4) as pool:
+        done = [
+            pool.submit(lab.host("src1").set_route, to, name) for name in names for to in ("dst1", "dst2")
+        ]
+    assert [each.exception() for each in done] == [None] * len(done)
+    told = {route.to: route.congestion for route in lab.routes()}
+    for to in ("dst1", "dst2"):
+        with connection(lab, "src1", to) as (near, _):
+            assert congestion(near) == told[to]
+
+
+def test_a_lab_that_is_gone_has_no_routes_to_set(make_lab: Make) -> None:
+    lab = make_lab("path")
+    host = lab.host("src")
+    lab.down()
+    with pytest.raises(LabError, match="taken down meanwhile"):
+        host.set_route(congestion="bbr")
+    assert traces(lab.id) == []
 
 
 def test_what_was_set_is_told_until_it_is_the_default_again(make_lab: Make) -> None:

@@ -11,6 +11,8 @@ from mpx_command import command, mpx
 from mpx_lab.lab import Lab
 from mpx_lab.record_reader import RecordedRun
 from mpx_lab.topologies import named
+from mpx_lab.topology import Link, Topology
+from traces import traces
 
 Eventually = Callable[..., None]
 
@@ -55,8 +57,40 @@ def test_traffic_ends_when_it_is_told_to(
         (["src", "dst", "nothing()"], "nothing"),
         (["src", "nobody", "tcp()"], "no host 'nobody'"),
         (["src", "dst", "tcp()", "--for", "5"], "for example"),
+        (["src", "dst", "tcp()", "--for", "0s"], "more than nothing"),
+        (["src", "src", "tcp()"], "no network together"),
     ],
 )
 def test_traffic_that_cannot_be(running: str, words: list[str], message: str) -> None:
     ended = mpx("lab", "traffic", "--lab", running, *words)
     assert ended.code == 2 and message in ended.err, ended
+
+
+def test_ctrl_c_while_it_starts_ends_it_in_good_order(running: str, eventually: Eventually) -> None:
+    """A terminal tells all of a group."""
+    words = command("lab", "traffic", "--lab", running, "src", "dst", "udp(rate=1Mbit/s)")
+    heeding = ["env", "--default-signal=INT", *words]
+    with subprocess.Popen(heeding, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+        eventually(lambda: any("mpx_lab.traffic.echo" in line for line in traces(running)), 20)
+        os.killpg(process.pid, signal.SIGINT)
+        out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0 and out.startswith("udp(rate=1Mbit/s) from src to dst: "), out
+
+
+def test_it_goes_to_the_address_that_is_reached(make_lab: Callable[..., Lab]) -> None:
+    lab = make_lab(Topology("two", ("a", "c"), ("b",), (Link("a", "b"), Link("c", "b"))))
+    for source, sink in (("c", "b"), ("b", "c"), ("a", "b")):
+        ended = mpx("lab", "traffic", "--lab", lab.id, source, sink, "tcp()", "--for", "200ms")
+        assert ended.code == 0, ended
+    assert "no network together" in mpx("lab", "traffic", "--lab", lab.id, "a", "c", "tcp()").err
+
+
+def test_a_lab_that_is_taken_down_meanwhile(make_lab: Callable[..., Lab], eventually: Eventually) -> None:
+    lab = make_lab("path")
+    words = command("lab", "traffic", "--lab", lab.id, "src", "dst", "udp(rate=1Mbit/s)")
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
+        eventually(lambda: any("mpx_lab.traffic.sender" in line for line in traces(lab.id)), 20)
+        lab.down()
+        _, said = process.communicate(timeout=60)
+    assert (process.returncode, said) == (1, f"mpx: the lab '{lab.id}' was taken down meanwhile\n")
+    assert traces(lab.id) == []

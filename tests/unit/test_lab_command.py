@@ -1,14 +1,17 @@
 """What is written after `mpx lab`."""
 
 import os
+import signal
 import subprocess
 import sys
+from typing import Any
 
 import pytest
-from mpx_lab.lab_command import invoking_user, parse_changes, parse_share
+from mpx_lab.lab_command import _sigterm_ends, invoking_user, parse_changes, parse_share
 from mpx_lab.state import check_id
+from mpx_lab.status_text import status_lines
 
-from mpx.errors import UsageError
+from mpx.errors import MpxError, Terminated, UsageError
 
 
 def test_changes_of_a_link() -> None:
@@ -37,7 +40,7 @@ def test_changes_that_are_not_understood(wrong: dict[str, str]) -> None:
         parse_changes(**wrong)
 
 
-@pytest.mark.parametrize(("text", "share"), [("0%", 0), ("1%", 0.01), ("100%", 1), ("0.01%", 1e-4)])
+@pytest.mark.parametrize(("text", "share"), [("0", 0), ("0%", 0), ("1%", 0.01), ("100%", 1), ("0.01%", 1e-4)])
 def test_shares(text: str, share: float) -> None:
     assert parse_share(text) == pytest.approx(share)
 
@@ -95,3 +98,61 @@ def test_without_root_it_says_so(arguments: list[str]) -> None:
     )
     assert done.returncode == 2
     assert "needs root" in done.stderr
+
+
+def test_sigterm_is_nobodys_fault_and_comes_once() -> None:
+    """It may come while a part of a lab is asked, whose faults are expected, and again later."""
+    cleaned = False
+    with pytest.raises(Terminated, match="removed"), _sigterm_ends():
+        try:
+            try:
+                signal.raise_signal(signal.SIGTERM)
+            except (MpxError, OSError):
+                pytest.fail("taken for a fault")
+        except BaseException:
+            signal.raise_signal(signal.SIGTERM)
+            cleaned = True
+            raise
+    assert cleaned and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def told(**more: Any) -> dict[str, Any]:
+    way = {"rate_bps": None, "delay_s": 0.0, "queue_bytes": None, "queue_packets": None, "loss": 0.0}
+    link = {"name": "wan", "ends": ["a", "b"], "up": True, "hindrances": [], "back": None, **way}
+    return {
+        "lab": "mine",
+        "name": "path",
+        "scale": 1.0,
+        "hosts": [{"name": "a", "addresses": ["10.0.0.1", "fd00::1"]}],
+        "links": [{**link, **more}],
+        "routes": [],
+        "capacities": None,
+        "connected": None,
+    }
+
+
+def test_what_status_says() -> None:
+    assert list(status_lines(told(), "")) == [
+        "lab mine: path",
+        "  host a               10.0.0.1 fd00::1",
+        "  link wan             a - b: unlimited, 0 us one way, queue unlimited",
+    ]
+    way = {
+        "rate_bps": 10_000_000,
+        "delay_s": 0.03,
+        "queue_bytes": 151_400,
+        "queue_packets": 100,
+        "loss": 0.001,
+    }
+    (line,) = [line for line in status_lines(told(**way, up=False), "") if "link" in line]
+    assert line.endswith("10 Mbit/s, 30 ms one way, queue 100 packets, loss 0.1%, DOWN")
+    routes = [{"host": "a", "to": "b", "congestion": "bbr", "window_bytes": 65535}]
+    routes += [{"host": "a", "to": None, "congestion": "reno", "window_bytes": None}]
+    assert list(status_lines({**told(), "routes": routes}, ""))[3:] == [
+        "  route a to b: bbr, window 65535 bytes",
+        "  route a to all: reno",
+    ]
+    apart = {**told(), "scale": 0.5, "connected": {"s1": True, "s2": False}}
+    lines = list(status_lines(apart, "refused"))
+    assert lines[0] == "lab mine: path, rates times 0.5 when it was built"
+    assert lines[-1] == "  NOT connected to the controller: s2; refused"

@@ -28,6 +28,7 @@ class TrafficProcess:
         # it from importing what lies in the current folder.
         self._process = host.popen(
             [sys.executable, "-P", "-m", f"mpx_lab.traffic.{module}", *words],
+            start_new_session=True,  # Ctrl-C is for who started it, and he ends it in good order
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
