@@ -314,7 +314,7 @@ def test_on_a_long_path_it_starts_with_more(rtt_s: float | None, streams: int) -
 
 
 def test_streams_that_were_switched_are_searched_for_anew() -> None:
-    """As many carry as much as before, but eight would, too: only looks show that, and they are rare by then."""
+    """As many carry as much as before, but eight would, too: only looks show that, and they are rare."""
     path, tuner = Path(knee(40)), AutoTuner()
     drive(tuner, {"p": path}, 60)
     path.curve = knee(8)
