@@ -22,8 +22,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "bench")]
 
 from figures import Spread, Verdict, machine
-from mpx_lab.host import Host
 from mpx_lab.lab import Lab
+from mpx_lab.lab_host import LabHost
 from mpx_lab.namespace import inside
 from mpx_lab.topology import Topology, wan
 
@@ -46,7 +46,7 @@ WAYS = ("echo", "session", "handshake, open port", "handshake, refused", "ICMP e
 
 
 @contextmanager
-def opened(name: str, source: Host, sink: Host, folder: Path) -> Iterator[Way]:
+def opened(name: str, source: LabHost, sink: LabHost, folder: Path) -> Iterator[Way]:
     """One way from one host to the other; the peer that answers it ends with it."""
     address = sink.addresses[0]
 
