@@ -75,7 +75,7 @@ def up_command(
         raise UsageError("--rest and --xmlrpc belong to a controller: give --controller tcp:HOST:PORT too")
     told = parse_controller(controller, rest, xmlrpc) if controller else None
     topology = _from_file(Path(name)) if name.endswith(".py") else named(name)
-    with _sigterm_ends():
+    with sigterm_ends():
         running = Lab.up(topology, lab_id, scale=scale, controller=told, keep=True)
     if running.replaced:
         click.echo(f"what was left of an earlier lab '{lab_id}' is removed")
@@ -233,7 +233,7 @@ class _Sigterm(BaseException):
 
 
 @contextmanager
-def _sigterm_ends() -> Iterator[None]:
+def sigterm_ends() -> Iterator[None]:
     """Let SIGTERM end what is within, which removes what it has built; a second one does not disturb that."""
 
     def end(_number: int, _frame: FrameType | None) -> NoReturn:

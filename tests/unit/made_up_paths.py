@@ -1,6 +1,7 @@
 """Small made-up networks for the default tuner, and how it is driven through them."""
 
 from collections.abc import Callable, Mapping
+from random import Random
 
 from mpx.apt_auto import AutoTuner
 from mpx.tuner import Decision, Sample
@@ -54,6 +55,16 @@ def drive(
         for path in paths.values():
             path.step(now, dt)
     return log
+
+
+def scaled(curve: Curve, factor: float) -> Curve:
+    return lambda n: factor * curve(n)
+
+
+def noisy(curve: Curve, seed: int, sigma: float) -> Curve:
+    """With log-normal noise, new for each look."""
+    chance = Random(seed)
+    return lambda n: curve(n) * chance.lognormvariate(0, sigma)
 
 
 def knee(k: float, bps: float = 1e9) -> Curve:

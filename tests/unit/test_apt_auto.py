@@ -9,7 +9,7 @@ from statistics import median
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_up_paths import CurveOfShares, Path, drive, knee, settled
+from made_up_paths import CurveOfShares, Path, drive, knee, scaled, settled
 
 from mpx.apt_auto import AutoTuner
 from mpx.tuner import Decision, Sample
@@ -261,8 +261,7 @@ def test_a_look_down_that_told_nothing_is_followed_by_one_up() -> None:
     looks: list[int] = []  # how many streams more each had, and 0 if that told nothing
     for i in range(1200):
         now = 0.1 * i
-        back = 1 - 0.7 * math.exp(-(now - changed_s) / 4)
-        path.curve = lambda n, back=back: back * knee(20)(n)  # type: ignore[misc]
+        path.curve = scaled(knee(20), 1 - 0.7 * math.exp(-(now - changed_s) / 4))
         for decision in tuner.observe(now, {"p": path.sample()}):
             if "look elsewhere" in decision.reason:
                 looks.append(decision.streams - len(path.opened))

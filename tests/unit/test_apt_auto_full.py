@@ -2,9 +2,8 @@
 
 import statistics
 from collections.abc import Callable
-from random import Random
 
-from made_up_paths import Curve, Path, drive, knee, settled
+from made_up_paths import Curve, Path, drive, knee, noisy, settled
 
 from mpx import apt_full
 from mpx.apt_auto import AutoTuner
@@ -92,8 +91,7 @@ def busy(
     """Mean share of the best goodput from 10 to 60 s, in three runs with 5 % of noise."""
     carried = []
     for seed in range(3):
-        noise, tuner, shares = Random(seed), AutoTuner(), []
-        path = Path(lambda n, noise=noise: curve(n) * noise.lognormvariate(0, 0.05), rtt_s)  # type: ignore[misc]
+        path, tuner, shares = Path(noisy(curve, seed, 0.05), rtt_s), AutoTuner(), []
         for i in range(600):
             n = len(path.opened)
             path.extra = {"queue_s": queue_s(n), "limited_by_receiver": held(n), "limited_by_sender": 0.0}

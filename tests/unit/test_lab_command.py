@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 import pytest
-from mpx_lab.lab_command import _sigterm_ends, invoking_user, parse_changes, parse_share
+from mpx_lab.lab_command import invoking_user, parse_changes, parse_share, sigterm_ends
 from mpx_lab.state import check_id
 from mpx_lab.status_text import status_lines
 
@@ -103,7 +103,7 @@ def test_without_root_it_says_so(arguments: list[str]) -> None:
 def test_sigterm_is_nobodys_fault_and_comes_once() -> None:
     """It may come while a part of a lab is asked, whose faults are expected, and again later."""
     cleaned = False
-    with pytest.raises(Terminated, match="removed"), _sigterm_ends():
+    with pytest.raises(Terminated, match="removed"), sigterm_ends():
         try:
             try:
                 signal.raise_signal(signal.SIGTERM)
