@@ -274,6 +274,8 @@ def _connect_from(
             failed = connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if failed:
             raise OSError(failed, os.strerror(failed))
+        if congestion and congestion_of(connection) != congestion:
+            set_congestion(connection, congestion)  # as a route's own takes its place when it connects
         connection.setblocking(True)
     except TimeoutError as error:
         connection.close()
