@@ -14,7 +14,7 @@ from mpx_lab.dataset.draws import PARTS, recipes
 @click.option("--part", "parts", multiple=True, type=click.Choice(PARTS), help="Only this; may be repeated.")
 @click.option("--links", type=click.IntRange(1, 10_000), default=40, show_default=True, help="Random links.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Of the links and all that is random.")
-@click.option("--at-once", type=click.IntRange(1, 32), default=6, show_default=True, help="Links at a time.")
+@click.option("--at-once", type=click.IntRange(1, 32), default=4, show_default=True, help="Links at a time.")
 @click.option(
     "--list", "only_list", is_flag=True, help="Say what is measured and what is missing; measure nothing."
 )
@@ -30,6 +30,7 @@ def dataset_command(
     from mpx_lab.dataset.run import Bench
     from mpx_lab.dataset.store import Dataset
     from mpx_lab.lab import require_root
+    from mpx_lab.lab_command import sigterm_ends
 
     wanted = recipes(parts or PARTS, links, seed)
     dataset = Dataset(folder)
@@ -44,7 +45,7 @@ def dataset_command(
         return
     require_root()
     bench = Bench()
-    with dataset.alone():
+    with sigterm_ends(), dataset.alone():
         say = partial(click.echo, err=True)
         failed = collect(dataset, missing, at_once, bench.measure, bench.stop.set, say)
     if failed:
