@@ -33,9 +33,9 @@ class Stock:
 def judged(lab: Lab, run: Run, punctual: Punctual = STRICTLY) -> Iterator[None]:
     """Judge a run by what happens in its lab within the block, and keep the logs of its emulated links.
 
-    `punctual` is how late frames may be. Generators must have been stopped before the block ends, as they say at their end what they gave up.
-    Raises UsageError where one was not, MpxError or OSError where a part of the lab cannot be asked. After an
-    error in the block nothing is judged and no log is kept.
+    `punctual` is how late frames may be. Generators must have been stopped before the block ends, as they say
+    at their end what they gave up. Raises UsageError where one was not, MpxError or OSError where a part of
+    the lab cannot be asked. After an error in the block nothing is judged and no log is kept.
     """
     if lab.topology.switches:
         run.versions["open-vswitch"] = ovs.version()
