@@ -15,16 +15,16 @@ VERY_LATE_S = 0.001
 BUSY = 0.97  # of all cores together, over one look
 BUSY_SHARE = 0.05  # of the looks
 FEWEST_LOOKS = 3
-GIVEN_UP_SHARE = 0.01
 
 
 @dataclass(frozen=True)
 class Punctual:
-    """How late frames may be in a run that counts."""
+    """How late frames may be in a run that counts, and how much UDP may be left out."""
 
     late_p99_s: float = 0.0003
     very_late_share: float = 0.002  # of the frames, over VERY_LATE_S late
     pickup_p99_s: float = 0.001
+    given_up_share: float = 0.01  # of the datagrams of a generator
 
 
 STRICTLY = Punctual()
@@ -100,7 +100,7 @@ def judge(
     reasons += [
         f"given up: {share:.1%} of the datagrams of {flow} were not sent, as its sender was kept waiting"
         for flow, share in sorted(unsent.items())
-        if share > GIVEN_UP_SHARE
+        if share > punctual.given_up_share
     ]
     measures = {
         "links": [

@@ -23,7 +23,7 @@ from mpx_lab.validity import Punctual
 # A link looks for frames only so often: what that adds to a round trip is less than what training adds to
 # each probe on purpose, and more links fit on the machine. For the same reason runs may be later than others.
 PAUSE_S = 0.0002
-PUNCTUAL = Punctual(late_p99_s=0.001, very_late_share=0.01, pickup_p99_s=0.002)
+PUNCTUAL = Punctual(late_p99_s=0.001, very_late_share=0.01, pickup_p99_s=0.002, given_up_share=0.05)
 
 
 class Bench:

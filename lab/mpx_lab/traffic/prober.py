@@ -7,7 +7,6 @@ probe that was not answered within 3 s. Lines come in the order of the answers.
 
 import argparse
 import contextlib
-import ctypes
 import select
 import socket
 import sys
@@ -20,11 +19,11 @@ from mpx.timestamped import receive, stamp_arrivals
 from mpx_lab.traffic.echo import PROBE
 from mpx_lab.traffic.ending import Ending
 from mpx_lab.traffic.log import Log, now_s
+from mpx_lab.traffic.punctual import be_punctual
 from mpx_lab.traffic.sender import address_of
 
 TRAIN_SPACING_S = 0.001  # between the probes of a train
 LOST_AFTER_S = 3.0
-_PR_SET_TIMERSLACK = 29
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -43,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UsageError as error:
         sys.stderr.write(f"prober: {error}\n")
         return error.exit_code
-    ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)  # or each probe is sent up to 50 us late
+    be_punctual()
     columns = ("t_s", "rtt_s", "noise_s")
     with (
         socket.socket(tcp.family_of(address[0]), socket.SOCK_DGRAM) as probing,
