@@ -13,18 +13,18 @@ from mpx_lab.emulator.accounting import DirectionStats
 
 VERY_LATE_S = 0.001
 BUSY = 0.97  # of all cores together, over one look
-BUSY_SHARE = 0.05  # of the looks
 FEWEST_LOOKS = 3
 
 
 @dataclass(frozen=True)
 class Punctual:
-    """How late frames may be in a run that counts, and how much UDP may be left out."""
+    """How late frames may be in a run that counts, how much UDP left out, how often no processor idle."""
 
     late_p99_s: float = 0.0003
     very_late_share: float = 0.002  # of the frames, over VERY_LATE_S late
     pickup_p99_s: float = 0.001
     given_up_share: float = 0.01  # of the datagrams of a generator
+    busy_share: float = 0.05  # of the looks at the processors, in which all were BUSY
 
 
 STRICTLY = Punctual()
@@ -92,7 +92,7 @@ def judge(
     reasons = [reason for link in links for reason in _wrong_with(link, punctual)]
     together = [use for use in cpu if use.core == ALL]
     saturated = sum(use.busy >= BUSY for use in together) / len(together) if together else 0.0
-    if saturated > BUSY_SHARE and len(together) >= FEWEST_LOOKS:
+    if saturated > punctual.busy_share and len(together) >= FEWEST_LOOKS:
         reasons.append(
             f"saturated: the processors were at least {BUSY:.0%} busy in {saturated:.0%} of the seconds"
         )

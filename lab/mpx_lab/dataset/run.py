@@ -9,7 +9,7 @@ from pathlib import Path
 
 import mpx_lab
 from mpx.errors import Interrupted
-from mpx_lab.dataset.generators import generators
+from mpx_lab.dataset.generators import Generator, generators
 from mpx_lab.dataset.labels import wrong_with
 from mpx_lab.dataset.recipe import Recipe
 from mpx_lab.judged import judged
@@ -23,7 +23,10 @@ from mpx_lab.validity import Punctual
 # A link looks for frames only so often: what that adds to a round trip is less than what training adds to
 # each probe on purpose, and more links fit on the machine. For the same reason runs may be later than others.
 PAUSE_S = 0.0002
-PUNCTUAL = Punctual(late_p99_s=0.001, very_late_share=0.01, pickup_p99_s=0.002, given_up_share=0.05)
+PUNCTUAL = Punctual(
+    late_p99_s=0.001, very_late_share=0.01, pickup_p99_s=0.002, given_up_share=0.05, busy_share=0.2
+)
+AHEAD_S = 8.0  # processes are started so long before they are needed: idle ones cost something, too
 
 
 class Bench:
@@ -60,21 +63,31 @@ class Bench:
         source, sink = lab.host("src"), lab.host("dst")
         address = sink.addresses[0]
         started: dict[str, Background] = {}
-        planned = sorted(generators(recipe), key=lambda each: each.from_s)
-        for each in planned:
+
+        def start(each: Generator) -> None:
             made = Background(
                 each.spec, each.name, source, sink, address, run.flows, run.epoch_s, from_s=each.from_s
             )
             started[each.name] = stack.enter_context(made)
+
+        def stop(each: Generator) -> None:
+            started[each.name].stop()
+
+        planned = list(generators(recipe))
+        todo = [(each.from_s - AHEAD_S, start, each) for each in planned]
+        todo += [(each.until_s, stop, each) for each in planned if each.until_s < recipe.ends_s]
+        todo.sort(key=lambda step: step[0])
+        while todo and todo[0][0] <= 0:  # the mix, and what is there before it
+            _, act, each = todo.pop(0)
+            act(each)
         for name, every_s, train in (("single", 0.1, 1), ("train", 1.0, 10)):
             stack.enter_context(
                 RttProbe(name, source, sink, address, run.rtt, run.epoch_s, every_s=every_s, train=train)
             )
         building.close()
-        for each in sorted(planned, key=lambda each: each.until_s):
-            if each.until_s < recipe.ends_s:
-                self._wait(run, each.until_s)
-                started[each.name].stop()
+        for at_s, act, each in todo:
+            self._wait(run, at_s)
+            act(each)
         self._wait(run, recipe.ends_s)
 
     def _wait(self, run: Run, until_s: float) -> None:

@@ -25,7 +25,7 @@ class Dataset:
 
     def has(self, recipe: Recipe) -> bool:
         """Tell whether it has been measured, as it is described now."""
-        return self._described(recipe) == _as_read(recipe)
+        return bool(self._described(recipe) == _as_read(recipe))
 
     def is_stale(self, recipe: Recipe) -> bool:
         """Tell whether something else was measured under its name: the recipe has changed since."""
