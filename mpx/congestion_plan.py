@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mpx.mix import GROUPS
-from mpx.ops_policy import before_anything_is_known, permitted, wanted
+from mpx.ops_policy import SCAVENGER, before_anything_is_known, permitted, wanted
 
 AUTO, KERNEL = "auto", "kernel"
 SERVER_CHOOSES = (
@@ -19,6 +19,7 @@ class Plan:
 
     congestion: str | None
     selects: bool = False
+    yields: bool = False  # to all others, by pacing
     note: str = ""  # what cannot be had, and what mends it
 
 
@@ -37,13 +38,16 @@ def plan(asked: str, policy: str, why_not: Callable[[str], str] | None) -> Plan:
         return Plan(None)
     if asked != AUTO:
         return Plan(asked)
+    yields = policy == SCAVENGER
     if why_not is None:
-        return Plan(None, note=SERVER_CHOOSES)
+        return Plan(None, yields=yields, note=SERVER_CHOOSES)
     first = permitted(before_anything_is_known(policy), why_not)
     if first.taken is None:
-        return Plan(None, note=f"--policy {policy} wants {first.congestion}, but {first.refused}")
+        note = f"--policy {policy} wants {first.congestion}, but {first.refused}"
+        return Plan(None, yields=yields, note=note)
     others = {wanted(policy, group) for group in GROUPS} - {first.congestion}
     refused = [why for name in sorted(others) if (why := why_not(name))]
     notes = [f"--policy {policy} wants {first.congestion}, but {first.refused}"] if first.refused else []
     notes += [f"--policy {policy} may want another congestion control later, but {why}" for why in refused]
-    return Plan(first.taken, selects=len(refused) < len(others), note="; ".join(notes))
+    selects = len(refused) < len(others)
+    return Plan(first.taken, selects, yields, note="; ".join(notes))

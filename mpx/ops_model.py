@@ -73,11 +73,7 @@ class Model:
 
 
 def load_model(path: Path = SHIPPED) -> Model:
-    """Read a model. Raises UsageError where there is none, it is damaged, or numpy is missing."""
-    try:
-        from mpx.ops_model_file import read_model
-    except ImportError as error:
-        raise UsageError(
-            f"recognising the background needs numpy ({error}); install it with: pip install 'mpx-dtn[ops]'"
-        ) from None
+    """Read a model. Raises UsageError where there is none, or it is damaged."""
+    from mpx.ops_model_file import read_model
+
     return read_model(path)

@@ -36,6 +36,7 @@ from mpx.prove import Prover
 from mpx.report import Report
 from mpx.rtt_probe import RttProbe
 from mpx.rtt_watch import RttWatch
+from mpx.scavenger import Scavenger
 from mpx.schemes import carrier_for, check_pair, open_endpoint
 from mpx.selection import Selection
 from mpx.tuners import first_streams, tuner_for
@@ -288,10 +289,11 @@ class _Copy:
             listing=lister,
             open_another=self.open_source if self.far_is_source else self.open_destination,
         )
-        watch = self.rtt_watch() if self.mode_e and self.plan.selects else None
+        selects, yields = self.mode_e and self.plan.selects, self.plan.yields
+        watch = self.rtt_watch() if selects or yields else None
         watcher = Watcher(
             carrier=carrier,
-            tuner=tuner_for(options) if carrier.tunable else None,
+            tuner=tuner_for(options) if carrier.tunable and not yields else None,
             pool=pool,
             gate=gate,
             failure=failure,
@@ -299,7 +301,8 @@ class _Copy:
             report=self.report,
             rtt=probe.latest,
             congestion=self.congestion,
-            selection=self.selection(watch) if watch else None,
+            selection=self.selection(watch) if watch and selects else None,
+            scavenger=Scavenger(watch, work.pacer) if watch and yields else None,
             on_progress=self.on_progress,
             cancel=self.cancel,
         )
@@ -371,6 +374,8 @@ class _Copy:
         """Return how many streams to begin with, and why."""
         if self.options.streams is not None:
             return self.options.streams, "fixed by --streams"
+        if self.plan.yields:
+            return first_streams(self.options), "few will do for a copy that yields"
         return first_streams(self.options), "where the tuner starts"
 
     def judge(self) -> None:

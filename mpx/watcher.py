@@ -14,6 +14,7 @@ from mpx.finisher import Finisher
 from mpx.gate import Gate
 from mpx.pool import Pool
 from mpx.report import Event, Report
+from mpx.scavenger import Scavenger
 from mpx.selection import Selection
 from mpx.tuner import Decision, Sample, Tuner
 
@@ -57,6 +58,7 @@ class Watcher:
         rtt: Callable[[], Rtt | None],
         congestion: str | None,
         selection: Selection | None,
+        scavenger: Scavenger | None,
         on_progress: OnProgress | None,
         cancel: threading.Event,
     ) -> None:
@@ -70,6 +72,7 @@ class Watcher:
         self._rtt = rtt
         self._congestion = congestion
         self._selection = selection
+        self._scavenger = scavenger
         self._on_progress = on_progress
         self._cancel = cancel
         self._began_s = time.monotonic()
@@ -103,6 +106,8 @@ class Watcher:
             self._tell(now, sample)
             if self._is_ending(sample):
                 continue
+            if self._scavenger is not None:
+                self._yield(self._scavenger, now, sample)
             if self._selection is not None:
                 self._select(self._selection, now, sample)
             if self._tuner is None:
@@ -110,6 +115,15 @@ class Watcher:
             for decision in self._tuner.observe(now, self._samples(sample)):
                 self._act(decision)
                 self._record(decision, now, sample.arrived_bytes)
+
+    def _yield(self, scavenger: Scavenger, now: float, sample: Sample) -> None:
+        """Be as fast as leaves no queue; where that cannot be told, say so and go on."""
+        news = scavenger.observe(time.monotonic(), sample.arrived_bytes)
+        if scavenger.trouble:
+            self._scavenger = None
+            self._report.note(f"the copy cannot yield, as nobody answers its probes: {scavenger.trouble}")
+        if news:
+            self._record(Decision(self._carrier.path, sample.streams, news), now, sample.arrived_bytes)
 
     def _select(self, selection: Selection, now: float, sample: Sample) -> None:
         """Switch the streams where the background has come to ask for it; what cannot be is noted."""

@@ -36,7 +36,7 @@ def write_model(folder: Path, parts: Mapping[str, Sequence[Part]], card: Mapping
             for of, kinds in ((part.trees, TREES), (part.places, PLACES), (part.ranks, RANKS)):
                 arrays |= {prefix + name: getattr(of, name).astype(code) for name, code in kinds.items()}
     packed = io.BytesIO()
-    np.savez_compressed(packed, **arrays)  # plain numbers, so nothing is pickled
+    np.savez_compressed(packed, allow_pickle=False, **arrays)
     said: dict[str, Any] = {
         "format": FORMAT,
         "card": dict(card),
