@@ -18,7 +18,7 @@ BURST_LATE_S = 0.2
 BEFORE_S = 10.0
 FILLED = 0.8  # of the link, as payload; at most 0.965 can be
 PROBED = 0.95  # of the probes that are due; those of the last second may lack an answer
-NOISE_S = 0.005  # is subtracted, so it does little harm until probes are sent late as well
+NOISE_S = 0.02  # is subtracted, so it does little harm until probes are sent late as well
 COPIED_BYTES = 20_000  # in 5 s; less may be the control connection's
 PROBES_A_SECOND = {"single": 10, "train": 10}
 
