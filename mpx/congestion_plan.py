@@ -28,6 +28,14 @@ def named(asked: str) -> str | None:
     return None if asked in (AUTO, KERNEL) else asked
 
 
+def why_not_from(fixed: str | None, why_not: Callable[[str], str]) -> Callable[[str], str]:
+    """Return what tells whether one may be used over a route that locks `fixed` (None: locks nothing)."""
+    if fixed is None:
+        return why_not
+    locked = f"the route to the server has {fixed} and locks it (as root: ip route change ... congctl NAME)"
+    return lambda name: "" if name == fixed else locked
+
+
 def plan(asked: str, policy: str, why_not: Callable[[str], str] | None) -> Plan:
     """Return what to begin with.
 

@@ -44,6 +44,7 @@ class Rtt:
     asked_s: float  # smoothed, from command to reply: the server's share of it counts
     kernel_s: float | None  # what the kernel makes of its segments (tcpi_rtt); None if it does not tell
     congestion: str | None = None  # congestion control, by which a route may override the kernel's default
+    congestion_is_fixed: bool = False  # by that route, so nobody may choose
     address: tcp.Address | None = None  # of the server, as the control channel has it
 
 

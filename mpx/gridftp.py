@@ -72,7 +72,13 @@ class GridFtpEndpoint:
         """See Endpoint."""
         session = self.session
         address = (session.peer_host, session.location.port)
-        return Rtt(session.measure_rtt(), session.socket_rtt_s, session.socket_congestion, address)
+        return Rtt(
+            session.measure_rtt(),
+            session.socket_rtt_s,
+            session.socket_congestion,
+            congestion_is_fixed=session.is_congestion_fixed,
+            address=address,
+        )
 
     # --- describing ----------------------------------------------------------------------------------
 

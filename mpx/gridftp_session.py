@@ -258,6 +258,11 @@ class Session:
         except OSError:
             return None
 
+    @property
+    def is_congestion_fixed(self) -> bool:
+        """Whether the route to the server lets nobody choose the congestion control."""
+        return tcp.is_congestion_fixed(self._socket)
+
     def _saw_rtt(self, took_s: float) -> None:
         """Smooth as the paper does (Inoue et al., section III.B); the weight is not given there."""
         self.rtt_s = took_s if self.rtt_s is None else (1 - RTT_WEIGHT) * self.rtt_s + RTT_WEIGHT * took_s

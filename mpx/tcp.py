@@ -90,11 +90,27 @@ def set_congestion(connection: socket.socket, name: str) -> None:
             f"congestion control {name!r} is not in this kernel; as root: modprobe tcp_{name}"
         ) from None
     except PermissionError:
+        if is_congestion_fixed(connection):
+            raise UsageError(
+                f"congestion control {name!r} cannot be had: the route has {congestion_of(connection)} and "
+                f"locks it; as root: ip route change ... congctl {name}"
+            ) from None
         allowed = ALLOWED_CONGESTION.read_text().strip() if ALLOWED_CONGESTION.exists() else ""
         raise UsageError(
             f"congestion control {name!r} is not permitted to this user (permitted: {allowed}); as root: "
             f'sysctl -w net.ipv4.tcp_allowed_congestion_control="{allowed} {name}"'
         ) from None
+
+
+def is_congestion_fixed(connection: socket.socket) -> bool:
+    """Return whether the route of a connection that is open lets nobody choose (`congctl lock NAME`)."""
+    try:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion_of(connection).encode())
+    except PermissionError:  # anybody may ask for what is in use, but there
+        return True
+    except OSError:  # it is closed
+        pass
+    return False
 
 
 def limit_unsent(connection: socket.socket, size_bytes: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from mpx import tcp
 from mpx.carrier import Carrier, Work
-from mpx.congestion_plan import Plan, plan
+from mpx.congestion_plan import Plan, plan, why_not_from
 from mpx.endpoint import Endpoint
 from mpx.errors import (
     ConnectionLost,
@@ -172,7 +172,8 @@ class _Copy:
             return Plan(None)
         asked, policy = self.options.congestion, self.options.policy
         if not self.far_is_source:
-            return plan(asked, policy, tcp.why_not_congestion)
+            fixed = self.rtt.congestion if self.rtt and self.rtt.congestion_is_fixed else None
+            return plan(asked, policy, why_not_from(fixed, tcp.why_not_congestion))
         return plan(asked, policy, why_not_far(self.far_end.congestions()))
 
     def check_options(self) -> None:

@@ -13,6 +13,7 @@ import struct
 import threading
 from contextlib import suppress
 
+from mpx.errors import UsageError
 from mpx.gridftp_wire import HEADER_BYTES, Address
 from mpx.serve.replies import DataChannelError, Refusal
 from mpx.tcp import congestion_of, pace, set_congestion
@@ -62,7 +63,8 @@ class Connection:
                 raise DataChannelError(f"cannot connect to {self._address}: {os.strerror(failed)}")
             self._address = None
             if self._congestion and congestion_of(self._sock) != self._congestion:
-                set_congestion(self._sock, self._congestion)  # its route's own has taken its place
+                with suppress(UsageError):  # the route to the client may let nobody choose
+                    set_congestion(self._sock, self._congestion)  # its own has taken the place
         self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _TICK)
         pace(self._sock)
         if self._cancelled:

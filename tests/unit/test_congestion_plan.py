@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpx.congestion_plan import SERVER_CHOOSES, Plan, named, plan
+from mpx.congestion_plan import SERVER_CHOOSES, Plan, named, plan, why_not_from
 from mpx.ops_policy import POLICIES
 
 ALL = {"cubic", "bbr", "reno"}
@@ -63,3 +63,11 @@ def test_auto_never_takes_what_may_not_be_used(asked: str, policy: str, may: set
         assert found.note or found.congestion in may
     if found.selects:
         assert len(may) >= 2
+
+
+def test_a_route_that_locks_its_own_leaves_no_choice() -> None:
+    locked = plan("auto", "fair", why_not_from("bbr", lambda _: ""))
+    assert (locked.congestion, locked.selects) == (None, False)
+    assert "the route to the server has bbr and locks it" in locked.note
+    assert plan("auto", "fast", why_not_from("bbr", lambda _: "")).congestion == "bbr"
+    assert plan("auto", "fair", why_not_from(None, lambda _: "")) == Plan("cubic", selects=True)
