@@ -86,11 +86,11 @@ def test_a_copy_goes_on_over_a_route_that_locks_its_own(lab: Lab, tmp_path: Path
         command = [sys.executable, "-m", "mpx", "copy", "-q", "--report", str(tmp_path / "report.json")]
         command += [str(tmp_path / "a"), f"ftp://{address}:{server.port}/a"]
         lab.host("src").run(command, check=True)
+        told = json.loads((tmp_path / "report.json").read_text())
         by_name = lab.host("src").run(
             [*command, "--congestion", "bbr", "--overwrite", "always"], stderr=subprocess.PIPE
         )
     assert (served / "a").read_bytes() == b"x" * 1000
-    told = json.loads((tmp_path / "report.json").read_text())
     assert told["decisions"]["congestion"] == "reno"
     assert any("the route to the server has reno and locks it" in note for note in told["notes"])
     assert by_name.returncode == 2 and b"locks it" in by_name.stderr

@@ -98,7 +98,7 @@ def test_bursts_are_not_asked_to_be_gentle_with_the_mix(tmp_path: Path) -> None:
 @pytest.mark.parametrize("file", ["single", "train"])
 def test_probes_that_were_not_sent_or_waited(file: str, tmp_path: Path) -> None:
     folder, recipe = write_run(tmp_path / "run", PLAIN), PLAIN
-    rewrite(folder / "rtt" / f"{file}.csv", lambda row: [row[0], row[1], "0.006"])
+    rewrite(folder / "rtt" / f"{file}.csv", lambda row: [row[0], row[1], "0.021"])
     assert wrong(folder, recipe) == ["probes waited"]
     rewrite(folder / "rtt" / f"{file}.csv", lambda row: None if float(row[0]) % 1 < 0.1 else [*row[:2], ""])
     assert wrong(folder, recipe) == ["not probed"]
