@@ -26,13 +26,14 @@ PAUSE_S = 0.0002
 PUNCTUAL = Punctual(
     late_p99_s=0.001, very_late_share=0.01, pickup_p99_s=0.002, given_up_share=0.05, busy_share=0.2
 )
+APART_S = 12.0  # between the beginnings of two runs: twenty processes start, and what they load takes a core
 AHEAD_S = 8.0  # processes are started so long before they are needed: idle ones cost something, too
 
 
 class Bench:
-    """Where runs are measured: `stop` ends them all soon, and only one is being built at a time.
+    """Where runs are measured: `stop` ends them all soon, and only one begins at a time.
 
-    Six labs and their seventy processes that start at once would disturb one another, and those that run.
+    Labs and their processes that start together would disturb one another, and those that run.
     """
 
     def __init__(self) -> None:
@@ -84,8 +85,10 @@ class Bench:
             stack.enter_context(
                 RttProbe(name, source, sink, address, run.rtt, run.epoch_s, every_s=every_s, train=train)
             )
-        building.close()
         for at_s, act, each in todo:
+            if at_s > APART_S:
+                self._wait(run, APART_S)
+                building.close()
             self._wait(run, at_s)
             act(each)
         self._wait(run, recipe.ends_s)
