@@ -91,6 +91,8 @@ class Bench:
                 building.close()
             self._wait(run, at_s)
             act(each)
+        self._wait(run, APART_S)
+        building.close()
         self._wait(run, recipe.ends_s)
 
     def _wait(self, run: Run, until_s: float) -> None:
