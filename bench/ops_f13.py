@@ -7,7 +7,8 @@ than 0.6 of the link beside squares of UDP at its rate; the more often the burst
 every other second a quarter of the link or less (where modern loss recovery keeps it higher, that is the
 finding).
 
-100 Mbit/s, 128 ms. UDT has no kernel and no package here; its columns are left out.
+100 Mbit/s, 128 ms. UDT's columns are left out: asked for UDT, the stock client goes on over TCP without a
+word.
 """
 
 from collections.abc import Sequence

@@ -6,7 +6,8 @@ other they share evenly (Jain 0.95); beside 16 streams it has less than a fifth 
 (Jain of the two 0.54 to 0.75; equal shares for each stream would be 0.56). F20: under load the round-trip
 time grows by what the queue holds, within 10 %.
 
-100 Mbit/s, 128 ms. UDT has no kernel and no package here; its columns are left out.
+100 Mbit/s, 128 ms. UDT's columns are left out: asked for UDT, the stock client goes on over TCP without a
+word.
 """
 
 from collections.abc import Sequence

@@ -53,8 +53,11 @@ class RttWatch(threading.Thread):
     def run(self) -> None:
         """Choose a way, and probe."""
         try:
-            chosen = choose(self._host, [self._address], self._done.is_set)
+            chosen = choose(self._host, [self._address], self._done.is_set, is_open=True)
             with chosen.opened:
+                if chosen.way.kind == "handshake":  # ten a second, and many servers start a process for each
+                    self.trouble = f"the server takes no further session for probes ({chosen.reason})"
+                    return
                 self.way = chosen.way.name
                 self._run = Run(chosen.way, keep_s=KEEP_S)
                 self._run.go(_for_ever(), self._done.is_set)

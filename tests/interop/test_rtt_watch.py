@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from mpx.rtt_watch import RttWatch
 from mpx.serve import Server
 
@@ -55,3 +57,17 @@ def test_it_ends_at_once_though_the_other_side_says_nothing(eventually: Eventual
         eventually(lambda: not accepted.is_alive())
         watch.end()
     assert not watch.is_alive()
+
+
+def test_a_server_that_takes_no_more_is_not_knocked_at_again(eventually: Eventually) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as full:
+        watch = RttWatch("127.0.0.1", ("127.0.0.1", full.getsockname()[1]))
+        watch.start()
+        session, _ = full.accept()
+        with session:
+            session.sendall(b"421 Too many sessions.\r\n")
+            eventually(lambda: not watch.is_alive())
+        full.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            full.accept()
+    assert "takes no further session" in watch.trouble and "Too many sessions" in watch.trouble
