@@ -5,6 +5,7 @@ import time
 from collections.abc import Sequence
 from typing import Protocol
 
+from mpx import tcp
 from mpx.carrier import Work
 from mpx.errors import UsageError
 from mpx.far_congestion import check_far_congestion
@@ -148,6 +149,7 @@ class UploadCarrier(_LaneCarrier):
 
     def set_congestion(self, name: str) -> None:
         """See Carrier."""
+        tcp.check_congestion(name)  # before any lane has it for its next streams
         for lane in self._uploads:
             lane.switch_congestion(name)
 

@@ -20,6 +20,7 @@ from mpx.location import Location
 from mpx.move import Move
 from mpx.stream import StreamTotals
 
+_CONGESTION = "a congestion control"
 VERDICT_S = 2.0  # after a data connection broke, wait so long for what the server says of it
 
 
@@ -102,7 +103,7 @@ class DownloadSession:
     def congest(self, name: str) -> None:
         """Have the server send further retrieves with that congestion control, over the same connections."""
         self.congestion = name
-        self._answers.append(f"congestion control {name}")
+        self._answers.append(_CONGESTION)
         self._unsent.append(command("OPTS", "RETR", f"Congestion={name};"))
 
     def _retire(self, fan: Fan) -> None:
@@ -167,6 +168,10 @@ class DownloadSession:
         if reply.is_ok:
             if isinstance(pull, Pull):
                 pull.replied = True
+            return
+        if pull == _CONGESTION:
+            said = f"{self._host} does not send with {self.congestion}: {reply.reason}; its kernel chooses"
+            self._work.note(said)
             return
         if isinstance(pull, str):
             raise reply_error(reply, f"{self._host} refuses {pull}", ConnectionLost)

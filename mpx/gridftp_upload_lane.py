@@ -22,6 +22,7 @@ from mpx.errors import (
     NoSpace,
     SourceError,
     TransferTimeout,
+    UsageError,
 )
 from mpx.gridftp_refusals import cannot_store
 from mpx.gridftp_session import Session, SessionOptions
@@ -87,7 +88,7 @@ class UploadLane(threading.Thread):
             self._port.renew()
 
     def switch_congestion(self, name: str) -> None:
-        """Use `name` on open streams and later ones; raises UsageError."""
+        """Use `name`, which is permitted, on open streams and later ones; locked routes keep theirs."""
         self.congestion = name
         port = self._port
         if port:
@@ -95,7 +96,7 @@ class UploadLane(threading.Thread):
             for stream in port.live_streams():
                 connection = stream.connection
                 if connection is not None:
-                    with contextlib.suppress(OSError):  # it has ended
+                    with contextlib.suppress(OSError, UsageError):  # it has ended, or may not
                         tcp.set_congestion(connection, name)
 
     def cut(self) -> None:

@@ -3,6 +3,7 @@
 What only bounds something (`--max-streams`, `--port-range`) is honoured where there is nothing to bound.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from mpx import tcp
@@ -54,10 +55,18 @@ def check_options(options: CopyOptions, far_end: Endpoint, *, far_is_source: boo
         tcp.check_congestion(congestion)
 
 
-def check_congestion(options: CopyOptions, source_end: Endpoint) -> None:
-    """Raise UsageError where a server sends that cannot be told its congestion control; asks the server."""
-    if (name := named(options.congestion)) and source_end.location.scheme != "file":
+def check_congestion(
+    options: CopyOptions, source_end: Endpoint, why_not: Callable[[str], str] | None
+) -> None:
+    """Raise UsageError where a congestion control that was asked for by name cannot be had; asks the server.
+
+    `why_not` says why it may not be used, None where the sender cannot be told.
+    """
+    name = named(options.congestion)
+    if name and source_end.location.scheme != "file":
         check_far_congestion(name, source_end.congestions())
+    elif name and why_not and (reason := why_not(name)):
+        raise UsageError(f"--congestion {name}: {reason}")
 
 
 def check_links(options: CopyOptions, destination_end: Endpoint) -> None:

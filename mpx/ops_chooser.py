@@ -4,10 +4,11 @@ A switch costs: new streams' worth of start-up, and the watching begins anew, as
 is seen. So one reading is never enough, and each switch back has to be surer than the one before.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from mpx.mix import GROUPS, UNKNOWN, Mix
-from mpx.ops_policy import wanted
+from mpx.ops_policy import permitted, wanted
 
 SURE = 0.8  # that probability of a group ...
 IN_A_ROW = 3  # ... in so many readings, a second apart
@@ -27,8 +28,10 @@ class Switch:
 class Chooser:
     """Turns readings of the background into switches, for one policy."""
 
-    def __init__(self, policy: str, congestion: str) -> None:
+    def __init__(self, policy: str, congestion: str, why_not: Callable[[str], str]) -> None:
+        """Begin with `congestion`; `why_not` as for `ops_policy.permitted`."""
         self._policy = policy
+        self._why_not = why_not
         self._now = congestion  # what the policy has asked for last
         self._used = {congestion}
         self._doubt = 1 - SURE
@@ -38,8 +41,9 @@ class Chooser:
     def read(self, mix: Mix) -> Switch | None:
         """Take a reading, a second after the last one; return a switch if it is time for one."""
         group = max(GROUPS, key=lambda each: mix.groups[each])
-        asks = wanted(self._policy, group)
-        if mix.name == UNKNOWN or mix.groups[group] < 1 - self._doubt or asks == self._now:
+        asks = permitted(wanted(self._policy, group), self._why_not).taken
+        is_sure = mix.name != UNKNOWN and mix.groups[group] >= 1 - self._doubt
+        if asks is None or asks == self._now or not is_sure:
             self._said.clear()
             return None
         if self._said and self._said[-1] != asks:

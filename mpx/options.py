@@ -9,7 +9,7 @@ from typing import Any
 from mpx.checksum import ALGORITHMS
 from mpx.congestion_plan import AUTO
 from mpx.errors import UsageError
-from mpx.ops_policy import FAIR, POLICIES
+from mpx.ops_policy import FAIR, POLICIES, SCAVENGER
 from mpx.tcp import parse_ports
 
 
@@ -125,6 +125,8 @@ class CopyOptions:
                 raise UsageError(f"--streams {self.streams} fixes their number; leave {flag_of(name)} out")
         if self.congestion != AUTO and self.was_given("policy"):
             raise UsageError(f"--congestion {self.congestion} leaves no choice; leave --policy out")
+        if self.policy == SCAVENGER and (self.tuner == "paper" or self.was_given("tuner")):
+            raise UsageError("--policy scavenger keeps the streams it begins with; leave --tuner out")
         for name in ("growth", "chunk_time_s"):
             if self.tuner != "paper" and self.was_given(name):
                 raise UsageError(f"{flag_of(name)} is for --tuner paper only; give that too, or leave it out")

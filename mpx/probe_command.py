@@ -11,7 +11,7 @@ from mpx.cli import Signals, complain
 from mpx.errors import MpxError, UsageError
 from mpx.ops_policy import FAIR, POLICIES
 from mpx.probing.api import MODES, PASSIVE_MODE, probe
-from mpx.probing.bursts import PROFILES, SHORT
+from mpx.probing.bursts import PROFILE_KINDS, SHORT
 from mpx.probing.result import ProbeResult
 from mpx.probing.schedule import SAMPLINGS
 from mpx.shown import shown
@@ -46,7 +46,7 @@ More: docs/probe.md in the sources of mpx.
 )
 @click.option(
     "--profile",
-    type=click.Choice(tuple(PROFILES)),
+    type=click.Choice(tuple(PROFILE_KINDS)),
     default=SHORT,
     show_default=True,
     help="of the bursts: CUBIC, BBR, nothing (2, 2, 1 s), or the paper's CUBIC, BBR, CUBIC, nothing (5 s)",

@@ -1,27 +1,51 @@
 """Watches the round-trip times (RTT) of a path while a copy runs over it: ten a second, to its end.
 
-The way is the one that `mpx probe` would take: the echo of `mpx serve`, an idle session, handshakes, ICMP.
+The way is the one that `mpx probe` would take, but of the two that need no port to be knocked at: the echo of
+`mpx serve`, or an idle session.
 """
 
 import itertools
 import math
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 from mpx import tcp
-from mpx.errors import Interrupted, MpxError
+from mpx.errors import ConnectionLost, Interrupted, MpxError
 from mpx.probing.choose import choose
 from mpx.probing.run import Run
 from mpx.probing.schedule import SINGLE_INTERVAL_S
 from mpx.rtt_series import Probe
 
 KEEP_S = 40.0  # what is older nobody asks for
+AGAIN_S, SELDOM_S = 5.0, 300.0  # a way that was lost is looked for again after so long, and ever more seldom
+SILENT_S = 10.0  # without any answer it is lost
+
+
+class Watches(Protocol):
+    """What is asked of who probes beside a copy."""
+
+    trouble: str  # why there are no probes, or no more
+
+    def begin(self) -> None:
+        """Start probing, once."""
+        ...
+
+    @property
+    def base_s(self) -> float:
+        """The shortest round trip ever seen, seconds."""
+        ...
+
+    def series(self, from_s: float) -> Sequence[Probe]:
+        """Return the probes sent since then (monotonic clock) whose fate is known."""
+        ...
 
 
 class RttWatch(threading.Thread):
-    """Probes `address` until it is told to end; where that cannot be, `trouble` says why.
+    """Probes `address` until it is told to end; where that could never be, `trouble` says why.
 
-    `base_s` is the shortest RTT that is known of the path already.
+    A way that is lost is looked for again, and the series begins anew. `base_s` is the shortest RTT that is
+    known of the path already.
     """
 
     def __init__(self, host: str, address: tcp.Address, base_s: float = math.inf) -> None:
@@ -51,20 +75,29 @@ class RttWatch(threading.Thread):
         return [probe for probe in found if probe.t_s >= from_s]
 
     def run(self) -> None:
-        """Choose a way, and probe."""
-        try:
-            chosen = choose(self._host, [self._address], self._done.is_set, is_open=True)
-            with chosen.opened:
-                if chosen.way.kind == "handshake":  # ten a second, and many servers start a process for each
-                    self.trouble = f"the server takes no further session for probes ({chosen.reason})"
+        """Choose a way, and probe, until told to end."""
+        again_s = AGAIN_S
+        while not self._done.is_set():
+            try:
+                self._probe()
+            except Interrupted:
+                return  # it was told to end
+            except MpxError as error:
+                if not self.way:
+                    self.trouble = str(error)
                     return
-                self.way = chosen.way.name
-                self._run = Run(chosen.way, keep_s=KEEP_S)
-                self._run.go(_for_ever(), self._done.is_set)
-        except Interrupted:
-            return  # it was told to end
-        except MpxError as error:
-            self.trouble = str(error)
+            self._done.wait(again_s)
+            again_s = min(SELDOM_S, 2 * again_s)
+
+    def _probe(self) -> None:
+        """Probe until told to end; raises Interrupted then, and ConnectionLost where nothing answers."""
+        chosen = choose(self._host, [self._address], self._done.is_set, is_open=True)
+        with chosen.opened:
+            if chosen.way.kind == "handshake":  # ten a second, and many servers start a process for each
+                raise ConnectionLost(f"the server takes no further session for probes ({chosen.reason})")
+            self.way = chosen.way.name
+            self._run = run = Run(chosen.way, keep_s=KEEP_S)
+            run.go(_while_answered(run), self._done.is_set)
 
     def begin(self) -> None:
         """Start probing, once."""
@@ -79,5 +112,12 @@ class RttWatch(threading.Thread):
             self.join()
 
 
-def _for_ever() -> Iterator[float]:
-    return (number * SINGLE_INTERVAL_S for number in itertools.count())
+def _while_answered(run: Run) -> Iterator[float]:
+    """Yield times for ever; raises ConnectionLost once nothing was answered for a while."""
+    look = round(SILENT_S / SINGLE_INTERVAL_S)
+    for number in itertools.count():
+        if number and number % look == 0:
+            latest = run.probes()[-look:]
+            if len(latest) == look and all(probe.rtt_s is None for probe in latest):
+                raise ConnectionLost("probes are not answered any more")
+        yield number * SINGLE_INTERVAL_S

@@ -4,6 +4,7 @@ The bursts of OPS (Anvari and Lu, Computers 10(6):76, 2021) are the transfer's o
 stands still for it. What is seen right after a beginning or a switch tells of ourselves, and is left out.
 """
 
+import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -14,6 +15,7 @@ from mpx.ops_chooser import Chooser, Switch
 from mpx.ops_kinds import TRANSFERS, Own
 from mpx.ops_policy import BBR, CUBIC
 from mpx.rtt_series import Probe
+from mpx.rtt_watch import Watches
 from mpx.tuner import Sample
 
 READ_S = 1.0  # between two readings
@@ -40,35 +42,39 @@ class Recognises(Protocol):
         ...
 
 
-class Watches(Protocol):
-    """What is asked of who probes (rtt_watch.RttWatch)."""
+class Loading(threading.Thread):
+    """Loads a model beside the copy: it may take seconds where numpy comes from a slow file system."""
 
-    trouble: str  # why there are no probes, or no more
+    def __init__(self, load: Callable[[], Recognises]) -> None:
+        super().__init__(name="mpx-model", daemon=True)
+        self.model: Recognises | None = None
+        self.trouble = ""  # why there is none
+        self._load = load
+        self._begun = False
 
     def begin(self) -> None:
-        """Start probing, once."""
-        ...
+        """Start loading, once."""
+        if not self._begun:
+            self._begun = True
+            self.start()
 
-    @property
-    def base_s(self) -> float:
-        """The shortest round trip ever seen, seconds."""
-        ...
-
-    def series(self, from_s: float) -> Sequence[Probe]:
-        """Return the probes sent since then (monotonic clock) whose fate is known."""
-        ...
+    def run(self) -> None:
+        """Load."""
+        try:
+            self.model = self._load()
+        except UsageError as error:
+            self.trouble = str(error)
+        except Exception as error:  # whatever a broken installation of numpy says; the copy goes on
+            self.trouble = f"{type(error).__name__}: {error}"
 
 
 class Selection:
     """One copy's: knows what its streams use, and asks for something else when that is due."""
 
-    def __init__(
-        self, load: Callable[[], Recognises], watch: Watches, chooser: Chooser, congestion: str
-    ) -> None:
+    def __init__(self, loading: Loading, watch: Watches, chooser: Chooser, congestion: str) -> None:
         self.latest: Mix | None = None  # the last reading
         self.trouble = ""  # why there are none, or no more
-        self._load, self._watch, self._chooser = load, watch, chooser
-        self._model: Recognises | None = None  # loaded when the copy has lasted long enough
+        self._loading, self._watch, self._chooser = loading, watch, chooser
         self._congestion = congestion
         self._began_s: float | None = None  # when the streams began to be as they are
         self._read_s = 0.0
@@ -93,27 +99,30 @@ class Selection:
         self._read_s = now_s
         self._watch.begin()
         self.trouble = self._watch.trouble
-        model = self._loaded()
-        if model is None or now_s < since_s + model.window_s(TRANSFERS[self._congestion == BBR]):
+        self._loading.begin()
+        self.trouble = self.trouble or self._loading.trouble
+        if self._loading.model is None or self.trouble:
+            return None
+        try:
+            return self._read(self._loading.model, now_s, since_s, sample.streams)
+        except UsageError as error:
+            self.trouble = str(error)
+            return None
+
+    def _read(self, model: Recognises, now_s: float, since_s: float, streams: int) -> Switch | None:
+        """Read the background, if the window is full of what came since then."""
+        if now_s < since_s + model.window_s(TRANSFERS[self._congestion == BBR]):
             return None
         series = self._watch.series(since_s)
         if not series:
             return None
-        own = Own(BBR if self._congestion == BBR else CUBIC, sample.streams)
+        own = Own(BBR if self._congestion == BBR else CUBIC, streams)
         self.latest = model.classify(series, self._watch.base_s, list(self._goodput), own=own)
         return self._chooser.read(self.latest)
 
     def switched(self, now_s: float, congestion: str) -> None:
         """Say what the streams use from now on."""
         self._congestion, self._began_s = congestion, now_s
-
-    def _loaded(self) -> Recognises | None:
-        if self._model is None:
-            try:
-                self._model = self._load()
-            except UsageError as error:
-                self.trouble = str(error)
-        return self._model
 
     def _count(self, now_s: float, arrived_bytes: int) -> None:
         if self._before is not None and now_s > self._before[0]:

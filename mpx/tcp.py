@@ -254,8 +254,11 @@ def connect(
 ) -> socket.socket:
     """Open a connection, blocking afterwards, without Nagle's delay; `paced` as `pace` does.
 
+    It has the congestion control that is asked for, unless its route locks another.
+
     Raises ConnectionLost when refused or unreachable (no answer in time counts as that), Interrupted
-    soon after `stop` says so, and UsageError when every port of `source_ports` is in use.
+    soon after `stop` says so, and UsageError when every port of `source_ports` is in use, or the congestion
+    control is not permitted.
     """
     for port in _shuffled(source_ports):
         try:
@@ -290,8 +293,9 @@ def _connect_from(
             failed = connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if failed:
             raise OSError(failed, os.strerror(failed))
-        if congestion and congestion_of(connection) != congestion:
-            set_congestion(connection, congestion)  # as a route's own takes its place when it connects
+        if congestion and congestion_of(connection) != congestion:  # a route's own has taken its place
+            with contextlib.suppress(UsageError):  # and may be locked
+                set_congestion(connection, congestion)
         connection.setblocking(True)
     except TimeoutError as error:
         connection.close()

@@ -3,6 +3,7 @@
 import math
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from mpx import tcp
 from mpx.carrier import Carrier, Work
@@ -38,7 +39,7 @@ from mpx.rtt_probe import RttProbe
 from mpx.rtt_watch import RttWatch
 from mpx.scavenger import Scavenger
 from mpx.schemes import carrier_for, check_pair, open_endpoint
-from mpx.selection import Selection
+from mpx.selection import Loading, Selection
 from mpx.tuners import first_streams, tuner_for
 from mpx.watcher import OnProgress, Watcher
 
@@ -170,16 +171,19 @@ class _Copy:
         """Return what the streams begin with, and whether the background decides later."""
         if self.far_end.location.scheme == "file":
             return Plan(None)
-        asked, policy = self.options.congestion, self.options.policy
-        if not self.far_is_source:
-            fixed = self.rtt.congestion if self.rtt and self.rtt.congestion_is_fixed else None
-            return plan(asked, policy, why_not_from(fixed, tcp.why_not_congestion))
-        return plan(asked, policy, why_not_far(self.far_end.congestions()))
+        return plan(self.options.congestion, self.options.policy, self.why_not_congestion())
+
+    def why_not_congestion(self) -> Callable[[str], str] | None:
+        """Return what says why a congestion control may not be used; None where the sender is not told."""
+        if self.far_is_source:
+            return why_not_far(self.far_end.congestions())
+        fixed = self.rtt.congestion if self.rtt and self.rtt.congestion_is_fixed else None
+        return why_not_from(fixed, tcp.why_not_congestion)
 
     def check_options(self) -> None:
         """Refuse what was asked for by hand and cannot be had; note which defaults cannot."""
         check_options(self.options, self.far_end, far_is_source=self.far_is_source)
-        check_congestion(self.options, self.source_end)
+        check_congestion(self.options, self.source_end, self.why_not_congestion())
         check_links(self.options, self.destination_end)
         if self.far_end.location.scheme != "file" and not self.far_end.can_mode_e():
             self.turn_to_mode_s(f"{self.far_end.location.host} has no MODE E")
@@ -188,6 +192,9 @@ class _Copy:
     def turn_to_mode_s(self, why: str) -> None:
         """Go on in MODE S; raises UsageError if that cannot honour what was asked for by hand."""
         self.mode_e = False
+        if self.far_is_source:  # no server is told there
+            self.plan = replace(self.plan, congestion=None, selects=False)
+            self.congestion = self.report.decisions["congestion"] = None
         self.options = within_mode_s(
             self.options,
             self.report,
@@ -303,7 +310,7 @@ class _Copy:
             rtt=probe.latest,
             congestion=self.congestion,
             selection=self.selection(watch) if watch and selects else None,
-            scavenger=Scavenger(watch, work.pacer) if watch and yields else None,
+            scavenger=Scavenger(watch, work.pacer, may_spread.is_set) if watch and yields else None,
             on_progress=self.on_progress,
             cancel=self.cancel,
         )
@@ -325,7 +332,8 @@ class _Copy:
     def selection(self, watch: RttWatch) -> Selection:
         """Return who reads the background and says when to switch."""
         congestion = self.plan.congestion or CUBIC
-        return Selection(load_model, watch, Chooser(self.options.policy, congestion), congestion)
+        chooser = Chooser(self.options.policy, congestion, self.why_not_congestion() or str)
+        return Selection(Loading(load_model), watch, chooser, congestion)
 
     def run(
         self, carrier: Carrier, finisher: Finisher, lister: Lister, probe: RttProbe, watcher: Watcher

@@ -27,16 +27,17 @@ SHRINKS = 0.8  # within a round
 DOWN = 0.5  # a round
 LEAST_SEGMENTS = 4  # a round, or ...
 LEAST_SHARE = 0.01  # ... of the best goodput: it has to notice when others are gone
+MINUTE_S, BASE_MINUTES = 60.0, 10  # as LEDBAT remembers it; a path that has become longer is known by then
+UNKNOWN_S = 0.1  # of round trips, before there is any
 AHEAD = 1.5  # of what arrives: a source that is slow must not store up a rate that is never tried
 
 
 class Yielding:
     """One copy's rate, all streams together."""
 
-    def __init__(self, base_s: float) -> None:
-        """Begin with a path whose shortest round trip is `base_s`."""
+    def __init__(self) -> None:
         self.queue_s: float | None = None  # the delay that was seen last
-        self._base_s = base_s
+        self._bases: deque[tuple[int, float]] = deque()  # the shortest round trip of each minute
         self._rate_bps = 0.0
         self._best_bps = 0.0
         self._full_bps: float | None = None  # what arrived when there was a queue last
@@ -44,8 +45,9 @@ class Yielding:
         self._draining_s = 0.0  # the queue in the last round, 0 where it was short enough
         self._stubborn_rounds = self._calm_rounds = 0
         self._decided_s = float("-inf")
-        self._newest_s = float("-inf")  # the last probe that was looked at
-        self._delays: deque[tuple[float, float]] = deque()
+        self._newest_s = self._newest_lost_s = float("-inf")  # of the probes that were looked at
+        self._rtts: list[float] = []  # in this round
+        self._lost = 0
         self._arrived: deque[tuple[float, int]] = deque()
 
     @property
@@ -61,20 +63,28 @@ class Yielding:
     def observe(self, now_s: float, probes: Sequence[Probe], arrived_bytes: int) -> float:
         """Return the rate to send with from now on, bit/s.
 
-        `probes` are those since the last call or more, on the clock of `now_s`; `arrived_bytes` has been
-        counted since the copy began.
+        `probes` are those since the last call or more, on the clock of `now_s`; if all of a round were lost
+        somebody has filled the path. `arrived_bytes` has been counted since the copy began.
         """
-        self._take(probes)
+        self._take(now_s, probes)
         self._arrived.append((now_s, arrived_bytes))
         while len(self._arrived) > 2 and self._arrived[1][0] <= now_s - self._round_s:
             self._arrived.popleft()
-        if now_s >= self._decided_s + self._round_s and self._delays:
-            self.queue_s = min(delay_s for _, delay_s in self._delays)
-            self._delays.clear()
+        if now_s >= self._decided_s + self._round_s and (self._rtts or self._lost):
             self._decided_s = now_s
-            self._decide(self.queue_s, self._goodput_bps())
+            if self._rtts:
+                self.queue_s = min(self._rtts) - self._base_s
+                self._decide(self.queue_s, self._goodput_bps())
+            else:
+                self._rate_bps *= DOWN
+            self._rtts, self._lost = [], 0
         self._rate_bps = max(self._rate_bps, self._least_bps)
         return self._rate_bps
+
+    @property
+    def _base_s(self) -> float:
+        """The shortest round trip of the last minutes: paths change."""
+        return min((rtt_s for _, rtt_s in self._bases), default=UNKNOWN_S)
 
     @property
     def _round_s(self) -> float:
@@ -108,22 +118,32 @@ class Yielding:
     def _grow(self, goodput_bps: float) -> None:
         self._draining_s, self._stubborn_rounds = 0.0, 0
         self._calm_rounds += 1
+        if not goodput_bps:  # there was nothing to send, or it is not there yet
+            return
         if not self._was_full:
             self._rate_bps *= FIRST_UP
         elif self._full_bps and FULL * self._full_bps <= self._rate_bps <= FREE * self._full_bps:
             self._rate_bps *= 1 + SLOWLY
         else:
             self._rate_bps *= min(UP, 1 + SOONER * self._calm_rounds)
-        if goodput_bps:
-            self._rate_bps = min(self._rate_bps, AHEAD * goodput_bps)
+        self._rate_bps = min(self._rate_bps, AHEAD * goodput_bps)
 
-    def _take(self, probes: Sequence[Probe]) -> None:
+    def _take(self, now_s: float, probes: Sequence[Probe]) -> None:
         for probe in sorted(probes, key=lambda each: each.t_s):
-            if probe.t_s > self._newest_s:
+            if probe.rtt_s is None and probe.t_s > self._newest_lost_s:
+                self._newest_lost_s = probe.t_s
+                self._lost += 1
+            elif probe.rtt_s is not None and probe.t_s > self._newest_s:
                 self._newest_s = probe.t_s
-                if probe.rtt_s is not None:
-                    self._base_s = min(self._base_s, probe.rtt_s)
-                    self._delays.append((probe.t_s, probe.rtt_s - self._base_s))
+                self._rtts.append(probe.rtt_s)
+                self._remember(int(now_s // MINUTE_S), probe.rtt_s)
+
+    def _remember(self, minute: int, rtt_s: float) -> None:
+        if self._bases and self._bases[-1][0] == minute:
+            rtt_s = min(rtt_s, self._bases.pop()[1])
+        self._bases.append((minute, rtt_s))
+        while self._bases[0][0] < minute - BASE_MINUTES:
+            self._bases.popleft()
 
     def _goodput_bps(self) -> float:
         (from_s, before_bytes), (until_s, after_bytes) = self._arrived[0], self._arrived[-1]

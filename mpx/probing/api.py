@@ -13,17 +13,18 @@ from mpx.errors import ConnectionLost, Interrupted, MpxError, UsageError
 from mpx.ops_kinds import PASSIVE, period_s
 from mpx.ops_policy import FAIR, POLICIES
 from mpx.probing.background import Background, background, bottleneck, unrecognised
-from mpx.probing.bursts import PROFILES, SHORT, SINKS, Burst, Sender, bursts
+from mpx.probing.bursts import PROFILE_KINDS, SHORT, SINKS, Burst, Sender, bursts
 from mpx.probing.choose import Chosen, choose
 from mpx.probing.result import ProbeResult, WayTaken
 from mpx.probing.run import Run
-from mpx.probing.schedule import SAMPLINGS
+from mpx.probing.schedule import SAMPLINGS, SINGLE_INTERVAL_S
 from mpx.probing.sink import Sink
 from mpx.probing.target import parse_target, sink_of
 from mpx.probing.way import Noise, Way
 from mpx.rtt_series import Probe
 
 LONGEST_WINDOW_S = 86400.0
+_EXACT = 0.02  # periods: probes leave a little late
 MODES = PASSIVE_MODE, ACTIVE_MODE = "passive", "active"
 
 
@@ -42,9 +43,9 @@ def probe(
     """Measure the RTT to `target` for `window_s` seconds as it answers, and tell who shares the path.
 
     `target` is a URL, HOST or HOST:PORT. `sampling` is "single", ten probes a second, or "paper", ten probes
-    1 ms apart each second. `mode` "active" sends bursts of data meanwhile, after a `profile` of PROFILES; the
-    window is then a whole number of its periods, rounded up. The decision is for `policy` of POLICIES. `ipv4`
-    and `ipv6` allow only that family.
+    1 ms apart each second. `mode` "active" sends bursts of data meanwhile, after a `profile` of
+    PROFILE_KINDS; the window is then a whole number of its periods, rounded up. The decision is for `policy`
+    of POLICIES. `ipv4` and `ipv6` allow only that family.
 
     Raises UsageError for a wrong request, ConnectionLost when the name is unknown, nothing answers, or
     the target is lost, TransferTimeout when it takes no more, and Interrupted soon after `cancel` is set.
@@ -56,8 +57,8 @@ def probe(
         raise UsageError(f"--window must be more than nothing and at most a day, not {window_s:g} s")
     if mode not in MODES:
         raise UsageError(f"--mode is one of {', '.join(MODES)}, not {mode!r}")
-    if profile not in PROFILES:
-        raise UsageError(f"--profile is one of {', '.join(PROFILES)}, not {profile!r}")
+    if profile not in PROFILE_KINDS:
+        raise UsageError(f"--profile is one of {', '.join(PROFILE_KINDS)}, not {profile!r}")
     if policy not in POLICIES:
         raise UsageError(f"--policy is one of {', '.join(POLICIES)}, not {policy!r}")
     if mode == ACTIVE_MODE and sampling != "single":
@@ -68,8 +69,8 @@ def probe(
     stop = cancel.is_set if cancel else lambda: False
     asked = _Asked(target, window_s, sampling, profile if mode == ACTIVE_MODE else "", policy)
     if asked.profile:
-        for burst in asked.bursts:
-            tcp.check_congestion(burst.congestion)
+        for congestion in sorted({burst.congestion for burst in asked.bursts}):
+            tcp.check_congestion(congestion)
     host, port = parse_target(target)
     try:
         addresses = [address for _, address in tcp.resolve(host, port, family, stop)]
@@ -95,13 +96,13 @@ class _Asked:
     @property
     def kind(self) -> str:
         """What the model calls it."""
-        return PROFILES[self.profile] if self.profile else PASSIVE
+        return PROFILE_KINDS[self.profile] if self.profile else PASSIVE
 
     @property
     def whole_window_s(self) -> float:
         """The window, of whole periods of the bursts."""
         each_s = period_s(self.kind)
-        return each_s * max(1, math.ceil(self.window_s / each_s - 1e-9)) if each_s else self.window_s
+        return each_s * max(1, math.ceil(self.window_s / each_s - _EXACT)) if each_s else self.window_s
 
     @property
     def bursts(self) -> list[Burst]:
@@ -112,8 +113,7 @@ class _Asked:
 def _sender(asked: _Asked, chosen: Chosen, stop: Callable[[], bool]) -> Sender:
     """Return who sends the bursts; its sessions are closed with the others. Raises MpxError."""
     location = sink_of(asked.target)
-    family = tcp.family_of(chosen.address[0])
-    sinks = [chosen.opened.enter_context(closing(Sink(location, family, stop))) for _ in range(SINKS)]
+    sinks = [chosen.opened.enter_context(closing(Sink(location, chosen.address, stop))) for _ in range(SINKS)]
     return Sender(sinks, asked.bursts, stop)
 
 
@@ -174,9 +174,15 @@ def _probed(asked: _Asked, chosen: Chosen, sender: Sender | None, stop: Callable
 def _background(asked: _Asked, probes: Sequence[Probe], sender: Sender | None) -> Background:
     if asked.sampling != "single":
         return unrecognised("ten probes a second are needed, so leave --sampling out", asked.policy)
-    if sender and sender.trouble:
+    if sender is None:
+        return background(probes, asked.policy)
+    if sender.trouble:
         return unrecognised(f"the bursts ended early: {sender.trouble}", asked.policy)
-    return background(probes, asked.policy, asked.kind, sender.goodput if sender else None)
+    # Where it was interrupted the last period is not whole, and windows begin with one.
+    last_s = max((probe.t_s for probe in probes), default=0.0) + SINGLE_INTERVAL_S
+    until_s = period_s(asked.kind) * math.floor(last_s / period_s(asked.kind) + _EXACT)
+    whole = [probe for probe in probes if probe.t_s < until_s - SINGLE_INTERVAL_S / 2]
+    return background(whole, asked.policy, asked.kind, sender.goodput)
 
 
 def _noise(way: Way) -> Noise:

@@ -9,7 +9,7 @@ from mpx.errors import UsageError
 from mpx.mix import GROUPS, UNKNOWN, Mix
 from mpx.ops_kinds import PASSIVE
 from mpx.ops_model import Model, load_model
-from mpx.ops_policy import before_anything_is_known, permitted, wanted
+from mpx.ops_policy import SCAVENGER, before_anything_is_known, permitted, wanted
 from mpx.rtt_series import Probe, p99
 from mpx.units import format_duration, format_rate
 
@@ -155,6 +155,8 @@ def _decision(mix: Mix | None, policy: str, why_not: Callable[[str], str]) -> De
         group = max(GROUPS, key=lambda each: mix.groups[each])
         wants = wanted(policy, group)
         because = f"the background looks like {group}"
+    if policy == SCAVENGER:
+        because += "; paced, so that no queue is left"
     found = permitted(wants, why_not)
     if found.refused:
         because += f"; {found.refused}"

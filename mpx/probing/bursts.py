@@ -1,4 +1,4 @@
-"""Bursts of our own data while a path is probed: active probing, a profile of ops_kinds.py again and again.
+"""Bursts of our own data while a path is probed: a profile of ops_kinds.PROFILES, again and again.
 
 Section 4.2 of the paper (Anvari and Lu, Computers 10(6):76, 2021). Each burst is a connection of its own, and
 is reset at its end: off means off.
@@ -16,13 +16,12 @@ from types import MappingProxyType
 
 from mpx import tcp
 from mpx.errors import Interrupted, MpxError
-from mpx.ops_kinds import ACTIVE, ACTIVE_SHORT, period_s
-from mpx.ops_kinds import PROFILES as LENGTHS
+from mpx.ops_kinds import ACTIVE, ACTIVE_SHORT, PROFILES, period_s
 from mpx.ops_policy import BBR, CUBIC
 from mpx.probing.sink import Sink
 
 SHORT, PAPER = "short", "paper"
-PROFILES: Mapping[str, str] = MappingProxyType({SHORT: ACTIVE_SHORT, PAPER: ACTIVE})
+PROFILE_KINDS: Mapping[str, str] = MappingProxyType({SHORT: ACTIVE_SHORT, PAPER: ACTIVE})
 SINKS = 2  # one is in use while the other is made ready
 STEP_S = 0.1  # of the goodput
 _LONGEST_SEND_S = 0.05  # a send that waits for room comes back after that, to look at the time
@@ -41,7 +40,7 @@ class Burst:
 
 def bursts(kind: str, window_s: float) -> list[Burst]:
     """Return the bursts of a kind of active probing within a window."""
-    lengths = LENGTHS[kind]
+    lengths = PROFILES[kind]
     found = []
     for turn in range(round(window_s / period_s(kind))):
         at_s = turn * period_s(kind)
@@ -68,12 +67,10 @@ class Sender:
         self._open: dict[int, socket.socket] = {}
         self._closed_bytes = 0
         self._threads = [
-            threading.Thread(
-                target=self._run, args=(number, sink, planned[number :: len(sinks)]), daemon=True
-            )
+            _thread(f"burst-{number}", self._run, number, sink, planned[number :: len(sinks)])
             for number, sink in enumerate(sinks)
         ]
-        self._threads.append(threading.Thread(target=self._count, daemon=True))
+        self._threads.append(_thread("burst-goodput", self._count))
 
     def begin(self) -> None:
         """Start with the first burst now."""
@@ -142,3 +139,7 @@ class Sender:
             self.goodput.append((now_s, 8 * (acked_bytes - before_bytes) / (now_s - before_s)))
             before_s, before_bytes = now_s, acked_bytes
             step = int(now_s / STEP_S) + 1
+
+
+def _thread(name: str, target: Callable[..., None], *arguments: object) -> threading.Thread:
+    return threading.Thread(target=target, args=arguments, name=f"mpx-{name}", daemon=True)

@@ -25,9 +25,11 @@ _RESET_AT_CLOSE = struct.pack("ii", 1, 0)  # struct linger
 class Sink:
     """A session whose data connections lead to nothing, one after the other. Used by one thread."""
 
-    def __init__(self, location: Location, family: int, stop: Callable[[], bool]) -> None:
-        """Log in, and see that data is taken; raises MpxError where it is not."""
-        options = SessionOptions(connect_timeout_s=_TIMEOUT_S, timeout_s=_TIMEOUT_S, family=family, stop=stop)
+    def __init__(self, location: Location, address: tcp.Address, stop: Callable[[], bool]) -> None:
+        """Log in at that address of the server, and see that data is taken; else raises MpxError."""
+        options = SessionOptions(
+            connect_timeout_s=_TIMEOUT_S, timeout_s=_TIMEOUT_S, address=address, stop=stop
+        )
         self._session = Session(location, options)
         try:
             self._session.login()
@@ -48,6 +50,7 @@ class Sink:
     def closed(self) -> None:
         """Make ready for the next connection, as the last one was reset."""
         self._session.final_reply()  # of a transfer that was cut: whatever it says
+        self._check_empty()
         self._prepare()
 
     def close(self) -> None:

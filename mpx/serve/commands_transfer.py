@@ -142,6 +142,7 @@ def _receive_file(session: Session, name: str, base: int | None, *, truncate: bo
 
 def _sink(session: Session, _: str) -> bytes:
     """Take a stream and throw it away: bursts of `mpx probe --mode active` (docs/extensions.md)."""
+    session.settings.take_restart()
     if session.settings.blocks:
         raise Refusal(504, f"{sink_wire.VERB} takes a stream: MODE S first.")
     session.channel.check(blocks=False, sending=False)

@@ -51,9 +51,13 @@ class Connection:
         return self._buffer
 
     def use_congestion(self, name: str) -> None:
-        """Switch to a congestion control that may be used; before it is connected or at any time after."""
-        set_congestion(self._sock, name)
+        """Switch to a congestion control that may be used; before it is connected or at any time after.
+
+        A route to the client that locks another keeps that.
+        """
         self._congestion = name
+        with suppress(UsageError):
+            set_congestion(self._sock, name)
 
     def connect(self) -> None:
         """Connect, if that is still to be done. Raises DataChannelError, also when `cancel` comes first."""
@@ -63,8 +67,7 @@ class Connection:
                 raise DataChannelError(f"cannot connect to {self._address}: {os.strerror(failed)}")
             self._address = None
             if self._congestion and congestion_of(self._sock) != self._congestion:
-                with suppress(UsageError):  # the route to the client may let nobody choose
-                    set_congestion(self._sock, self._congestion)  # its own has taken the place
+                self.use_congestion(self._congestion)  # the route's own has taken its place
         self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _TICK)
         pace(self._sock)
         if self._cancelled:

@@ -118,3 +118,11 @@ def test_a_sink_is_announced_and_takes_streams_only(tmp_path: Path) -> None:
         assert client.do(sink_wire.VERB).code == 504
     with Server(tmp_path) as server, RawClient(server.port, login=False) as client:
         assert client.do(sink_wire.VERB).code == 530
+
+
+def test_a_sink_forgets_where_a_transfer_was_to_go_on(tmp_path: Path) -> None:
+    with Server(tmp_path, writable=True) as server, RawClient(server.port) as client:
+        assert client.do("REST 100").code == 350
+        assert client.store(sink_wire.VERB, b"thrown away").code == 226
+        assert client.store("STOR file", b"kept").code == 226
+    assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == [("file", b"kept")]

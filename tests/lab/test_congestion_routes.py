@@ -63,8 +63,10 @@ def test_a_route_that_locks_its_own_is_said(lab: Lab, listener: tcp.Address, tmp
     lock(lab, "reno")
     with connected(lab, listener, None) as connection:
         assert tcp.is_congestion_fixed(connection)
-    with pytest.raises(UsageError, match="the route has reno and locks it"):
-        connected(lab, listener, "bbr")
+    with connected(lab, listener, "bbr") as connection:  # of data, say: the copy goes on
+        assert tcp.congestion_of(connection) == "reno"
+        with pytest.raises(UsageError, match="the route has reno and locks it"):
+            tcp.set_congestion(connection, "bbr")
     with inside(lab.host("src").netns, socket.socket) as sock:
         sending = Connection(sock, listener)
         sending.use_congestion("bbr")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mpx import tcp
 from mpx.errors import ConnectionLost
 from mpx.ops_kinds import period_s
-from mpx.probing.bursts import PROFILES, Burst, Sender, bursts
+from mpx.probing.bursts import PROFILE_KINDS, Burst, Sender, bursts
 
 
 def test_the_profiles() -> None:
@@ -23,7 +23,7 @@ def test_the_profiles() -> None:
     assert bursts("active", 20.0) == [Burst(*each) for each in paper]
 
 
-@given(st.sampled_from(sorted(PROFILES.values())), st.integers(1, 50))
+@given(st.sampled_from(sorted(PROFILE_KINDS.values())), st.integers(1, 50))
 def test_they_follow_one_another_and_each_period_ends_with_nothing(kind: str, periods: int) -> None:
     found = bursts(kind, periods * period_s(kind))
     assert all(earlier.until_s <= later.from_s for earlier, later in pairwise(found))

@@ -28,7 +28,7 @@ class Watch:
 
 def paced(rate_bps: float | None = None) -> tuple[Watch, Pacer, Scavenger]:
     watch, pacer = Watch(), Pacer(threading.Event(), rate_bps)
-    return watch, pacer, Scavenger(watch, pacer)
+    return watch, pacer, Scavenger(watch, pacer, lambda: True)
 
 
 def goes_on(
@@ -72,8 +72,19 @@ def test_where_nobody_answers_it_does_not_crawl() -> None:
     watch, pacer, scavenger = paced()
     watch.trouble = "nobody answers"
     assert scavenger.observe(1.0, 0) == ""
-    assert (scavenger.trouble, pacer.rate_bps) == ("nobody answers", None)
+    assert (scavenger.trouble, pacer.rate_bps, pacer.piece_s) == ("nobody answers", None, 0.02)
     watch, pacer, scavenger = paced(3e6)
     watch.trouble = "nobody answers"
     scavenger.observe(1.0, 0)
     assert pacer.rate_bps == 3e6
+
+
+def test_it_waits_until_there_is_a_session_to_spare() -> None:
+    watch, pacer = Watch(), Pacer(threading.Event())
+    spare = threading.Event()
+    scavenger = Scavenger(watch, pacer, spare.is_set)
+    scavenger.observe(1.0, 0)
+    assert not watch.begun and pacer.rate_bps is not None
+    spare.set()
+    scavenger.observe(2.0, 0)
+    assert watch.begun

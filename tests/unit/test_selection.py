@@ -1,5 +1,6 @@
 """What is read of the background while a copy runs, when, and what comes of it."""
 
+import threading
 from collections.abc import Sequence
 
 import pytest
@@ -9,7 +10,7 @@ from mpx.mix import MIXES, Mix, likeliest
 from mpx.ops_chooser import IN_A_ROW, Chooser
 from mpx.ops_kinds import TRANSFER_BBR, Own
 from mpx.rtt_series import Probe
-from mpx.selection import READ_S, SETTLES_RTT, SETTLES_S, Selection
+from mpx.selection import READ_S, SETTLES_RTT, SETTLES_S, Loading, Selection
 from mpx.tuner import Sample
 
 WINDOW_S, LONGER_S, RTT_S = 5.0, 8.0, 0.05
@@ -57,12 +58,24 @@ class Scripted:
         return self.says
 
 
+class AtOnce(Loading):
+    """Loads where it is begun, so that the clock of the copy is the only one."""
+
+    def start(self) -> None:
+        self.run()
+
+
+def permitted(_: str) -> str:
+    return ""
+
+
 class Copy:
     """A copy of so many streams at 80 Mbit/s, looked at ten times a second."""
 
     def __init__(self, says: str, congestion: str = "cubic") -> None:
         self.model = Scripted(says)
-        self.selection = Selection(self.load, self.model, Chooser("fair", congestion), congestion)
+        chooser = Chooser("fair", congestion, permitted)
+        self.selection = Selection(AtOnce(self.load), self.model, chooser, congestion)
         self.now_s, self.arrived, self.loaded = BEGAN_S, 0, 0
         self.switches: list[tuple[float, str]] = []
 
@@ -150,13 +163,47 @@ def test_without_probes_it_says_why_and_asks_no_more() -> None:
     assert copy.model.begun == 1
 
 
-def test_without_a_model_it_says_why_and_asks_no_more() -> None:
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [(UsageError("it is damaged"), "it is damaged"), (ImportError("no numpy"), "ImportError: no numpy")],
+)
+def test_without_a_model_it_says_why_and_asks_no_more(error: Exception, said: str) -> None:
     copy = Copy("B")
 
     def load() -> Scripted:
         copy.loaded += 1
-        raise UsageError("no numpy")
+        raise error
 
-    copy.selection = Selection(load, copy.model, Chooser("fair", "cubic"), "cubic")
+    copy.selection = Selection(AtOnce(load), copy.model, Chooser("fair", "cubic", permitted), "cubic")
     copy.run(60)
-    assert copy.selection.trouble == "no numpy" and copy.loaded == 1 and copy.switches == []
+    assert copy.selection.trouble == said and copy.loaded == 1 and copy.switches == []
+
+
+@pytest.mark.parametrize("asked", ["window_s", "classify"])
+def test_a_model_that_cannot_tell_a_copy_ends_nothing(asked: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    copy = Copy("B")
+
+    def cannot(*_: object, **__: object) -> Mix:
+        raise UsageError("it has no part for that")
+
+    monkeypatch.setattr(copy.model, asked, cannot)
+    copy.run(60)
+    assert copy.selection.trouble == "it has no part for that" and copy.switches == []
+
+
+def test_while_a_model_is_loading_the_copy_goes_on() -> None:
+    copy = Copy("B")
+    may_load = threading.Event()
+
+    def load() -> Scripted:
+        may_load.wait()
+        return copy.load()
+
+    loading = Loading(load)
+    copy.selection = Selection(loading, copy.model, Chooser("fair", "cubic", permitted), "cubic")
+    copy.run(20)
+    assert copy.model.asked == [] and copy.selection.trouble == ""
+    may_load.set()
+    loading.join()
+    copy.run(2)
+    assert copy.model.asked

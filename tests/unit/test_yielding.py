@@ -60,7 +60,7 @@ class Link:
 @pytest.mark.parametrize("rtt_s", [0.002, 0.02, 0.06, 0.2])
 @pytest.mark.parametrize("rate_bps", [20e6, 200e6, 10e9])
 def test_alone_it_takes_the_link_and_leaves_hardly_any_queue(rate_bps: float, rtt_s: float) -> None:
-    link, yielding = Link(rate_bps, rtt_s, queue_s=1.0), Yielding(rtt_s)
+    link, yielding = Link(rate_bps, rtt_s, queue_s=1.0), Yielding()
     link.run(yielding, 35.0)
     shares = link.shares(20.0, 35.0)
     assert sum(shares) / len(shares) > 0.95
@@ -71,7 +71,7 @@ def test_alone_it_takes_the_link_and_leaves_hardly_any_queue(rate_bps: float, rt
 def test_it_leaves_the_link_to_a_standing_queue_and_is_back_within_ten_seconds(rtt_s: float) -> None:
     busy = (10.0, 40.0)
     link = Link(100e6, rtt_s, 1.0, floor=lambda t_s: 2 * rtt_s if busy[0] < t_s < busy[1] else 0.0)
-    link.run(Yielding(rtt_s), 60.0)
+    link.run(Yielding(), 60.0)
     shares = link.shares(20.0, 40.0)
     assert sum(shares) / len(shares) < 0.05
     assert max(link.shares(40.0, 50.0)) > 0.8
@@ -81,13 +81,13 @@ def test_it_leaves_the_link_to_a_standing_queue_and_is_back_within_ten_seconds(r
 
 def test_of_what_others_leave_free_it_takes_most() -> None:
     link = Link(100e6, 0.05, 1.0, others=lambda _: 60e6)
-    link.run(Yielding(0.05), 30.0)
+    link.run(Yielding(), 30.0)
     shares = link.shares(15.0, 30.0)
     assert 0.2 < sum(shares) / len(shares) <= 0.41
 
 
 def test_a_slow_source_stores_up_no_rate() -> None:
-    yielding = Yielding(0.05)
+    yielding = Yielding()
     rate_bps = 0.0
     for tick in range(300):
         now_s = tick / 10
@@ -96,10 +96,53 @@ def test_a_slow_source_stores_up_no_rate() -> None:
 
 
 @settings(deadline=None)
-@given(st.lists(st.one_of(st.none(), st.floats(0.001, 5)), max_size=60), st.floats(0.001, 1))
-def test_there_is_always_a_rate(rtts: list[float | None], base_s: float) -> None:
-    yielding = Yielding(base_s)
+@given(st.lists(st.one_of(st.none(), st.floats(0.001, 5)), max_size=60))
+def test_there_is_always_a_rate(rtts: list[float | None]) -> None:
+    yielding = Yielding()
     for number, rtt_s in enumerate(rtts):
         rate_bps = yielding.observe(number / 10, [Probe(number / 10, rtt_s)], number * 1000)
         assert 0 < rate_bps < 1e12
     assert yielding.observe(1000.0, [], 10**9) >= 8 * LEAST_SEGMENTS * SEGMENT_BYTES / 7
+
+
+class Path:
+    """A path of 20 ms that lets through so much, and a copy that has come up on it."""
+
+    def __init__(self, until_s: int = 10) -> None:
+        self.yielding, self.rate_bps = Yielding(), 0.0
+        self._arrived_bytes, self._now_s = 0.0, 0.0
+        self.goes_on(until_s, 0.02)
+        self.before_bps = self.rate_bps
+
+    def goes_on(self, until_s: int, rtt_s: float | None, lets_bps: float = 100e6) -> None:
+        """Go on beside probes that take so long, or are lost."""
+        while self._now_s < until_s:
+            self._now_s += 0.1
+            self._arrived_bytes += min(self.rate_bps, lets_bps) / 80
+            probes = [Probe(self._now_s - 0.05, rtt_s)]
+            self.rate_bps = self.yielding.observe(self._now_s, probes, int(self._arrived_bytes))
+
+
+def test_probes_that_are_all_lost_are_a_full_path() -> None:
+    path = Path()
+    path.goes_on(15, None)
+    assert path.rate_bps < 0.05 * path.before_bps
+
+
+def test_without_probes_the_rate_stays() -> None:
+    path = Path()
+    assert path.yielding.observe(60.0, [], 10**9) == path.before_bps
+
+
+def test_a_path_that_has_become_longer_is_known_after_some_minutes() -> None:
+    path = Path()
+    path.goes_on(60, 0.04)
+    assert path.rate_bps < 0.05 * path.before_bps and path.yielding.gives_way
+    path.goes_on(800, 0.04)
+    assert path.rate_bps > 0.5 * path.before_bps and not path.yielding.gives_way
+
+
+def test_while_nothing_is_sent_the_rate_does_not_grow() -> None:
+    path = Path()
+    path.goes_on(40, 0.02, lets_bps=0.0)
+    assert path.rate_bps <= path.before_bps
