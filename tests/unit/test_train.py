@@ -131,6 +131,15 @@ def test_a_dataset_with_too_little_is_refused(tmp_path: Path) -> None:
         list(train(no_bbr, tmp_path / "model", 1, QUICK))
 
 
+def test_a_way_of_watching_that_lacks_a_mix_is_left_out(tmp_path: Path) -> None:
+    copies = [each for each in with_our_copy(4, SECONDS) if each.mix != "BB"]
+    told = list(
+        train(written(tmp_path / "data", [*simulated(4, SECONDS), *copies]), tmp_path / "model", 1, QUICK)
+    )
+    assert any("no transfer cubic run of BB" in line and "so no part for it" in line for line in told)
+    assert set(load_model(tmp_path / "model").parts) == {PASSIVE}
+
+
 def test_without_what_training_needs_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "mpx_train.train", None)
     ended = CliRunner().invoke(train_command, [str(tmp_path), "-o", str(tmp_path / "model")])

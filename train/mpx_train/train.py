@@ -42,6 +42,7 @@ def train(dataset: Path, model: Path, seed: int, by: Settings = DEFAULT) -> Iter
     examples = load_dataset(dataset)
     parts: dict[str, list[Part]] = {}
     figures = []
+    lacks = f"{dataset} has fewer than {FEWEST_LINKS} links; measure more with: mpx lab dataset {dataset}"
     for kind in TRAINED:
         known, outside, alike = (
             gridded(runs, kind.name, least_s=kind.window_s) for runs in runs_for(kind.name, examples)
@@ -49,15 +50,18 @@ def train(dataset: Path, model: Path, seed: int, by: Settings = DEFAULT) -> Iter
         if len({grid.example.link for grid in known}) < FEWEST_LINKS:
             yield f"{kind.name}, {kind.window_s:g} s: fewer than {FEWEST_LINKS} links, so no part for it"
             continue
-        judged = out_of_fold(known, outside, kind, seed, by, only_judged=alike)
-        part = part_from(known, outside, kind, judged, seed, by)
+        try:
+            judged = out_of_fold(known, outside, kind, seed, by, only_judged=alike)
+            part = part_from(known, outside, kind, judged, seed, by)
+        except UsageError as error:  # a mix is missing, on some links or at all
+            lacks = str(error)
+            yield f"{kind.name}, {kind.window_s:g} s: {lacks}, so no part for it"
+            continue
         parts.setdefault(kind.name, []).append(part)
         figures.append(figures_of(kind, judged))
         yield from _lines(figures[-1])
     if not parts:
-        raise UsageError(
-            f"{dataset} has fewer than {FEWEST_LINKS} links; measure more with: mpx lab dataset {dataset}"
-        )
+        raise UsageError(lacks)
     card = {
         "what": "recognises the mix of congestion controls in the background from round-trip times",
         "command": f"mpx train DATASET -o MODEL --seed {seed}",
