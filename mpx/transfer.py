@@ -171,7 +171,7 @@ class _Copy:
         """Return what the streams begin with, and whether the background decides later."""
         if self.far_end.location.scheme == "file":
             return Plan(None)
-        return plan(self.options.congestion, self.options.policy, self.why_not_congestion())
+        return plan(self.options.chosen_congestion, self.options.policy, self.why_not_congestion())
 
     def why_not_congestion(self) -> Callable[[str], str] | None:
         """Return what says why a congestion control may not be used; None where the sender is not told."""

@@ -54,7 +54,7 @@ class Says:
 def copying(source: str, destination: str, **options: object) -> Iterator[list[Report]]:
     """A copy on its way; its report at the end."""
     ended: list[Report] = []
-    chosen = CopyOptions(streams=2, rate_bps=SLOWLY, **options)  # type: ignore[arg-type]
+    chosen = CopyOptions(streams=2, rate_bps=SLOWLY, congestion="auto", **options)  # type: ignore[arg-type]
     thread = threading.Thread(target=lambda: ended.append(mpx.copy(source, destination, chosen)))
     thread.start()
     yield ended
@@ -119,6 +119,6 @@ def test_a_stock_server_that_sends_is_left_alone_and_that_is_said(source: Path, 
     (tmp_path / "served").mkdir()
     source.rename(tmp_path / "served" / "there")
     with StockServer(tmp_path / "served") as stock:
-        report = mpx.copy(f"{stock.url}there", str(tmp_path / "here"))
+        report = mpx.copy(f"{stock.url}there", str(tmp_path / "here"), CopyOptions(congestion="auto"))
     assert SERVER_CHOOSES in report.notes and report.decisions["congestion"] is None
     assert cmp(tmp_path / "here", tmp_path / "served" / "there", shallow=False)

@@ -86,8 +86,9 @@ def test_a_copy_goes_on_over_a_route_that_locks_its_own(lab: Lab, tmp_path: Path
 
     with inside(lab.host("dst").netns, serve) as server:
         command = [sys.executable, "-m", "mpx", "copy", "-q", "--report", str(tmp_path / "report.json")]
+        automatic = ["--congestion", "auto"]
         command += [str(tmp_path / "a"), f"ftp://{address}:{server.port}/a"]
-        lab.host("src").run(command, check=True)
+        lab.host("src").run([*command, *automatic], check=True)
         told = json.loads((tmp_path / "report.json").read_text())
         by_name = lab.host("src").run(
             [*command, "--congestion", "bbr", "--overwrite", "always"], stderr=subprocess.PIPE
