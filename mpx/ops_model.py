@@ -4,6 +4,7 @@ A model is data (ops_model_file.py). It has parts for each way of watching (ops_
 only where a model is loaded.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,8 +73,17 @@ class Model:
         return self.parts[kind]
 
 
-def load_model(path: Path = SHIPPED) -> Model:
-    """Read a model. Raises UsageError where there is none, or it is damaged."""
+def load_model(path: Path | None = None) -> Model:
+    """Read a model: that one, else the one that MPX_MODEL names, else the one that came with mpx.
+
+    Raises UsageError where there is none, or it is damaged.
+    """
     from mpx.ops_model_file import read_model
 
-    return read_model(path)
+    named = os.environ.get("MPX_MODEL")
+    if path is None and not named and not SHIPPED.exists():
+        raise UsageError(
+            "this version of mpx comes without a model of who shares a path; make one with mpx train, and name "
+            "its folder in MPX_MODEL"
+        )
+    return read_model(path or (Path(named) if named else SHIPPED))

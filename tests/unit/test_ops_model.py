@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from ops_examples import simulated
 from small_model import WINDOW_S, small_part, write_small_model
 
+from mpx import ops_model
 from mpx.errors import UsageError
 from mpx.mix import MIXES, UNKNOWN
 from mpx.ops_features import features
@@ -104,6 +106,18 @@ def test_tempered_shares_are_probabilities_in_the_same_order(shares: list[float]
     said = tempered(np.array([shares]), temperature)[0]
     assert said.sum() == pytest.approx(1) and (said >= 0).all()
     assert all(said[i] >= said[j] for i in range(6) for j in range(6) if shares[i] > shares[j])
+
+
+def test_which_model_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_small_model(tmp_path / "named")
+    monkeypatch.setenv("MPX_MODEL", str(tmp_path / "named"))
+    assert load_model().parts
+    with pytest.raises(UsageError, match="other"):
+        load_model(tmp_path / "other")
+    monkeypatch.delenv("MPX_MODEL")
+    monkeypatch.setattr(ops_model, "SHIPPED", tmp_path / "nowhere")
+    with pytest.raises(UsageError, match="comes without a model"):
+        load_model()
 
 
 def test_numpy_is_not_imported_before_a_model_is_loaded() -> None:
