@@ -83,7 +83,7 @@ def load_model(path: Path | None = None) -> Model:
     named = os.environ.get("MPX_MODEL")
     if path is None and not named and not SHIPPED.exists():
         raise UsageError(
-            "this version of mpx comes without a model of who shares a path; make one with mpx train, and name "
-            "its folder in MPX_MODEL"
+            "this version of mpx comes without a model of who shares a path; make one with mpx train, and "
+            "name its folder in MPX_MODEL"
         )
     return read_model(path or (Path(named) if named else SHIPPED))
