@@ -141,7 +141,7 @@ class ProbeResult:
             rows.append(
                 ("link", self.bottleneck.in_words() if self.bottleneck else "the bursts brought nothing")
             )
-        rows += [("shared by", self.background.in_words()), ("decision", self.background.decision.in_words())]
+        rows += [("mix", self.background.in_words()), ("decision", self.background.decision.in_words())]
         return [f"{name:<9} {text}" for name, text in rows]
 
     def _sent_in_words(self) -> str:

@@ -182,7 +182,9 @@ def test_gridftp_is_a_real_copy(two_hosts: Hosts, tmp_path: Path, eventually: Ev
     busy = [size for size in each if size > 100_000]  # the others are control connections
     assert len(busy) >= 3
     sent = recorded.rows("flows/bg.tcp.csv")
-    assert {row["stream"] for row in sent if row["congestion"] == "cubic"} >= {"1", "2", "3"}
+    assert (
+        len({row["stream"] for row in sent if row["congestion"] == "cubic"}) >= 3
+    )  # numbered as they are seen
     acked = sum(sample.size_bytes for sample in acknowledged(sent))
     assert 0.5 * arrived(recorded) < acked < 1.01 * arrived(recorded) + 1000
     kept = {file.name for file in (tmp_path / "flows").iterdir()}

@@ -71,7 +71,7 @@ def test_the_lines_fit_a_ticket() -> None:
         "loss      25.00%",
         "RTT       min 60.100 ms, median 60.500 ms, P99 80.000 ms",
         "jitter    19.500 ms",
-        "shared by one CUBIC stream (C), 81% (none 2%, cubic only 90%, any bbr 8%)",
+        "mix       one CUBIC stream (C), 81% (none 2%, cubic only 90%, any bbr 8%)",
         "decision  cubic (fair): the background looks like cubic only",
     ]
 
@@ -95,12 +95,12 @@ def test_what_bursts_tell_is_told() -> None:
 def test_a_background_that_is_not_known_is_no_mix() -> None:
     decision = Decision("fast", None, "nobody knows who shares the path; bbr is not permitted")
     told = replace(RESULT, background=Background(None, "5 s of probes are needed at least", decision))
-    assert "shared by not known: 5 s of probes are needed at least" in told.as_lines()
+    assert "mix       not known: 5 s of probes are needed at least" in told.as_lines()
     assert f"decision  as the kernel chooses (fast): {decision.reason}" in told.as_lines()
     VALIDATOR.validate(told.as_dict())
     assert (told.as_dict()["mix"], told.as_dict()["decision"]["congestion"]) == (None, None)
     strange = replace(RESULT, background=replace(SHARED, mix=Mix(UNKNOWN, 0.99, GROUPS)))
-    assert any(line.startswith("shared by unknown, like nothing") for line in strange.as_lines())
+    assert any(line.startswith("mix       unknown, like nothing") for line in strange.as_lines())
     VALIDATOR.validate(strange.as_dict())
 
 
