@@ -26,7 +26,7 @@ from lab_load import FULL_UDP_BYTES, IDLE_S, Arrivals, Running, fill_with_tcp, r
 from lab_pair import Pair
 from mpx_lab.emulator.accounting import DirectionStats, Tally
 from mpx_lab.shape import Shape
-from mpx_lab.validity import LATE_P99_S
+from mpx_lab.validity import STRICTLY
 
 MBIT = 1_000_000
 RATE_BPS = 300 * MBIT
@@ -54,7 +54,7 @@ class Run:
         """Why a measurement over such a link may not be believed, in words; empty where it may."""
         if not self.whole:
             return "frames were lost or not accounted for"
-        if self.late[1] > LATE_P99_S:
+        if self.late[1] > STRICTLY.late_p99_s:
             return f"P99 {self.late[1] * 1000:.3f} ms late"
         carried = self.share / min(self.offered, 1)
         return f"{carried:.1%} carried of what there was" if carried < VALID_SHARE else ""

@@ -86,6 +86,13 @@ class AutoTuner:
             return [] if self._home is None else self._back(now_s, self._home, self._reason(measured, why))
         return self._decide(now_s, measured, samples)
 
+    def disturbed(self, now_s: float) -> None:
+        """See `mpx.tuner.Tuner`. As when the network has changed, and streams have to come up again."""
+        if self._asked:
+            self._belief.reopen(sum(self._asked.values()))
+            self._forget()
+            self._moved(now_s)
+
     def _start(self, now_s: float, samples: Mapping[str, Sample]) -> list[Decision]:
         """Where to start on paths not seen before; with other paths, what was believed is void."""
         if self._asked.keys() == samples.keys():

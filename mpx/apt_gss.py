@@ -74,6 +74,7 @@ class _Path:
     began_bytes: int
     steps: list[tuple[int, float]] = field(default_factory=list)  # (N, G(N)) of the chunks, oldest first
     bracket: Bracket | None = None
+    disturbed: bool = False  # the chunk under way was measured partly with something else
 
 
 class PaperGss:
@@ -111,6 +112,11 @@ class PaperGss:
                 decisions.append(self._next(name, path, now_s, sample))
         return decisions
 
+    def disturbed(self, now_s: float) -> None:  # noqa: ARG002
+        """See `mpx.tuner.Tuner`. The chunk under way decides nothing; the next has as many streams."""
+        for path in self._paths.values():
+            path.disturbed = True
+
     def bracket(self, path: str) -> Bracket | None:
         """The bracket (l, m, r) of a path; None while it is being searched for."""
         return self._paths[path].bracket
@@ -132,10 +138,13 @@ class PaperGss:
         moved = sample.arrived_bytes - path.began_bytes
         rate = moved / max(1e-6, now_s - path.began_s)
         short = sample.still and moved < path.chunk_bytes / 2 and sample.bytes_left > 0
+        disturbed, path.disturbed = path.disturbed, False
         path.began_s, path.began_bytes = now_s, sample.arrived_bytes
         said = f"{rate * 8 / 1e6:.1f} Mbit/s with {path.streams} streams"
         if short:
             return self._order(name, path, sample, rate, f"{said}; too short a chunk to decide on")
+        if disturbed:
+            return self._order(name, path, sample, rate, f"{said}; the streams were switched meanwhile")
         if path.bracket is not None:
             if path.streams != path.bracket.middle:
                 path.bracket = path.bracket.narrowed(path.streams, rate)

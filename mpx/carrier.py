@@ -35,6 +35,7 @@ class Work:
     forgot: Callable[[Move], None]  # what had arrived of this file is not believed any more
     note: Callable[[str], None]  # a line for the report
     prove: Callable[[Move], None]  # find out by checksum what has arrived that nobody told us of
+    congestion: str | None = None  # congestion control that streams begin with; None: their kernel's choice
     source_ports: PortRange | None = None
     inbound: threading.Event = field(default_factory=threading.Event)  # the server has connected to us
     listen_ports: PortRange | None = None

@@ -22,6 +22,11 @@ class _Commands(click.Group):
         "list": ("mpx.other_commands", "list_command", "List a folder of a server or of this host."),
         "probe": ("mpx.probe_command", "probe_command", "Measure the round-trip time to a host."),
         "serve": ("mpx.serve.command", "serve", "Serve a folder to GridFTP and FTP clients."),
+        "train": (
+            "mpx_train.train_command",
+            "train_command",
+            "Train the model that recognises the background.",
+        ),
         "unfinished": ("mpx.other_commands", "unfinished_command", "Show what was interrupted here."),
     }
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+from mpx import tcp
 from mpx.errors import MpxError
 from mpx.location import Location
 
@@ -43,6 +44,8 @@ class Rtt:
     asked_s: float  # smoothed, from command to reply: the server's share of it counts
     kernel_s: float | None  # what the kernel makes of its segments (tcpi_rtt); None if it does not tell
     congestion: str | None = None  # congestion control, by which a route may override the kernel's default
+    congestion_is_fixed: bool = False  # by that route, so nobody may choose
+    address: tcp.Address | None = None  # of the server, as the control channel has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,10 @@ class Endpoint(Protocol):
 
     def can_mode_e(self) -> bool:
         """Tell whether data can move in MODE E (several connections that come and go)."""
+        ...
+
+    def congestions(self) -> tuple[str, ...]:
+        """Return the congestion controls that it can be told to send with in MODE E; none if it cannot be."""
         ...
 
     def can_restart(self) -> bool:

@@ -168,8 +168,7 @@ class StreamLane(threading.Thread):
     # --- one piece -----------------------------------------------------------------------------------
 
     def _transfer(self, piece: Piece, fd: int) -> None:
-        session, options = self._open_session(), self._work.options
-        move, began = piece.move, time.monotonic()
+        session, move, began = self._open_session(), piece.move, time.monotonic()
         address = passive_address(session)
         verb, name = ("STOR", move.partial) if self._upload else ("RETR", move.source)
         if piece.start:
@@ -179,7 +178,7 @@ class StreamLane(threading.Thread):
         session.send(command(verb, session.name(name)))
         data = _Connection(name="mpx-stream-data")
         try:
-            congestion = options.congestion if self._upload else None
+            congestion = self._work.congestion if self._upload else None
             data.opened(connect_data(session, address, congestion=congestion))
             self._data = data
             reply = session.read_reply()

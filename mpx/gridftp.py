@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
+from mpx import far_congestion
 from mpx import gridftp_wire as wire
 from mpx.endpoint import Commit, FileInfo, Kind, Note, Part, Rtt, Stamp, partial_name
 from mpx.errors import DestinationError, Interrupted, MpxError, SourceError
@@ -55,6 +56,10 @@ class GridFtpEndpoint:
         """See Endpoint."""
         return self.session.call(command("MODE", "E")).is_ok
 
+    def congestions(self) -> tuple[str, ...]:
+        """See Endpoint."""
+        return tuple(self.session.features.get(far_congestion.FEATURE, "").split())
+
     def can_restart(self) -> bool:
         """See Endpoint."""
         return "REST" in self.session.features
@@ -65,7 +70,15 @@ class GridFtpEndpoint:
 
     def measure_rtt(self) -> Rtt | None:
         """See Endpoint."""
-        return Rtt(self.session.measure_rtt(), self.session.socket_rtt_s, self.session.socket_congestion)
+        session = self.session
+        address = (session.peer_host, session.location.port)
+        return Rtt(
+            session.measure_rtt(),
+            session.socket_rtt_s,
+            session.socket_congestion,
+            congestion_is_fixed=session.is_congestion_fixed,
+            address=address,
+        )
 
     # --- describing ----------------------------------------------------------------------------------
 

@@ -5,8 +5,10 @@ import time
 from collections.abc import Sequence
 from typing import Protocol
 
+from mpx import tcp
 from mpx.carrier import Work
 from mpx.errors import UsageError
+from mpx.far_congestion import check_far_congestion
 from mpx.ftp_stream_lane import StreamLane
 from mpx.gridftp_download_lane import DownloadLane
 from mpx.gridftp_session import SessionOptions
@@ -147,6 +149,7 @@ class UploadCarrier(_LaneCarrier):
 
     def set_congestion(self, name: str) -> None:
         """See Carrier."""
+        tcp.check_congestion(name)  # before any lane has it for its next streams
         for lane in self._uploads:
             lane.switch_congestion(name)
 
@@ -154,8 +157,17 @@ class UploadCarrier(_LaneCarrier):
 class DownloadCarrier(_LaneCarrier):
     """Files of a GridFTP server to local ones."""
 
-    def __init__(self, location: Location, options: SessionOptions, work: Work, *, sessions: int) -> None:
+    def __init__(
+        self,
+        location: Location,
+        options: SessionOptions,
+        work: Work,
+        *,
+        sessions: int,
+        congestions: Sequence[str] = (),
+    ) -> None:
         super().__init__(work)
+        self._congestions = congestions  # which the server can be told to send with
         shelf = Shelf(work)
         ports = work.listen_ports
         if ports and ports[1] - ports[0] + 1 < sessions:
@@ -176,11 +188,10 @@ class DownloadCarrier(_LaneCarrier):
             lane.target = share
 
     def set_congestion(self, name: str) -> None:
-        """See Carrier. The sender's kernel decides, and here that is the server's."""
-        raise UsageError(
-            f"the server sends, so its kernel chooses the congestion control, not {name!r}; "
-            "set it there with: ip route change ... congctl NAME"
-        )
+        """See Carrier. The server sends; mpx serve does as it is told with the next retrieves."""
+        check_far_congestion(name, self._congestions)
+        for lane in self._downloads:
+            lane.congestion = name
 
     def _may_switch(self) -> bool:
         """Tell whether one more session may change its connections: at most half of them at a time."""

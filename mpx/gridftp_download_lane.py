@@ -60,6 +60,7 @@ class DownloadLane(threading.Thread):
         self.target = 0  # connections; 0: do not take anything
         self.gone = False  # the server lets no further session in, so others are to have its share
         self.goodput = 0.0  # bytes/s, smoothed
+        self.congestion = work.congestion or ""  # what the server is to send with; empty: as it likes
         self._number = number
         self._options = options
         self._shelf = shelf
@@ -198,6 +199,8 @@ class DownloadLane(threading.Thread):
         try:
             session = self._open_session()
             self._connect(session, connections)
+            if session.congestion != self.congestion:
+                session.congest(self.congestion)
         except BaseException:
             self._shelf.give_back(move, piece.start, piece.end)
             raise

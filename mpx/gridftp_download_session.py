@@ -20,6 +20,7 @@ from mpx.location import Location
 from mpx.move import Move
 from mpx.stream import StreamTotals
 
+_CONGESTION = "a congestion control"
 VERDICT_S = 2.0  # after a data connection broke, wait so long for what the server says of it
 
 
@@ -37,6 +38,7 @@ class DownloadSession:
 
     def __init__(self, location: Location, options: SessionOptions, work: Work) -> None:
         self.rtt_s = 0.0
+        self.congestion = ""  # congestion control of further retrieves; empty: the server's kernel chooses
         self.pulls: deque[Pull] = deque()  # under way, the oldest first
         self._host = location.host
         self._work = work
@@ -97,6 +99,12 @@ class DownloadSession:
             command("OPTS", "RETR", f"Parallelism={connections},{connections},{connections};"),
             port_command(fan.address),
         ]
+
+    def congest(self, name: str) -> None:
+        """Have the server send further retrieves with that congestion control, over the same connections."""
+        self.congestion = name
+        self._answers.append(_CONGESTION)
+        self._unsent.append(command("OPTS", "RETR", f"Congestion={name};"))
 
     def _retire(self, fan: Fan) -> None:
         fan.cut()
@@ -160,6 +168,10 @@ class DownloadSession:
         if reply.is_ok:
             if isinstance(pull, Pull):
                 pull.replied = True
+            return
+        if pull == _CONGESTION:
+            said = f"{self._host} does not send with {self.congestion}: {reply.reason}; its kernel chooses"
+            self._work.note(said)
             return
         if isinstance(pull, str):
             raise reply_error(reply, f"{self._host} refuses {pull}", ConnectionLost)

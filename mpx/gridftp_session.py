@@ -38,6 +38,7 @@ class SessionOptions:
     family: int = socket.AF_UNSPEC
     source_ports: tcp.PortRange | None = None  # where data connections of ours come from
     data_address: str | None = None  # the address of ours that data connections use
+    address: tcp.Address | None = None  # of the server, where its name is known to have several
     stop: Callable[[], bool] = field(default=lambda: False)  # asked while waiting; True ends the wait
 
 
@@ -54,6 +55,7 @@ class Session:
         self._reader = wire.ReplyReader()
         self._replies: deque[Reply] = deque()
         self._socket = self._connect()
+        self._peer_host = str(self._socket.getpeername()[0])
 
     def __enter__(self) -> "Session":
         return self
@@ -71,7 +73,7 @@ class Session:
     @property
     def peer_host(self) -> str:
         """The address of the server's end of the control channel."""
-        return str(self._socket.getpeername()[0])
+        return self._peer_host
 
     @property
     def local_host(self) -> str:
@@ -86,6 +88,8 @@ class Session:
     def _connect(self) -> socket.socket:
         lost: MpxError | None = None
         stop = self.options.stop
+        if self.options.address:
+            return tcp.connect(self.options.address, self.options.connect_timeout_s, stop=stop)
         for family, address in tcp.resolve(self.location.host, self.location.port, self.options.family, stop):
             if self.options.data_address and family != tcp.family_of(self.options.data_address):
                 lost = lost or UsageError(
@@ -257,6 +261,11 @@ class Session:
             return tcp.congestion_of(self._socket)
         except OSError:
             return None
+
+    @property
+    def is_congestion_fixed(self) -> bool:
+        """Whether the route to the server lets nobody choose the congestion control."""
+        return tcp.is_congestion_fixed(self._socket)
 
     def _saw_rtt(self, took_s: float) -> None:
         """Smooth as the paper does (Inoue et al., section III.B); the weight is not given there."""

@@ -6,6 +6,7 @@ a fast one carries more and a slow one never holds more than its block. Connecti
 after EOD without CLOSE the next STOR uses them again.
 """
 
+import contextlib
 import os
 import threading
 import time
@@ -286,13 +287,14 @@ class UploadStream(Stream):
         if port.is_closed:
             transfer.ends.not_joined()
             return False
+        congestion = port.congestion
         try:
             connection = tcp.connect(
                 port.address,
                 options.connect_timeout_s,
                 source_ports=port.work.source_ports,
                 source_host=options.data_address,
-                congestion=port.congestion,
+                congestion=congestion,
                 paced=True,
                 stop=lambda: port.is_closed,
             )
@@ -304,6 +306,9 @@ class UploadStream(Stream):
                 return False
             raise
         self.opened(connection)
+        if port.congestion and port.congestion != congestion:  # switched while this one was connecting
+            with contextlib.suppress(OSError, UsageError):
+                tcp.set_congestion(connection, port.congestion)
         port.joined(self, transfer)
         return True
 

@@ -6,6 +6,7 @@ session is given up, and what followed is stored again. Nothing gets its final n
 completion was read.
 """
 
+import contextlib
 import os
 import threading
 import time
@@ -21,6 +22,7 @@ from mpx.errors import (
     NoSpace,
     SourceError,
     TransferTimeout,
+    UsageError,
 )
 from mpx.gridftp_refusals import cannot_store
 from mpx.gridftp_session import Session, SessionOptions
@@ -55,7 +57,7 @@ class UploadLane(threading.Thread):
         self._batch: list[Move] = []  # is being stored
         self.allowed = threading.Event()  # whether this lane may take files now
         self.gone = False  # the server lets no further session in, so others are to have its share
-        self.congestion = work.options.congestion
+        self.congestion = work.congestion
         self._number = number
         self._options = options
         self._session: Session | None = None
@@ -86,7 +88,7 @@ class UploadLane(threading.Thread):
             self._port.renew()
 
     def switch_congestion(self, name: str) -> None:
-        """Use `name` on open streams and later ones; raises UsageError."""
+        """Use `name`, which is permitted, on open streams and later ones; locked routes keep theirs."""
         self.congestion = name
         port = self._port
         if port:
@@ -94,7 +96,8 @@ class UploadLane(threading.Thread):
             for stream in port.live_streams():
                 connection = stream.connection
                 if connection is not None:
-                    tcp.set_congestion(connection, name)
+                    with contextlib.suppress(OSError, UsageError):  # it has ended, or may not
+                        tcp.set_congestion(connection, name)
 
     def cut(self) -> None:
         """Reset everything; the lane's thread ends soon."""

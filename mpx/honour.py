@@ -3,11 +3,14 @@
 What only bounds something (`--max-streams`, `--port-range`) is honoured where there is nothing to bound.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from mpx import tcp
+from mpx.congestion_plan import named
 from mpx.endpoint import Endpoint
 from mpx.errors import UsageError
+from mpx.far_congestion import check_far_congestion
 from mpx.options import CopyOptions, flag_of
 from mpx.report import Report
 
@@ -16,6 +19,7 @@ OF_CONNECTIONS = (  # mean nothing where no bytes pass a network
     "tuner",
     "initial_streams",
     "congestion",
+    "policy",
     "block_size_bytes",
     "timeout_s",
     "port_range",
@@ -46,13 +50,23 @@ def check_options(options: CopyOptions, far_end: Endpoint, *, far_is_source: boo
         raise UsageError(_sessions_for_files(options.files))
     if not far_is_source:
         _check_source_ports(options)
-    if options.congestion and far_is_source:
-        raise UsageError(
-            f"--congestion {options.congestion} cannot be honoured: the server sends, so its kernel "
-            "chooses; set it there with: ip route change ... congctl NAME"
-        )
-    if options.congestion:
-        tcp.check_congestion(options.congestion)
+    congestion = named(options.congestion)
+    if congestion and not far_is_source:
+        tcp.check_congestion(congestion)
+
+
+def check_congestion(
+    options: CopyOptions, source_end: Endpoint, why_not: Callable[[str], str] | None
+) -> None:
+    """Raise UsageError where a congestion control that was asked for by name cannot be had; asks the server.
+
+    `why_not` says why it may not be used, None where the sender cannot be told.
+    """
+    name = named(options.congestion)
+    if name and source_end.location.scheme != "file":
+        check_far_congestion(name, source_end.congestions())
+    elif name and why_not and (reason := why_not(name)):
+        raise UsageError(f"--congestion {name}: {reason}")
 
 
 def check_links(options: CopyOptions, destination_end: Endpoint) -> None:
@@ -82,6 +96,8 @@ def within_mode_s(
         raise refuse("--block-size", "data has no blocks")
     if options.tuner == "paper":
         raise refuse("--tuner paper", "nothing can stand still between its chunks")
+    if named(options.congestion) and not uploads:
+        raise refuse(f"--congestion {options.congestion}", "the server's kernel chooses")
     if options.resume and whole_files and options.was_given("resume"):
         raise refuse("--continue", "a file goes up from its first byte" if uploads else "it has no REST")
     streams = options.streams or 1

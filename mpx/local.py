@@ -75,6 +75,10 @@ class LocalEndpoint:
         """See Endpoint. Files of this host need no connections."""
         return False
 
+    def congestions(self) -> tuple[str, ...]:
+        """See Endpoint. Files of this host need no connections."""
+        return ()
+
     def can_restart(self) -> bool:
         """See Endpoint."""
         return True

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from mpx.checksum import ALGORITHMS
+from mpx.congestion_plan import AUTO, KERNEL
 from mpx.errors import UsageError
+from mpx.ops_policy import FAIR, POLICIES, SCAVENGER
 from mpx.tcp import parse_ports
 
 
@@ -58,8 +60,16 @@ class CopyOptions:
     chunk_time_s: float = _option(
         3.0, "duration", "how long the paper's tuner measures one number of streams"
     )
-    congestion: str | None = _option(
-        None, "text", "congestion control of our streams (unset: the kernel's choice)"
+    congestion: str = _option(
+        KERNEL,
+        "text",
+        "congestion control of the streams: kernel (its choice), auto (by who shares the path), or a name",
+    )
+    policy: str = _option(
+        FAIR,
+        "choice",
+        "what --congestion auto is for: to share fairly, to be fast at others' expense, or to yield to all",
+        choices=POLICIES,
     )
     rate_bps: float | None = _option(
         None, "rate", "never go faster than this, as 800Mbit/s, over all streams"
@@ -113,9 +123,18 @@ class CopyOptions:
         for name in ("tuner", "initial_streams"):
             if self.streams is not None and self.was_given(name):
                 raise UsageError(f"--streams {self.streams} fixes their number; leave {flag_of(name)} out")
+        if self.was_given("congestion") and self.congestion != AUTO and self.was_given("policy"):
+            raise UsageError(f"--congestion {self.congestion} leaves no choice; leave --policy out")
+        if self.policy == SCAVENGER and (self.tuner == "paper" or self.was_given("tuner")):
+            raise UsageError("--policy scavenger keeps the streams it begins with; leave --tuner out")
         for name in ("growth", "chunk_time_s"):
             if self.tuner != "paper" and self.was_given(name):
                 raise UsageError(f"{flag_of(name)} is for --tuner paper only; give that too, or leave it out")
+
+    @property
+    def chosen_congestion(self) -> str:
+        """What `congestion` says; a policy that was asked for is for `auto`."""
+        return AUTO if self.was_given("policy") else self.congestion
 
     def was_given(self, name: str) -> bool:
         """Tell whether an option was given by hand, so that it must be honoured or refused."""

@@ -5,10 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from mpx.cli import Signals, complain
 from mpx.errors import MpxError, UsageError
-from mpx.probing.api import probe
+from mpx.ops_policy import FAIR, POLICIES
+from mpx.probing.api import MODES, PASSIVE_MODE, probe
+from mpx.probing.bursts import PROFILE_KINDS, SHORT
 from mpx.probing.result import ProbeResult
 from mpx.probing.schedule import SAMPLINGS
 from mpx.shown import shown
@@ -22,6 +25,7 @@ _EPILOG = """
 Examples:
   mpx probe ftp://dtn.example.org/
   mpx probe --window 1min --json dtn.example.org:2811
+  mpx probe --mode active ftp://dtn.example.org/
   mpx probe --plot rtt.png 192.0.2.7:22
 
 Exit codes: 0 done, 2 usage, 6 cannot reach or lost, 7 takes no more, 130 and 143 interrupted. What is known
@@ -33,6 +37,20 @@ More: docs/probe.md in the sources of mpx.
 
 @click.command("probe", epilog=_EPILOG)
 @click.argument("target", metavar="TARGET")
+@click.option(
+    "--mode",
+    type=click.Choice(MODES),
+    default=PASSIVE_MODE,
+    show_default=True,
+    help="whether to send bursts of data beside the probes, which tells more and disturbs others",
+)
+@click.option(
+    "--profile",
+    type=click.Choice(tuple(PROFILE_KINDS)),
+    default=SHORT,
+    show_default=True,
+    help="of the bursts: CUBIC, BBR, nothing (2, 2, 1 s), or the paper's CUBIC, BBR, CUBIC, nothing (5 s)",
+)
 @click.option("--window", metavar="TIME", default="10s", show_default=True, help="how long to probe")
 @click.option(
     "--sampling",
@@ -42,25 +60,54 @@ More: docs/probe.md in the sources of mpx.
     help="ten probes a second, or as in the paper ten probes 1 ms apart each second",
 )
 @click.option(
+    "--policy",
+    type=click.Choice(POLICIES),
+    default=FAIR,
+    show_default=True,
+    help="what the decision is for, as of mpx copy",
+)
+@click.option(
     "--json", "as_json", is_flag=True, help="print the result as JSON, with the series of round-trip times"
 )
 @click.option("--plot", metavar="FILE", help="draw the round-trip times into FILE (.png, .svg, .pdf)")
 @click.option("-4", "--ipv4", is_flag=True, help="use IPv4 only")
 @click.option("-6", "--ipv6", is_flag=True, help="use IPv6 only")
 def probe_command(
-    target: str, window: str, sampling: str, as_json: bool, plot: str | None, ipv4: bool, ipv6: bool
+    target: str,
+    mode: str,
+    profile: str,
+    window: str,
+    sampling: str,
+    policy: str,
+    as_json: bool,
+    plot: str | None,
+    ipv4: bool,
+    ipv6: bool,
 ) -> None:
-    """Measure the round-trip time to a host, with its loss and jitter, as its way of answering permits.
+    """Measure the round-trip time to a host, and tell who shares the path and what a copy would do about it.
 
-    TARGET is a URL, HOST or HOST:PORT. Nothing is logged in to and nothing is stored there.
+    TARGET is a URL, HOST or HOST:PORT. Nothing is stored there, and without --mode active nothing is logged
+    in to.
     """
     window_s = parse_duration(window)
+    context = click.get_current_context()
+    given = context.get_parameter_source("profile") is not ParameterSource.DEFAULT
+    if given and mode == PASSIVE_MODE:
+        raise UsageError("--profile is of the bursts, so it needs --mode active; give that, or leave it out")
     if plot:
         _check_plot(plot)
     with Signals() as signals:
         try:
             result = probe(
-                target, window_s=window_s, sampling=sampling, ipv4=ipv4, ipv6=ipv6, cancel=signals.cancel
+                target,
+                window_s=window_s,
+                sampling=sampling,
+                mode=mode,
+                profile=profile,
+                policy=policy,
+                ipv4=ipv4,
+                ipv6=ipv6,
+                cancel=signals.cancel,
             )
         except MpxError as error:
             failure = signals.translate(error)

@@ -1,7 +1,7 @@
 """Which endpoint and which carrier serve a location: the one table of schemes."""
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from mpx import tcp
 from mpx.carrier import Carrier, Work
@@ -47,11 +47,18 @@ def check_pair(source: Location, destination: Location) -> None:
 
 
 def carrier_for(
-    source: Location, destination: Location, work: Work, *, mode_e: bool, restarts: bool, sessions: int
+    source: Location,
+    destination: Location,
+    work: Work,
+    *,
+    mode_e: bool,
+    restarts: bool,
+    sessions: int,
+    congestions: Sequence[str],
 ) -> Carrier:
     """Return what moves the bytes between the two: in MODE E if `mode_e`, over so many sessions at most.
 
-    `restarts`: the server understands REST.
+    `restarts`: the server understands REST; `congestions` are those that it can be told to send with.
     """
     options = session_options(work.options, work.failure.cancel.is_set)
     far = source if destination.scheme == "file" else destination
@@ -67,5 +74,5 @@ def carrier_for(
     if destination.scheme != "file":
         return UploadCarrier(destination, options, work)
     if source.scheme != "file":
-        return DownloadCarrier(source, options, work, sessions=sessions)
+        return DownloadCarrier(source, options, work, sessions=sessions, congestions=congestions)
     return LocalCarrier(work)

@@ -23,6 +23,7 @@ PortRange = tuple[int, int]  # first and last port, both included
 
 STOP_INTERVAL_S = 0.2  # how often a thread that waits looks whether it is to stop
 ALLOWED_CONGESTION = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
+AVAILABLE_CONGESTION = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +90,27 @@ def set_congestion(connection: socket.socket, name: str) -> None:
             f"congestion control {name!r} is not in this kernel; as root: modprobe tcp_{name}"
         ) from None
     except PermissionError:
+        if is_congestion_fixed(connection):
+            raise UsageError(
+                f"congestion control {name!r} cannot be had: the route has {congestion_of(connection)} and "
+                f"locks it; as root: ip route change ... congctl {name}"
+            ) from None
         allowed = ALLOWED_CONGESTION.read_text().strip() if ALLOWED_CONGESTION.exists() else ""
         raise UsageError(
             f"congestion control {name!r} is not permitted to this user (permitted: {allowed}); as root: "
             f'sysctl -w net.ipv4.tcp_allowed_congestion_control="{allowed} {name}"'
         ) from None
+
+
+def is_congestion_fixed(connection: socket.socket) -> bool:
+    """Return whether the route of a connection that is open lets nobody choose (`congctl lock NAME`)."""
+    try:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion_of(connection).encode())
+    except PermissionError:  # anybody may ask for what is in use, but there
+        return True
+    except OSError:  # it is closed
+        pass
+    return False
 
 
 def limit_unsent(connection: socket.socket, size_bytes: int) -> None:
@@ -128,6 +145,29 @@ def check_congestion(name: str) -> None:
     """Raise UsageError unless this user may use the congestion control `name` on a new socket."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         set_congestion(probe, name)
+
+
+def why_not_congestion(name: str) -> str:
+    """Return why this user may not use the congestion control `name`, an empty text where it may."""
+    try:
+        check_congestion(name)
+    except UsageError as error:
+        return str(error)
+    return ""
+
+
+def usable_congestion() -> tuple[str, ...]:
+    """Return the congestion controls that this kernel has loaded and this user may use."""
+    try:
+        names = AVAILABLE_CONGESTION.read_text().split()
+    except OSError:
+        return ()
+    found = []
+    for name in names:
+        with contextlib.suppress(UsageError):
+            check_congestion(name)
+            found.append(name)
+    return tuple(found)
 
 
 def family_of(host: str) -> socket.AddressFamily:
@@ -214,8 +254,11 @@ def connect(
 ) -> socket.socket:
     """Open a connection, blocking afterwards, without Nagle's delay; `paced` as `pace` does.
 
+    It has the congestion control that is asked for, unless its route locks another.
+
     Raises ConnectionLost when refused or unreachable (no answer in time counts as that), Interrupted
-    soon after `stop` says so, and UsageError when every port of `source_ports` is in use.
+    soon after `stop` says so, and UsageError when every port of `source_ports` is in use, or the congestion
+    control is not permitted.
     """
     for port in _shuffled(source_ports):
         try:
@@ -250,6 +293,9 @@ def _connect_from(
             failed = connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if failed:
             raise OSError(failed, os.strerror(failed))
+        if congestion and congestion_of(connection) != congestion:  # a route's own has taken its place
+            with contextlib.suppress(UsageError):  # and may be locked
+                set_congestion(connection, congestion)
         connection.setblocking(True)
     except TimeoutError as error:
         connection.close()

@@ -1,10 +1,13 @@
 """copy(): moves files from one endpoint to another, start to end. Reads as the list of its steps."""
 
+import math
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from mpx import tcp
 from mpx.carrier import Carrier, Work
+from mpx.congestion_plan import Plan, plan, why_not_from
 from mpx.endpoint import Endpoint
 from mpx.errors import (
     ConnectionLost,
@@ -16,12 +19,16 @@ from mpx.errors import (
     UsageError,
 )
 from mpx.failure import Failure
+from mpx.far_congestion import why_not_far
 from mpx.finisher import Finisher
 from mpx.gate import Gate
-from mpx.honour import check_links, check_options, usable_algorithm, within_mode_s
+from mpx.honour import check_congestion, check_links, check_options, usable_algorithm, within_mode_s
 from mpx.journal import Journal
 from mpx.lister import Lister, Pair, decided, rehearse, tasks
 from mpx.location import Location, parse_location
+from mpx.ops_chooser import Chooser
+from mpx.ops_model import load_model
+from mpx.ops_policy import CUBIC
 from mpx.options import CopyOptions
 from mpx.pacer import Pacer
 from mpx.planner import pair_up
@@ -29,7 +36,10 @@ from mpx.pool import Pool
 from mpx.prove import Prover
 from mpx.report import Report
 from mpx.rtt_probe import RttProbe
+from mpx.rtt_watch import RttWatch
+from mpx.scavenger import Scavenger
 from mpx.schemes import carrier_for, check_pair, open_endpoint
+from mpx.selection import Loading, Selection
 from mpx.tuners import first_streams, tuner_for
 from mpx.watcher import OnProgress, Watcher
 
@@ -145,18 +155,35 @@ class _Copy:
     def measure(self) -> None:
         """Learn the RTT on the control channel; its first use also connects and logs in."""
         self.rtt = rtt = self.far_end.measure_rtt()
-        we_send = self.destination.scheme != "file"  # else the server's kernel chooses, or there is none
-        kernels = rtt.congestion if rtt else None  # of a connection to that server: routes may differ
-        self.congestion = (self.options.congestion or kernels) if we_send else None
+        we_send = self.destination.scheme != "file"  # else the server does, or nobody
+        kernels = rtt.congestion if rtt and we_send else None  # routes may differ
+        self.plan = self.plan_congestion()
+        if self.plan.note:
+            self.report.note(self.plan.note)
+        self.congestion = self.plan.congestion or kernels
         self.report.decisions = {
             "rtt_s": rtt.asked_s if rtt else None,
             "tcpi_rtt_s": rtt.kernel_s if rtt else None,
             "congestion": self.congestion,
         }
 
+    def plan_congestion(self) -> Plan:
+        """Return what the streams begin with, and whether the background decides later."""
+        if self.far_end.location.scheme == "file":
+            return Plan(None)
+        return plan(self.options.chosen_congestion, self.options.policy, self.why_not_congestion())
+
+    def why_not_congestion(self) -> Callable[[str], str] | None:
+        """Return what says why a congestion control may not be used; None where the sender is not told."""
+        if self.far_is_source:
+            return why_not_far(self.far_end.congestions())
+        fixed = self.rtt.congestion if self.rtt and self.rtt.congestion_is_fixed else None
+        return why_not_from(fixed, tcp.why_not_congestion)
+
     def check_options(self) -> None:
         """Refuse what was asked for by hand and cannot be had; note which defaults cannot."""
         check_options(self.options, self.far_end, far_is_source=self.far_is_source)
+        check_congestion(self.options, self.source_end, self.why_not_congestion())
         check_links(self.options, self.destination_end)
         if self.far_end.location.scheme != "file" and not self.far_end.can_mode_e():
             self.turn_to_mode_s(f"{self.far_end.location.host} has no MODE E")
@@ -165,6 +192,9 @@ class _Copy:
     def turn_to_mode_s(self, why: str) -> None:
         """Go on in MODE S; raises UsageError if that cannot honour what was asked for by hand."""
         self.mode_e = False
+        if self.far_is_source:  # no server is told there
+            self.plan = replace(self.plan, congestion=None, selects=False)
+            self.congestion = self.report.decisions["congestion"] = None
         self.options = within_mode_s(
             self.options,
             self.report,
@@ -235,6 +265,7 @@ class _Copy:
             note=self.report.note,
             prove=prover,
             may_spread=may_spread,
+            congestion=self.plan.congestion,
             source_ports=tcp.ports(options.source_ports, "GLOBUS_TCP_SOURCE_RANGE"),
             listen_ports=tcp.ports(options.port_range, "GLOBUS_TCP_PORT_RANGE"),
         )
@@ -258,6 +289,7 @@ class _Copy:
             mode_e=self.mode_e,
             restarts=self.far_end.can_restart(),
             sessions=self.sessions,
+            congestions=self.far_end.congestions(),
         )
         probe = RttProbe(
             self.far_end,
@@ -265,9 +297,11 @@ class _Copy:
             listing=lister,
             open_another=self.open_source if self.far_is_source else self.open_destination,
         )
+        selects, yields = self.mode_e and self.plan.selects, self.plan.yields
+        watch = self.rtt_watch() if selects or yields else None
         watcher = Watcher(
             carrier=carrier,
-            tuner=tuner_for(options) if carrier.tunable else None,
+            tuner=tuner_for(options) if carrier.tunable and not yields else None,
             pool=pool,
             gate=gate,
             failure=failure,
@@ -275,12 +309,31 @@ class _Copy:
             report=self.report,
             rtt=probe.latest,
             congestion=self.congestion,
+            selection=self.selection(watch) if watch and selects else None,
+            scavenger=Scavenger(watch, work.pacer, may_spread.is_set) if watch and yields else None,
             on_progress=self.on_progress,
             cancel=self.cancel,
         )
         watcher.start(*self.beginning())
-        self.run(carrier, finisher, lister, probe, watcher)
+        try:
+            self.run(carrier, finisher, lister, probe, watcher)
+        finally:
+            if watch:
+                watch.end()
         lister.finish()
+
+    def rtt_watch(self) -> RttWatch | None:
+        """Return who probes the path beside the copy, not begun yet."""
+        rtt = self.rtt
+        if rtt is None or rtt.address is None:
+            return None
+        return RttWatch(self.far_end.location.host, rtt.address, min(rtt.asked_s, rtt.kernel_s or math.inf))
+
+    def selection(self, watch: RttWatch) -> Selection:
+        """Return who reads the background and says when to switch."""
+        congestion = self.plan.congestion or CUBIC
+        chooser = Chooser(self.options.policy, congestion, self.why_not_congestion() or str)
+        return Selection(Loading(load_model), watch, chooser, congestion)
 
     def run(
         self, carrier: Carrier, finisher: Finisher, lister: Lister, probe: RttProbe, watcher: Watcher
@@ -330,6 +383,8 @@ class _Copy:
         """Return how many streams to begin with, and why."""
         if self.options.streams is not None:
             return self.options.streams, "fixed by --streams"
+        if self.plan.yields:
+            return first_streams(self.options), "few will do for a copy that yields"
         return first_streams(self.options), "where the tuner starts"
 
     def judge(self) -> None:

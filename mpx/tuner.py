@@ -58,3 +58,10 @@ class Tuner(Protocol):
         A decision stands until the next one for its path; an empty answer changes nothing.
         """
         ...
+
+    def disturbed(self, now_s: float) -> None:
+        """Take note that what is measured now is not what was: the streams have switched to something else.
+
+        What had been learnt from others may be void.
+        """
+        ...

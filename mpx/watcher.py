@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 
 from mpx.carrier import Carrier
 from mpx.endpoint import Rtt
-from mpx.errors import Interrupted
+from mpx.errors import Interrupted, UsageError
 from mpx.failure import Failure
 from mpx.finisher import Finisher
 from mpx.gate import Gate
 from mpx.pool import Pool
 from mpx.report import Event, Report
+from mpx.scavenger import Scavenger
+from mpx.selection import Selection
 from mpx.tuner import Decision, Sample, Tuner
 
 TICK_S = 0.1
@@ -55,6 +57,8 @@ class Watcher:
         report: Report,
         rtt: Callable[[], Rtt | None],
         congestion: str | None,
+        selection: Selection | None,
+        scavenger: Scavenger | None,
         on_progress: OnProgress | None,
         cancel: threading.Event,
     ) -> None:
@@ -67,6 +71,8 @@ class Watcher:
         self._report = report
         self._rtt = rtt
         self._congestion = congestion
+        self._selection = selection
+        self._scavenger = scavenger
         self._on_progress = on_progress
         self._cancel = cancel
         self._began_s = time.monotonic()
@@ -98,11 +104,46 @@ class Watcher:
             while now - self._window[0][0] > GOODPUT_WINDOW_S:
                 self._window.popleft()
             self._tell(now, sample)
-            if self._tuner is None or self._is_ending(sample):
+            if self._is_ending(sample):
+                continue
+            if self._scavenger is not None:
+                self._yield(self._scavenger, now, sample)
+            if self._selection is not None:
+                self._select(self._selection, now, sample)
+            if self._tuner is None:
                 continue
             for decision in self._tuner.observe(now, self._samples(sample)):
                 self._act(decision)
                 self._record(decision, now, sample.arrived_bytes)
+
+    def _yield(self, scavenger: Scavenger, now: float, sample: Sample) -> None:
+        """Be as fast as leaves no queue; where that cannot be told, say so and go on."""
+        news = scavenger.observe(time.monotonic(), sample.arrived_bytes)
+        if scavenger.trouble:
+            self._scavenger = None
+            self._report.note(f"the copy cannot yield, as nobody answers its probes: {scavenger.trouble}")
+        if news:
+            self._record(Decision(self._carrier.path, sample.streams, news), now, sample.arrived_bytes)
+
+    def _select(self, selection: Selection, now: float, sample: Sample) -> None:
+        """Switch the streams where the background has come to ask for it; what cannot be is noted."""
+        (known,) = self._samples(sample).values()
+        switch = selection.observe(time.monotonic(), known)
+        if selection.trouble:
+            self._report.note(f"the background is not recognised: {selection.trouble}")
+        if switch is None:
+            return
+        try:
+            self._carrier.set_congestion(switch.congestion)
+        except UsageError as error:
+            self._report.note(f"the streams stay with {self._congestion}: {error}")
+            return
+        self._congestion = switch.congestion
+        selection.switched(time.monotonic(), switch.congestion)
+        if self._tuner is not None:
+            self._tuner.disturbed(now)
+        reason = f"switched to {switch.congestion}: {switch.reason}"
+        self._record(Decision(self._carrier.path, sample.streams, reason), now, sample.arrived_bytes)
 
     def _samples(self, sample: Sample) -> dict[str, Sample]:
         rtt = self._rtt()

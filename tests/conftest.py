@@ -11,7 +11,7 @@ from install_peers import find_peer
 from interop.vsftpd import vsftpd  # noqa: F401  a fixture
 from sites import FAR, SITES, Site, make, opened
 
-OF_THE_USER = ("MPX_PASSWORD", "MPX_DEBUG", "GLOBUS_TCP_PORT_RANGE", "GLOBUS_TCP_SOURCE_RANGE")
+OF_THE_USER = ("MPX_PASSWORD", "MPX_DEBUG", "MPX_MODEL", "GLOBUS_TCP_PORT_RANGE", "GLOBUS_TCP_SOURCE_RANGE")
 
 
 @pytest.fixture(autouse=True)

@@ -22,12 +22,18 @@ class Link:
     congestion: str = "cubic"
     loss: float = 0.0  # share of frames, on the way of the data
     udp_share: float = 0.0  # of the rate, sent across as constant UDP
-    beside: str = ""  # a generator of mpx_lab.traffic that sends the same way all the time
+    beside: str = ""  # generators of mpx_lab.traffic that send the same way, with " + " between them
 
     @property
     def ceiling_bps(self) -> float:
         """The most goodput that TCP can have beside the UDP."""
         return self.rate_bps * (1 - self.udp_share) * PAYLOAD_SHARE
+
+    @property
+    def neighbours(self) -> dict[str, str]:
+        """The generators, by the names of their flows: beside, beside-2, ..."""
+        specs = self.beside.split(" + ") if self.beside else []
+        return {f"beside-{i}" if i > 1 else "beside": spec for i, spec in enumerate(specs, 1)}
 
     @property
     def name(self) -> str:
@@ -61,12 +67,14 @@ class Cell:
     repetition: int = 1
     transfers: int = 1
     every_s: float = 0.0
+    waits: bool = True  # until what is beside it fills the link
 
     @property
     def name(self) -> str:
         """What it is stored under."""
         joins = f"-{self.transfers}x{self.every_s:g}s" if self.transfers > 1 else ""
-        return f"{self.link.name}-{self.tool}-{self.seconds:g}s{joins}-{self.repetition}"
+        at_once = "" if self.waits else "-at-once"
+        return f"{self.link.name}-{self.tool}-{self.seconds:g}s{joins}{at_once}-{self.repetition}"
 
     def described(self) -> dict[str, Any]:
         """Return it as JSON holds it."""

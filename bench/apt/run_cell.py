@@ -102,11 +102,10 @@ def _run(cell: Cell, folder: Path, slot: int) -> None:
                 spec = f"udp(rate={payload_bps:.0f}bit/s)"
                 udp = Background(spec, "udp", source, sink, sink.addresses[0], run.flows, run.epoch_s)
                 stack.enter_context(udp)
-            if link.beside:  # over IPv6, since the tool's connections are known by their address
-                other = sink.addresses[1]
-                stack.enter_context(
-                    Background(link.beside, "beside", source, sink, other, run.flows, run.epoch_s)
-                )
+            other = sink.addresses[1]  # IPv6, since the tool's connections are known by their address
+            for name, spec in link.neighbours.items():
+                stack.enter_context(Background(spec, name, source, sink, other, run.flows, run.epoch_s))
+            if link.beside and cell.waits:
                 _come_up(lab, link.rate_bps)
             _lose(lab, cell)
             tools = []

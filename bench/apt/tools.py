@@ -2,18 +2,43 @@
 
 import sys
 
+from mpx.ops_policy import POLICIES
+
 FIXED = "fixed-"
 PAPER = "paper"
 PAPER_LONG = "paper-10s"
-PLAIN = "plain"  # one TCP stream of the lab's own, as the kernel sends it
+PLAIN = "plain"  # TCP streams of the lab's own, as the kernel sends them: plain, plain-bbr, plain-cubic-4
+IDLE = "mpx-idle"  # hardly anything, for what is beside it alone
+CHOOSING = "mpx-"  # a policy or a congestion control, and perhaps how many streams: mpx-fair, mpx-bbr-1
 DOWN = "-down"  # after the name of a tool: it fetches, and the server sends
-TOOLS = ("auto", PAPER, PAPER_LONG, PLAIN, "guc", "guc-pN", "fixed-N", "curl-down", "aria2-down")
-_MPX = ("auto", PAPER, PAPER_LONG, FIXED)
+TOOLS = (  # of those with brackets a part may be left out
+    "auto",
+    PAPER,
+    PAPER_LONG,
+    f"{PLAIN}[-CONTROL[-N]]",
+    f"{CHOOSING}POLICY[-N]",
+    f"{CHOOSING}CONTROL[-N]",
+    "guc",
+    "guc-pN",
+    "fixed-N",
+    "curl-down",
+    "aria2-down",
+)
+_MPX = ("auto", PAPER, PAPER_LONG, FIXED, CHOOSING)
 
 
 def fixed(streams: int) -> str:
     """Return the name of mpx with so many streams."""
     return f"{FIXED}{streams}"
+
+
+def plain_spec(tool: str) -> str | None:
+    """Return the generator that a plain tool is, None if it is another tool."""
+    name, _, rest = tool.partition("-")
+    congestion, _, streams = rest.partition("-")
+    if name != PLAIN:
+        return None
+    return f"tcp(congestion={congestion}, streams={streams or 1})" if congestion else "tcp"
 
 
 def is_mpx(tool: str) -> bool:
@@ -51,7 +76,15 @@ def command_of(tool: str, file: str, url: str, report: str) -> list[str]:
             _from_root(url),
         ]
     mpx = [sys.executable, "-m", "mpx", "copy", "-q", "--checksum", "none", "--report", report]
-    if name.startswith(FIXED):
+    if not name.startswith(CHOOSING):
+        mpx += ["--congestion", "kernel"]  # what the link's routes say
+    if name == IDLE:
+        mpx += ["--streams", "1", "--congestion", "kernel", "--rate", "20kbit/s"]
+    elif name.startswith(CHOOSING):
+        choice, _, streams = name.removeprefix(CHOOSING).partition("-")
+        mpx += ["--policy" if choice in POLICIES else "--congestion", choice]
+        mpx += ["--streams", streams] if streams else []
+    elif name.startswith(FIXED):
         mpx += ["--streams", name.removeprefix(FIXED)]
     elif name == PAPER:
         mpx += ["--tuner", "paper"]

@@ -16,7 +16,7 @@ from mpx_lab.record import Run
 from mpx_lab.stock_server import stock_server
 from mpx_lab.traffic.background import Background, Watched
 
-from apt.tools import DOWN, PLAIN, command_of, started_file
+from apt.tools import DOWN, command_of, plain_spec, started_file
 
 SOURCE_BYTES = 50 * 10**9  # the paper's; a hole, so it takes no room
 FETCHED_BYTES = 4 * 10**9  # what comes down is kept in memory, or said to have room there
@@ -88,8 +88,8 @@ def transfer(tool: str, number: int, lab: Lab, run: Run, root: Path) -> Iterator
     The tool runs at the source, or at the sink if it fetches; a stock server at the other end.
     """
     source, sink, name = lab.host(f"src{number}"), lab.host(f"dst{number}"), f"transfer-{number}"
-    if tool == PLAIN:
-        with Background("tcp", name, source, sink, sink.addresses[0], run.flows, run.epoch_s) as flow:
+    if spec := plain_spec(tool):
+        with Background(spec, name, source, sink, sink.addresses[0], run.flows, run.epoch_s) as flow:
             yield Plain(flow)
         return
     watched = Watched(name, source, source.addresses[0], sink, sink.addresses[0], run.flows, run.epoch_s)

@@ -88,7 +88,8 @@ class Builder:
         apply_settings(step.netns, step.settings)
 
     def _start_link(self, step: StartLink) -> None:
-        link = EmulatedLink(step.name, self.folder, _end(*step.a), _end(*step.b), step.a_to_b, step.b_to_a)
+        ends = _end(*step.a), _end(*step.b)
+        link = EmulatedLink(step.name, self.folder, *ends, step.a_to_b, step.b_to_a, pause_s=step.pause_s)
         link.start(self._environment)
         self.links[step.name] = link
 

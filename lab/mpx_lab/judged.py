@@ -18,7 +18,7 @@ from mpx_lab.lab import Lab
 from mpx_lab.record import Run
 from mpx_lab.record_reader import RecordedRun
 from mpx_lab.shape import Direction
-from mpx_lab.validity import Validity, judge, link_facts
+from mpx_lab.validity import STRICTLY, Punctual, Validity, judge, link_facts
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,12 @@ class Stock:
 
 
 @contextmanager
-def judged(lab: Lab, run: Run) -> Iterator[None]:
+def judged(lab: Lab, run: Run, punctual: Punctual = STRICTLY) -> Iterator[None]:
     """Judge a run by what happens in its lab within the block, and keep the logs of its emulated links.
 
-    Generators must have been stopped before the block ends, as they say at their end what they gave up.
-    Raises UsageError where one was not, MpxError or OSError where a part of the lab cannot be asked. After an
-    error in the block nothing is judged and no log is kept.
+    `punctual` is how late frames may be. Generators must have been stopped before the block ends, as they say
+    at their end what they gave up. Raises UsageError where one was not, MpxError or OSError where a part of
+    the lab cannot be asked. After an error in the block nothing is judged and no log is kept.
     """
     if lab.topology.switches:
         run.versions["open-vswitch"] = ovs.version()
@@ -45,10 +45,16 @@ def judged(lab: Lab, run: Run) -> Iterator[None]:
     for name in after.links:
         copy_log(lab.folder / f"{name}.csv", run.links)
     given_up = RecordedRun.open(run.folder).given_up()
-    run.validity = verdict(before, after, run.cpu.uses, given_up)
+    run.validity = verdict(before, after, run.cpu.uses, given_up, punctual)
 
 
-def verdict(before: Stock, after: Stock, cpu: Sequence[CpuUse], given_up: Mapping[str, float]) -> Validity:
+def verdict(
+    before: Stock,
+    after: Stock,
+    cpu: Sequence[CpuUse],
+    given_up: Mapping[str, float],
+    punctual: Punctual = STRICTLY,
+) -> Validity:
     """Return whether a run counts, from stock that was taken before and after it; the rest as for `judge`."""
     facts = [
         link_facts(f"{name} {direction}", earlier, later)
@@ -58,7 +64,7 @@ def verdict(before: Stock, after: Stock, cpu: Sequence[CpuUse], given_up: Mappin
             (Direction.B_TO_A, before.links[name].b_to_a, stats.b_to_a),
         )
     ]
-    found = judge(facts, cpu, increase(before.lost, after.lost), given_up)
+    found = judge(facts, cpu, increase(before.lost, after.lost), given_up, punctual)
     unlogged = tuple(
         f"not logged: the log of {name} could not be written on and ends too early"
         for name, stats in after.links.items()

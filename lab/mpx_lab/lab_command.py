@@ -16,6 +16,7 @@ import click
 from mpx.errors import MpxError, Terminated, UsageError
 from mpx.units import parse_duration, parse_rate, parse_size
 from mpx_lab import namespace, state
+from mpx_lab.dataset.command import dataset_command
 from mpx_lab.lab import Lab, require_root, take_down
 from mpx_lab.lab_list import found, meant
 from mpx_lab.lab_option import lab_option
@@ -43,6 +44,7 @@ def lab(context: click.Context) -> None:
         context.exit(2)
 
 
+lab.add_command(dataset_command)
 lab.add_command(traffic_command)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from mpx.errors import UsageError
 from mpx_lab.capacities import CAPACITIES, capacities_text
-from mpx_lab.shape import Shape
+from mpx_lab.shape import PAUSE_S, Shape
 from mpx_lab.topology import Interface, Link, Topology
 
 SWITCHES = "switches"  # the namespace of all switches of a lab; no host may be called so
@@ -97,6 +97,7 @@ class StartLink:
     b: tuple[str, str, str | None]
     a_to_b: Shape
     b_to_a: Shape
+    pause_s: float = PAUSE_S
 
 
 @dataclass(frozen=True)
@@ -181,6 +182,7 @@ def _steps(topology: Topology, lab_id: str, controller: Controller | None) -> It
                 _end(topology, lab_id, link, link.b),
                 link.shape(there),
                 link.shape(back),
+                link.pause_s,
             )
         else:
             yield from _cable(topology, lab_id, link)

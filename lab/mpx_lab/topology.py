@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from mpx.errors import UsageError
-from mpx_lab.shape import FULL_FRAME_BYTES, Shape
+from mpx_lab.shape import FULL_FRAME_BYTES, PAUSE_S, Shape
 
 HOST_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,14}")
 LINK_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,12}")  # with .a or .b it is the name of a device: 15 bytes
@@ -38,6 +38,7 @@ class Link:
     queue_packets: int | None = None
     loss: float = 0.0  # share of frames
     seed: int = 0  # of the losses: in the same place of a topology the same seed loses the same frames
+    pause_s: float = PAUSE_S  # of its emulator between two looks; longer is cheaper, and so much less exact
 
     def __post_init__(self) -> None:
         if not self.name:

@@ -11,14 +11,23 @@ from typing import Any
 from mpx_lab.cpu import ALL, CpuUse
 from mpx_lab.emulator.accounting import DirectionStats
 
-LATE_P99_S = 0.0003
 VERY_LATE_S = 0.001
-VERY_LATE_SHARE = 0.002
-PICKUP_P99_S = 0.001
 BUSY = 0.97  # of all cores together, over one look
-BUSY_SHARE = 0.05  # of the looks
 FEWEST_LOOKS = 3
-GIVEN_UP_SHARE = 0.01
+
+
+@dataclass(frozen=True)
+class Punctual:
+    """How late frames may be in a run that counts, how much UDP left out, how often no processor idle."""
+
+    late_p99_s: float = 0.0003
+    very_late_share: float = 0.002  # of the frames, over VERY_LATE_S late
+    pickup_p99_s: float = 0.001
+    given_up_share: float = 0.01  # of the datagrams of a generator
+    busy_share: float = 0.05  # of the looks at the processors, in which all were BUSY
+
+
+STRICTLY = Punctual()
 
 
 @dataclass(frozen=True)
@@ -72,6 +81,7 @@ def judge(
     cpu: Sequence[CpuUse],
     lost: Mapping[str, int],
     given_up: Mapping[str, float] | None = None,
+    punctual: Punctual = STRICTLY,
 ) -> Validity:
     """Return whether a run counts.
 
@@ -79,10 +89,10 @@ def judge(
     their counters says; `given_up` is the share of its datagrams that each UDP generator did not send.
     """
     unsent = dict(given_up or {})
-    reasons = [reason for link in links for reason in _wrong_with(link)]
+    reasons = [reason for link in links for reason in _wrong_with(link, punctual)]
     together = [use for use in cpu if use.core == ALL]
     saturated = sum(use.busy >= BUSY for use in together) / len(together) if together else 0.0
-    if saturated > BUSY_SHARE and len(together) >= FEWEST_LOOKS:
+    if saturated > punctual.busy_share and len(together) >= FEWEST_LOOKS:
         reasons.append(
             f"saturated: the processors were at least {BUSY:.0%} busy in {saturated:.0%} of the seconds"
         )
@@ -90,7 +100,7 @@ def judge(
     reasons += [
         f"given up: {share:.1%} of the datagrams of {flow} were not sent, as its sender was kept waiting"
         for flow, share in sorted(unsent.items())
-        if share > GIVEN_UP_SHARE
+        if share > punctual.given_up_share
     ]
     measures = {
         "links": [
@@ -117,19 +127,19 @@ def judge(
     return Validity(not reasons, tuple(reasons), measures)
 
 
-def _wrong_with(link: LinkFacts) -> list[str]:
+def _wrong_with(link: LinkFacts, punctual: Punctual) -> list[str]:
     reasons = []
     because = "".join(f"; {hindrance}" for hindrance in link.hindrances)
-    if link.late_p99_s > LATE_P99_S:
+    if link.late_p99_s > punctual.late_p99_s:
         reasons.append(
             f"late: 1 % of the frames of {link.name} came over {link.late_p99_s * 1e3:.2f} ms late{because}"
         )
-    if link.very_late_share > VERY_LATE_SHARE:
+    if link.very_late_share > punctual.very_late_share:
         share, limit_ms = link.very_late_share, VERY_LATE_S * 1e3
         reasons.append(
             f"late: {share:.2%} of the frames of {link.name} came over {limit_ms:g} ms late{because}"
         )
-    if link.pickup_p99_s > PICKUP_P99_S:
+    if link.pickup_p99_s > punctual.pickup_p99_s:
         reasons.append(
             f"read late: 1 % of the frames of {link.name} may have waited over "
             f"{link.pickup_p99_s * 1e3:.2f} ms before the emulator read them{because}"

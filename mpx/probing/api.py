@@ -1,20 +1,31 @@
 """`mpx.probe()`: from a target to its round-trip times (RTT)."""
 
+import math
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
 
 from mpx import tcp
 from mpx.errors import ConnectionLost, Interrupted, MpxError, UsageError
+from mpx.ops_kinds import PASSIVE, period_s
+from mpx.ops_policy import FAIR, POLICIES
+from mpx.probing.background import Background, background, bottleneck, unrecognised
+from mpx.probing.bursts import PROFILE_KINDS, SHORT, SINKS, Burst, Sender, bursts
 from mpx.probing.choose import Chosen, choose
 from mpx.probing.result import ProbeResult, WayTaken
 from mpx.probing.run import Run
-from mpx.probing.schedule import SAMPLINGS
-from mpx.probing.target import parse_target
+from mpx.probing.schedule import SAMPLINGS, SINGLE_INTERVAL_S
+from mpx.probing.sink import Sink
+from mpx.probing.target import parse_target, sink_of
 from mpx.probing.way import Noise, Way
+from mpx.rtt_series import Probe
 
 LONGEST_WINDOW_S = 86400.0
+_EXACT = 0.02  # periods: probes leave a little late
+MODES = PASSIVE_MODE, ACTIVE_MODE = "passive", "active"
 
 
 def probe(
@@ -22,14 +33,19 @@ def probe(
     *,
     window_s: float = 10.0,
     sampling: str = "single",
+    mode: str = PASSIVE_MODE,
+    profile: str = SHORT,
+    policy: str = FAIR,
     ipv4: bool = False,
     ipv6: bool = False,
     cancel: threading.Event | None = None,
 ) -> ProbeResult:
-    """Measure the RTT to `target` for `window_s` seconds, in whatever way it answers.
+    """Measure the RTT to `target` for `window_s` seconds as it answers, and tell who shares the path.
 
     `target` is a URL, HOST or HOST:PORT. `sampling` is "single", ten probes a second, or "paper", ten probes
-    1 ms apart each second. `ipv4` and `ipv6` allow only that family.
+    1 ms apart each second. `mode` "active" sends bursts of data meanwhile, after a `profile` of
+    PROFILE_KINDS; the window is then a whole number of its periods, rounded up. The decision is for `policy`
+    of POLICIES. `ipv4` and `ipv6` allow only that family.
 
     Raises UsageError for a wrong request, ConnectionLost when the name is unknown, nothing answers, or
     the target is lost, TransferTimeout when it takes no more, and Interrupted soon after `cancel` is set.
@@ -39,41 +55,93 @@ def probe(
         raise UsageError(f"--sampling is one of {', '.join(SAMPLINGS)}, not {sampling!r}")
     if not 0 < window_s <= LONGEST_WINDOW_S:
         raise UsageError(f"--window must be more than nothing and at most a day, not {window_s:g} s")
+    if mode not in MODES:
+        raise UsageError(f"--mode is one of {', '.join(MODES)}, not {mode!r}")
+    if profile not in PROFILE_KINDS:
+        raise UsageError(f"--profile is one of {', '.join(PROFILE_KINDS)}, not {profile!r}")
+    if policy not in POLICIES:
+        raise UsageError(f"--policy is one of {', '.join(POLICIES)}, not {policy!r}")
+    if mode == ACTIVE_MODE and sampling != "single":
+        raise UsageError("--mode active looks at ten probes a second; leave --sampling out")
     if ipv4 and ipv6:
         raise UsageError("-4 and -6 exclude each other; give one of them")
     family = socket.AF_INET if ipv4 else socket.AF_INET6 if ipv6 else socket.AF_UNSPEC
     stop = cancel.is_set if cancel else lambda: False
+    asked = _Asked(target, window_s, sampling, profile if mode == ACTIVE_MODE else "", policy)
+    if asked.profile:
+        for congestion in sorted({burst.congestion for burst in asked.bursts}):
+            tcp.check_congestion(congestion)
     host, port = parse_target(target)
     try:
         addresses = [address for _, address in tcp.resolve(host, port, family, stop)]
         chosen = choose(host, addresses, stop)
-    except Interrupted:
+        with chosen.opened:
+            return _probed(asked, chosen, _sender(asked, chosen, stop) if asked.profile else None, stop)
+    except Interrupted as error:
+        if error.result:
+            raise
         raise Interrupted("interrupted before the first probe") from None
-    with chosen.opened:
-        return _probed(target, chosen, window_s, sampling, stop)
 
 
-def _probed(
-    target: str, chosen: Chosen, window_s: float, sampling: str, stop: Callable[[], bool]
-) -> ProbeResult:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is to be done."""
+
+    target: str
+    window_s: float
+    sampling: str
+    profile: str  # of the bursts, empty without
+    policy: str
+
+    @property
+    def kind(self) -> str:
+        """What the model calls it."""
+        return PROFILE_KINDS[self.profile] if self.profile else PASSIVE
+
+    @property
+    def whole_window_s(self) -> float:
+        """The window, of whole periods of the bursts."""
+        each_s = period_s(self.kind)
+        return each_s * max(1, math.ceil(self.window_s / each_s - _EXACT)) if each_s else self.window_s
+
+    @property
+    def bursts(self) -> list[Burst]:
+        """What is sent meanwhile."""
+        return bursts(self.kind, self.whole_window_s)
+
+
+def _sender(asked: _Asked, chosen: Chosen, stop: Callable[[], bool]) -> Sender:
+    """Return who sends the bursts; its sessions are closed with the others. Raises MpxError."""
+    location = sink_of(asked.target)
+    sinks = [chosen.opened.enter_context(closing(Sink(location, chosen.address, stop))) for _ in range(SINKS)]
+    return Sender(sinks, asked.bursts, stop)
+
+
+def _probed(asked: _Asked, chosen: Chosen, sender: Sender | None, stop: Callable[[], bool]) -> ProbeResult:
     way, run, start_unix_s = chosen.way, Run(chosen.way), time.time()
     sent_again = way.retransmissions
     failure: MpxError | None = None
     try:
-        run.go(SAMPLINGS[sampling](window_s), stop)
+        if sender:
+            sender.begin()
+        run.go(SAMPLINGS[asked.sampling](asked.whole_window_s), stop)
     except Interrupted:
         failure = Interrupted("interrupted; the figures are those until then")
     except MpxError as error:
         failure = error
+    finally:
+        if sender:
+            sender.end()
     probes = run.probes()
     is_any_lost = any(probe.rtt_s is None for probe in probes)
     if not failure and all(probe.rtt_s is None for probe in probes):
+        because = f"{way.name}: {way.trouble or 'no answer'}"
         failure = ConnectionLost(
-            f"{target} answered none of {len(probes)} probes ({way.name}: {way.trouble or 'no answer'}), "
-            "though it did just before; try again, or another port as HOST:22"
+            f"{asked.target} answered none of {len(probes)} probes ({because}), though it did just before; "
+            "try again, or another port as HOST:22"
         )
     result = ProbeResult(
-        target=target,
+        target=asked.target,
         address=chosen.address,
         way=WayTaken(
             kind=way.kind,
@@ -84,11 +152,15 @@ def _probed(
             sees_loss=way.sees_loss,
             retransmissions=_more(sent_again, way.retransmissions),
         ),
-        sampling=sampling,
-        window_s=window_s,
+        sampling=asked.sampling,
+        profile=asked.profile,
+        window_s=asked.window_s,
         start_unix_s=start_unix_s,
         duration_s=run.duration_s,
         probes=tuple(probes),
+        background=_background(asked, probes, sender),
+        goodput=tuple(sender.goodput) if sender else (),
+        bottleneck=bottleneck(probes, sender.goodput, sender.retransmits) if sender else None,
         not_sent=run.not_sent,
         exit_code=failure.exit_code if failure else 0,
         error=str(failure) if failure else None,
@@ -97,6 +169,20 @@ def _probed(
         failure.result = result
         raise failure from None
     return result
+
+
+def _background(asked: _Asked, probes: Sequence[Probe], sender: Sender | None) -> Background:
+    if asked.sampling != "single":
+        return unrecognised("ten probes a second are needed, so leave --sampling out", asked.policy)
+    if sender is None:
+        return background(probes, asked.policy)
+    if sender.trouble:
+        return unrecognised(f"the bursts ended early: {sender.trouble}", asked.policy)
+    # Where it was interrupted the last period is not whole, and windows begin with one.
+    last_s = max((probe.t_s for probe in probes), default=0.0) + SINGLE_INTERVAL_S
+    until_s = period_s(asked.kind) * math.floor(last_s / period_s(asked.kind) + _EXACT)
+    whole = [probe for probe in probes if probe.t_s < until_s - SINGLE_INTERVAL_S / 2]
+    return background(whole, asked.policy, asked.kind, sender.goodput)
 
 
 def _noise(way: Way) -> Noise:

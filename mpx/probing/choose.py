@@ -43,16 +43,22 @@ class Chosen:
     opened: ExitStack
 
 
-def choose(host: str, addresses: Sequence[tcp.Address], stop: Callable[[], bool]) -> Chosen:
+def choose(
+    host: str, addresses: Sequence[tcp.Address], stop: Callable[[], bool], *, is_open: bool = False
+) -> Chosen:
     """Return how to probe a host that has these addresses.
 
-    Raises ConnectionLost when nothing answers, and Interrupted soon after `stop` says so.
+    Where it is known that the port `is_open` nobody knocks there first. Raises ConnectionLost when nothing
+    answers, and Interrupted soon after `stop` says so.
     """
     with ExitStack() as opened:
         refusing: tuple[Way, tcp.Address] | None = None
         silent: list[tuple[tcp.Address, str]] = []
         for address in addresses:
             handshake = opened.enter_context(closing(HandshakeWay(address)))
+            if is_open:
+                way, reason = _at_open_port(handshake, address, opened, stop)
+                return Chosen(way, address, reason, opened.pop_all())
             if not _answers(handshake, stop):
                 silent.append((address, f"TCP port {address[1]}: {_trouble(handshake)}"))
             elif handshake.is_open:

@@ -19,6 +19,11 @@ def draw(result: ProbeResult, file: str) -> None:
         axes.plot(*zip(*answered, strict=True), marker=".", linewidth=0.8, label="RTT")
     for i, t_s in enumerate(lost):
         axes.axvline(t_s, color="tab:red", linewidth=0.8, label="lost" if i == 0 else None)
+    if result.goodput:
+        bursts = axes.twinx()
+        at_s, bps = [t_s for t_s, _ in result.goodput], [bps for _, bps in result.goodput]
+        bursts.fill_between(at_s, bps, color="tab:orange", alpha=0.3, linewidth=0)
+        bursts.set_ylabel("goodput of the bursts (bit/s)")
     axes.set_xlabel("time (s)")
     axes.set_ylabel("RTT (ms)")
     axes.set_title(shown(f"{result.target}, {result.way.name}"), fontsize="medium", parse_math=False)

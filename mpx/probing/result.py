@@ -7,12 +7,17 @@ from typing import Any
 from mpx import tcp
 from mpx._version import __version__
 from mpx.errors import Interrupted, Terminated
+from mpx.probing.background import Background, Bottleneck
 from mpx.probing.schedule import TRAIN_INTERVAL_S
 from mpx.probing.way import LOST_AFTER_S, Kind, Noise
 from mpx.rtt_series import Probe, Summary, resampled, summary
 from mpx.units import format_duration
 
 _SAMPLING_IN_WORDS = {"single": "10 probes a second", "paper": "10 probes 1 ms apart each second"}
+_PROFILE_IN_WORDS = {
+    "short": "bursts (CUBIC 2 s, BBR 2 s, nothing 1 s)",
+    "paper": "bursts (CUBIC, BBR, CUBIC, nothing, 5 s each)",
+}
 _JITTER_IN_WORDS = {"single": "", "paper": " (between the means of each ten)"}
 
 
@@ -37,10 +42,14 @@ class ProbeResult:
     address: tcp.Address  # that was probed, with the TCP port that was asked for
     way: WayTaken
     sampling: str  # "single" or "paper"
+    profile: str  # of the bursts, empty where nothing but probes was sent
     window_s: float  # that was asked for
     start_unix_s: float
     duration_s: float
     probes: tuple[Probe, ...]  # those whose fate is known; times since the start
+    background: Background
+    goodput: tuple[tuple[float, float], ...] = ()  # of the bursts: seconds since the start, bit/s until then
+    bottleneck: Bottleneck | None = None
     not_sent: int = 0  # this host was busy when they were due
     exit_code: int = 0
     error: str | None = None  # what ended it early
@@ -52,6 +61,11 @@ class ProbeResult:
             return "done"
         is_interrupted = self.exit_code in (Interrupted.exit_code, Terminated.exit_code)
         return "interrupted" if is_interrupted else "failed"
+
+    @property
+    def mode(self) -> str:
+        """Whether data was sent beside the probes: active or passive."""
+        return "active" if self.profile else "passive"
 
     @property
     def series(self) -> list[Probe]:
@@ -77,7 +91,8 @@ class ProbeResult:
             "error": self.error,
             "target": self.target,
             "address": {"host": self.address[0], "port": self.address[1]},
-            "mode": "passive",
+            "mode": self.mode,
+            "profile": self.profile or None,
             "way": {
                 "kind": way.kind,
                 "name": way.name,
@@ -102,6 +117,9 @@ class ProbeResult:
                 "p99_s": _rounded(told.p99_s),
             },
             "jitter_s": _rounded(told.jitter_s),
+            **self.background.as_dict(),
+            "bottleneck": self.bottleneck and self.bottleneck.as_dict(),
+            "goodput": [{"t_s": round(t_s, 4), "bps": round(bps)} for t_s, bps in self.goodput],
             "series": [{"t_s": round(p.t_s, 4), "rtt_s": _rounded(p.rtt_s)} for p in self.series],
         }
 
@@ -113,13 +131,22 @@ class ProbeResult:
             ("target", f"{self.target} at {tcp.show(self.address)}"),
             ("way", f"{self.way.name}: {self.way.reason}"),
             ("noise", _noise_in_words(self.way.noise)),
-            ("time", f"{began}, {format_duration(self.duration_s)}, {_SAMPLING_IN_WORDS[self.sampling]}"),
+            ("time", f"{began}, {format_duration(self.duration_s)}, {self._sent_in_words()}"),
             ("probes", self._probes_in_words(told)),
             ("loss", self._loss_in_words(told)),
             ("RTT", f"min {_ms(told.min_s)}, median {_ms(told.median_s)}, P99 {_ms(told.p99_s)}"),
             ("jitter", _ms(told.jitter_s) + _JITTER_IN_WORDS[self.sampling]),
         ]
+        if self.profile:
+            rows.append(
+                ("link", self.bottleneck.in_words() if self.bottleneck else "the bursts brought nothing")
+            )
+        rows += [("mix", self.background.in_words()), ("decision", self.background.decision.in_words())]
         return [f"{name:<9} {text}" for name, text in rows]
+
+    def _sent_in_words(self) -> str:
+        profile = _PROFILE_IN_WORDS.get(self.profile)
+        return _SAMPLING_IN_WORDS[self.sampling] + (f", beside {profile}" if profile else "")
 
     def _probes_in_words(self, told: Summary) -> str:
         lost = "lost" if self.way.sees_loss else f"without an answer within {LOST_AFTER_S:g} s"

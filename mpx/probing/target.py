@@ -4,7 +4,7 @@ import ipaddress
 import re
 
 from mpx.errors import UsageError
-from mpx.location import FTP_PORT, parse_location
+from mpx.location import FTP_PORT, Location, parse_location
 from mpx.tcp import Address
 
 _HOST_AND_PORT = re.compile(r"(?:\[([^\[\]]+)\]|([^:/?#\[\]\s@]+))(?::([0-9]{1,5}))?", re.ASCII)
@@ -29,6 +29,14 @@ def parse_target(text: str) -> Address:
             "an IPv6 address with a port as [2001:db8::7]:2811"
         )
     return _reachable(found.group(1) or found.group(2)), port
+
+
+def sink_of(text: str) -> Location:
+    """Return whom bursts go to, with user and name where `text` is a URL; `parse_target` has accepted it."""
+    if found := _SCHEME.match(text):
+        return parse_location(f"ftp://{text[found.end() :]}")
+    host, port = parse_target(text)
+    return Location("ftp", "/", host, port)
 
 
 def _reachable(host: str) -> str:

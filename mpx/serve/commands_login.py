@@ -1,5 +1,6 @@
 """Commands about the session itself: login, features, modes, options."""
 
+from mpx import far_congestion, sink_wire, tcp
 from mpx.gridftp_wire import reply_line
 from mpx.serve import commands_site
 from mpx.serve.checksum import ALGORITHMS
@@ -34,9 +35,11 @@ def _features(session: Session, _: str) -> bytes:
     facts = "".join(f"{name}{'*' if name in session.settings.facts else ''};" for name in FACTS)
     lines = [f"CKSM {sums}", "DCAU", "EPRT", "EPSV", "ERET", "ESTO", "MDTM", "MFMT", "MLSC", "MLSR"]
     lines += [f"MLST {facts}"]
+    if usable := tcp.usable_congestion():
+        lines += [f"{far_congestion.FEATURE} {' '.join(usable)}"]
     if session.echo:
         lines += [session.echo.feature]
-    lines += ["PARALLEL", "REST STREAM", "SIZE", "SPAS", "SPOR", "TVFS", "UTF8", "WHOAMI"]
+    lines += [sink_wire.FEATURE, "PARALLEL", "REST STREAM", "SIZE", "SPAS", "SPOR", "TVFS", "UTF8", "WHOAMI"]
     return reply_line(211, "Extensions supported", *lines, "End.")
 
 

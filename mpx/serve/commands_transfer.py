@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator
 from contextlib import closing
 from itertools import chain
 
+from mpx import sink_wire
 from mpx.gridftp_wire import format_host_port, parse_extended_address, parse_host_port, reply_line
 from mpx.ranges import RangeSet
 from mpx.serve import listing
@@ -139,6 +140,21 @@ def _receive_file(session: Session, name: str, base: int | None, *, truncate: bo
     return _DONE
 
 
+def _sink(session: Session, _: str) -> bytes:
+    """Take a stream and throw it away: bursts of `mpx probe --mode active` (docs/extensions.md)."""
+    session.settings.take_restart()
+    if session.settings.blocks:
+        raise Refusal(504, f"{sink_wire.VERB} takes a stream: MODE S first.")
+    session.channel.check(blocks=False, sending=False)
+    fd = os.open(os.devnull, os.O_WRONLY)
+    try:
+        progress = Progress(keep_ranges=False)
+        _run_stream(session, StreamReceiver(fd, 0, progress), progress)
+    finally:
+        os.close(fd)
+    return _DONE
+
+
 # --- listings ------------------------------------------------------------------------------------
 
 
@@ -205,6 +221,9 @@ def _send(session: Session, fd: int, base: int, length: int, restart: RangeSet) 
     if settings.blocks:
         todo = restart.missing(0, length)
         connections = channel.take_kept() or channel.outgoing(settings.streams)
+        if settings.congestion:
+            for connection in connections:
+                connection.use_congestion(settings.congestion)
         transfer = _transfer(session, BlockSender(fd, base, todo, len(connections), progress), progress)
         transfer.mark(performance_s=settings.retrieve_marker_s, restart_s=0)
         transfer.run(connections)
@@ -242,6 +261,7 @@ COMMANDS = {
     "STOR": Command(_store, argument=True, writes=True),
     "ESTO": Command(_extended_store, argument=True, writes=True),
     "APPE": Command(_append, argument=True, writes=True),
+    sink_wire.VERB: Command(_sink),
     "LIST": Command(_list),
     "NLST": Command(_name_list),
     "MLSD": Command(_machine_list),

@@ -13,9 +13,10 @@ import struct
 import threading
 from contextlib import suppress
 
+from mpx.errors import UsageError
 from mpx.gridftp_wire import HEADER_BYTES, Address
 from mpx.serve.replies import DataChannelError, Refusal
-from mpx.tcp import pace
+from mpx.tcp import congestion_of, pace, set_congestion
 
 MOST_CONNECTIONS = 256  # of one session at a time
 BLOCK_BYTES = 1024 * 1024  # moved at once: see docs/serve.md for what was measured
@@ -34,6 +35,7 @@ class Connection:
         self._address = address  # still to be connected to
         self._lock = threading.Lock()  # between cancel and close
         self._cancelled = False
+        self._congestion = ""  # that was asked for
         self._buffer: memoryview | None = None
         self.cached = False  # it has served an earlier transfer
         self.reusable = False  # it ended its part of this transfer and stays open
@@ -48,6 +50,15 @@ class Connection:
             self._buffer = memoryview(bytearray(_BUFFER_BYTES))
         return self._buffer
 
+    def use_congestion(self, name: str) -> None:
+        """Switch to a congestion control that may be used; before it is connected or at any time after.
+
+        A route to the client that locks another keeps that.
+        """
+        self._congestion = name
+        with suppress(UsageError):
+            set_congestion(self._sock, name)
+
     def connect(self) -> None:
         """Connect, if that is still to be done. Raises DataChannelError, also when `cancel` comes first."""
         if self._address:
@@ -55,6 +66,8 @@ class Connection:
             if failed and not self._cancelled:
                 raise DataChannelError(f"cannot connect to {self._address}: {os.strerror(failed)}")
             self._address = None
+            if self._congestion and congestion_of(self._sock) != self._congestion:
+                self.use_congestion(self._congestion)  # the route's own has taken its place
         self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _TICK)
         pace(self._sock)
         if self._cancelled:

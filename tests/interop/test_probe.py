@@ -68,13 +68,16 @@ def test_what_is_printed(site: str, tmp_path: Path) -> None:
         ended = mpx("probe", "--window", "500ms", far.url)
     copied(ended)
     lines = dict(re.split(r"  +", line, maxsplit=1) for line in ended.out.splitlines())
-    assert list(lines) == ["target", "way", "noise", "time", "probes", "loss", "RTT", "jitter"]
+    names = ["target", "way", "noise", "time", "probes", "loss", "RTT", "jitter", "mix", "decision"]
+    assert list(lines) == names
     assert lines["target"].startswith(f"{far.url} at 127.0.0.1:")
     assert lines["way"].startswith(WAYS[site])
     assert re.fullmatch(r"((about )?\S+ (us|ms)|not known) \(.*\)", lines["noise"])
     assert re.match(r"[1-5] sent, 0 (lost|without an answer)", lines["probes"])
     assert lines["loss"] == LOSS[site]
     assert re.fullmatch(r"min \S+ ms, median \S+ ms, P99 \S+ ms", lines["RTT"])
+    assert lines["mix"].startswith("not known: ")  # in half a second
+    assert lines["decision"].startswith("cubic (fair): nobody knows")
 
 
 def test_json(far: Site) -> None:

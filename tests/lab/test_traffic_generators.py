@@ -1,5 +1,6 @@
 """Every generator between two hosts: what it brought, when it sent, and that it ends. Bounds are wide."""
 
+import contextlib
 import json
 import os
 import signal
@@ -8,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from mpx_lab.dataset.acknowledged import acknowledged
 from mpx_lab.record_reader import RecordedRun
 from mpx_lab.series import Sample, goodput_bps
 from mpx_lab.traffic.background import Background
@@ -179,8 +181,42 @@ def test_gridftp_is_a_real_copy(two_hosts: Hosts, tmp_path: Path, eventually: Ev
     each = [sum(sample.size_bytes for sample in series) for series in recorded.streams("bg").values()]
     busy = [size for size in each if size > 100_000]  # the others are control connections
     assert len(busy) >= 3
+    sent = recorded.rows("flows/bg.tcp.csv")
+    assert (
+        len({row["stream"] for row in sent if row["congestion"] == "cubic"}) >= 3
+    )  # numbered as they are seen
+    acked = sum(sample.size_bytes for sample in acknowledged(sent))
+    assert 0.5 * arrived(recorded) < acked < 1.01 * arrived(recorded) + 1000
     kept = {file.name for file in (tmp_path / "flows").iterdir()}
     assert not {"bg.sink", "bg.source"} & kept
+
+
+def test_a_generator_begins_no_earlier_than_it_is_told(
+    two_hosts: Hosts, tmp_path: Path, eventually: Eventually
+) -> None:
+    source, sink = two_hosts
+    recorded, epoch_s, from_s = RecordedRun(tmp_path, {}), time.monotonic(), 2.5
+    specs = (
+        "tcp-square(on=200ms, off=600ms)",
+        "tcp-square(on=200ms, off=600ms, after=400ms)",
+        "udp(rate=1Mbit/s)",
+    )
+
+    def began(name: str) -> list[float]:
+        file = f"flows/{name}.phases.csv"
+        if not (tmp_path / file).exists():
+            return []
+        return [float(row["t_s"]) for row in recorded.rows(file) if row["on"] == "1"]
+
+    with contextlib.ExitStack() as running:
+        for name, spec in zip("abc", specs, strict=True):
+            folder = tmp_path / "flows"
+            made = Background(spec, name, source, sink, sink.address, folder, epoch_s, from_s=from_s)
+            running.enter_context(made)
+        eventually(lambda: all(map(began, "abc")), 60)
+    assert [from_s + 0.4 * (name == "b") <= began(name)[0] for name in "abc"] == [True] * 3
+    told = json.loads((tmp_path / "flows" / "a.json").read_text())
+    assert told["began_s"] == pytest.approx(from_s)
 
 
 def test_nothing_is_imported_from_the_current_folder(

@@ -310,3 +310,18 @@ def test_two_paths_whatever_they_do(
 def test_on_a_long_path_it_starts_with_more(rtt_s: float | None, streams: int) -> None:
     assert [d.streams for d in AutoTuner().observe(0.0, {"p": Path(knee(9), rtt_s).sample()})] == [streams]
     assert [d.streams for d in AutoTuner(3).observe(0.0, {"p": Path(knee(9), rtt_s).sample()})] == [3]
+
+
+def test_streams_that_were_switched_are_searched_for_anew() -> None:
+    """As many carry as much as before, but eight would, too: only looks show that, and they are rare."""
+    path, tuner = Path(knee(40)), AutoTuner()
+    drive(tuner, {"p": path}, 60)
+    path.curve = knee(8)
+    tuner.disturbed(60.0)
+    assert settled(drive(tuner, {"p": path}, 10, start_s=60.0), 70, 5) <= 16
+
+
+def test_nothing_is_disturbed_before_there_is_anything() -> None:
+    tuner = AutoTuner()
+    tuner.disturbed(0.0)
+    assert len(drive(tuner, {"p": Path(knee(4))}, 5)) >= 2

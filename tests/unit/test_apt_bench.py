@@ -12,7 +12,7 @@ from apt.measure import ENDING_S, Goodput, interval, rank_correlation, since_fir
 from apt.schedule import run_all
 from apt.sharing import fairness, least_fairness, unexplained
 from apt.store import Result, Transfer
-from apt.tools import PAPER, PLAIN, TOOLS, command_of, fixed
+from apt.tools import PAPER, TOOLS, command_of, fixed, is_mpx, plain_spec
 from hypothesis import given
 from hypothesis import strategies as st
 from lab_peers import LINKS, Peers
@@ -216,7 +216,7 @@ def test_a_mistake_of_the_bench_is_raised() -> None:
 
 
 @pytest.mark.parametrize(
-    "tool", [name.replace("-N", "-7").replace("pN", "p7") for name in TOOLS if name != PLAIN]
+    "tool", [name.replace("-N", "-7").replace("pN", "p7") for name in TOOLS if "[" not in name]
 )
 def test_every_tool_has_a_command(tool: str) -> None:
     from_root = tool.startswith(("curl", "aria2"))  # others would begin in the login folder
@@ -225,3 +225,26 @@ def test_every_tool_has_a_command(tool: str) -> None:
     assert command_of("guc-p7-down", "/a", "ftp://h/b", "/r")[1:] == ["-p", "7", "ftp://h/b", "file:///a"]
     with pytest.raises(ValueError, match="none of"):
         command_of("nothing", "/a", "ftp://h/b", "/r")
+
+
+def test_a_plain_tool_is_a_generator() -> None:
+    assert (plain_spec("plain"), plain_spec("auto")) == ("tcp", None)
+    assert plain_spec("plain-bbr") == "tcp(congestion=bbr, streams=1)"
+    assert plain_spec("plain-cubic-4") == "tcp(congestion=cubic, streams=4)"
+
+
+def test_mpx_is_told_what_to_choose_and_else_what_the_routes_say() -> None:
+    def said(tool: str) -> str:
+        return " ".join(command_of(tool, "/a", "ftp://h/b", "/r"))
+
+    assert "--congestion kernel" in said("auto") and "--congestion kernel" in said(PAPER)
+    assert "--policy scavenger" in said("mpx-scavenger") and "--congestion" not in said("mpx-scavenger")
+    assert "--congestion bbr --streams 2" in said("mpx-bbr-2")
+    assert "--rate 20kbit/s" in said("mpx-idle")
+    assert all(map(is_mpx, ("mpx-fair", "mpx-idle", "auto"))) and not is_mpx("plain-cubic")
+
+
+def test_those_beside_a_tool_have_names() -> None:
+    link = Link(beside="tcp(congestion=bbr) + tcp(congestion=cubic)")
+    assert link.neighbours == {"beside": "tcp(congestion=bbr)", "beside-2": "tcp(congestion=cubic)"}
+    assert Link().neighbours == {}

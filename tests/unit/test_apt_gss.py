@@ -110,6 +110,18 @@ def test_a_short_last_chunk_decides_nothing() -> None:
     assert again.streams == 4 and "short" in again.reason
 
 
+def test_a_chunk_in_which_the_streams_were_switched_decides_nothing() -> None:
+    tuner = PaperGss()
+    first = only(tuner.observe(0.0, {"p": sample(0)}))
+    second = only(tuner.observe(3.0, {"p": sample(first.chunk_bytes or 0)}))
+    arrived = (first.chunk_bytes or 0) + (second.chunk_bytes or 0)
+    tuner.disturbed(4.0)
+    again = only(tuner.observe(9.0, {"p": sample(arrived)}))  # far less goodput than before
+    assert again.streams == second.streams == 8 and "switched" in again.reason
+    last = only(tuner.observe(12.0, {"p": sample(arrived + (again.chunk_bytes or 0) * 2)}))
+    assert last.streams == 16
+
+
 def test_a_first_chunk_that_drags_on_is_cut_after_two_chunk_times() -> None:
     tuner = PaperGss()
     tuner.observe(0.0, {"p": sample(0)})

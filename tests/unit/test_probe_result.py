@@ -13,6 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mpx
+from mpx.mix import UNKNOWN, Mix
+from mpx.probing.background import Background, Bottleneck, Decision
 from mpx.probing.plot import draw
 from mpx.probing.result import ProbeResult, WayTaken
 from mpx.probing.target import parse_target
@@ -36,15 +38,26 @@ SESSION = WayTaken(
     sees_loss=False,
     retransmissions=3,
 )
+GROUPS = {"none": 0.02, "cubic only": 0.9, "any bbr": 0.08}
+CUBIC = Decision("fair", "cubic", "the background looks like cubic only")
+SHARED = Background(Mix("C", 0.81, GROUPS), "", CUBIC)
 RESULT = ProbeResult(
     target="ftp://dtn.example.org/",
     address=("192.0.2.7", 2811),
     way=ECHO,
     sampling="single",
+    profile="",
     window_s=10.0,
     start_unix_s=1_790_000_000.0,
     duration_s=9.96,
     probes=(Probe(0.0, 0.0601), Probe(0.1, None), Probe(0.2, 0.0605), Probe(0.3, 0.0800)),
+    background=SHARED,
+)
+ACTIVE = replace(
+    RESULT,
+    profile="short",
+    goodput=((0.1, 0.0), (0.2, 48e6)),
+    bottleneck=Bottleneck(48e6, 0.021, dropped=True),
 )
 
 
@@ -58,7 +71,37 @@ def test_the_lines_fit_a_ticket() -> None:
         "loss      25.00%",
         "RTT       min 60.100 ms, median 60.500 ms, P99 80.000 ms",
         "jitter    19.500 ms",
+        "mix       one CUBIC stream (C), 81% (none 2%, cubic only 90%, any bbr 8%)",
+        "decision  cubic (fair): the background looks like cubic only",
     ]
+
+
+def test_what_bursts_tell_is_told() -> None:
+    lines = ACTIVE.as_lines()
+    assert any(line.endswith(", beside bursts (CUBIC 2 s, BBR 2 s, nothing 1 s)") for line in lines)
+    assert "link      at least 48 Mbit/s; its queue holds 21 ms" in lines
+    told = ACTIVE.as_dict()
+    VALIDATOR.validate(told)
+    assert (told["mode"], told["profile"]) == ("active", "short")
+    assert told["bottleneck"] == {"rate_bps": 48_000_000, "queue_s": 0.021, "queue_dropped": True}
+    assert told["goodput"] == [{"t_s": 0.1, "bps": 0}, {"t_s": 0.2, "bps": 48_000_000}]
+    halfway = replace(ACTIVE, bottleneck=replace(ACTIVE.bottleneck, dropped=False))
+    assert "link      at least 48 Mbit/s; its queue holds at least 21 ms" in halfway.as_lines()
+    nothing = replace(ACTIVE, goodput=(), bottleneck=None)
+    assert "link      the bursts brought nothing" in nothing.as_lines()
+    VALIDATOR.validate(nothing.as_dict())
+
+
+def test_a_background_that_is_not_known_is_no_mix() -> None:
+    decision = Decision("fast", None, "nobody knows who shares the path; bbr is not permitted")
+    told = replace(RESULT, background=Background(None, "5 s of probes are needed at least", decision))
+    assert "mix       not known: 5 s of probes are needed at least" in told.as_lines()
+    assert f"decision  as the kernel chooses (fast): {decision.reason}" in told.as_lines()
+    VALIDATOR.validate(told.as_dict())
+    assert (told.as_dict()["mix"], told.as_dict()["decision"]["congestion"]) == (None, None)
+    strange = replace(RESULT, background=replace(SHARED, mix=Mix(UNKNOWN, 0.99, GROUPS)))
+    assert any(line.startswith("mix       unknown, like nothing") for line in strange.as_lines())
+    VALIDATOR.validate(strange.as_dict())
 
 
 def test_what_a_session_cannot_tell_is_not_made_up() -> None:
@@ -144,7 +187,7 @@ def test_every_result_fits_the_schema(
 ) -> None:
     result = replace(RESULT, probes=tuple(probes), sampling=sampling, error=error, way=way)
     VALIDATOR.validate(json.loads(json.dumps(result.as_dict())))
-    assert len(result.as_lines()) == 8
+    assert len(result.as_lines()) == 10
 
 
 def test_the_schema_is_one_and_the_page_names_every_key() -> None:

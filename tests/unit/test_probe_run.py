@@ -177,3 +177,13 @@ def test_every_answer_finds_its_probe(rtts: list[float | None]) -> None:
     probes = run.probes()
     assert [probe.t_s for probe in probes] == pytest.approx(due)
     assert [probe.rtt_s for probe in probes] == [rtt if rtt is None or rtt <= 3.0 else None for rtt in rtts]
+
+
+def test_what_is_old_is_forgotten_and_numbers_go_on() -> None:
+    way = Scripted(lambda number: None if number % 10 == 3 else 0.05)
+    run = Run(way, keep_s=4.0, clock=way.clock)
+    run.go(single(10), lambda: False)
+    assert sorted(way.sent_s) == list(range(100))
+    kept = [probe.t_s for probe in run.probes()]
+    assert kept[0] == pytest.approx(5.9) and kept[-1] == pytest.approx(9.9)
+    assert [probe.rtt_s is None for probe in run.probes()].count(True) == 4

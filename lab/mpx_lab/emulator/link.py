@@ -13,7 +13,7 @@ from typing import Any
 from mpx.errors import MpxError, UsageError
 from mpx_lab.emulator.accounting import NS, LinkStats
 from mpx_lab.emulator.build import built_link
-from mpx_lab.shape import Direction, Shape
+from mpx_lab.shape import PAUSE_S, Direction, Shape
 
 START_S = 10.0
 END_S = 5.0  # to end by itself
@@ -117,7 +117,8 @@ class EmulatedLink(RunningLink):
     """A link with its process. Its log and its control socket lie in a folder of the caller's.
 
     `name.csv`, `name.csv.1`, `name.err` and `name.control` are its own; the socket's path must fit in 107
-    bytes. A log that has `log_bytes` becomes `name.csv.1`.
+    bytes. A log that has `log_bytes` becomes `name.csv.1`. Between two looks at its frames it pauses for
+    `pause_s`, at least half of it: a longer pause takes less of the processors, and delivers so much later.
     """
 
     def __init__(
@@ -131,12 +132,14 @@ class EmulatedLink(RunningLink):
         *,
         mtu: int = 1500,
         log_bytes: int = 32 << 20,
+        pause_s: float = PAUSE_S,
     ) -> None:
         super().__init__(folder.absolute(), name)
         self._ends = (a, b)
         self._shapes = (a_to_b, b_to_a)
         self._mtu = mtu
         self._log_bytes = log_bytes
+        self._pause_s = pause_s
         self._process: subprocess.Popen[str] | None = None
 
     @property
@@ -198,6 +201,7 @@ class EmulatedLink(RunningLink):
     def _arguments(self) -> list[str]:
         words = ["--name", self.name, "--log", str(self.log), "--control", str(self._socket)]
         words += ["--mtu", str(self._mtu), "--log-bytes", str(self._log_bytes)]
+        words += ["--pause-ns", str(round(self._pause_s * NS))]
         for side, end in zip(("a", "b"), self._ends, strict=True):
             words += [f"--{side}", end.netns, end.device]
             if end.mac is not None:

@@ -66,7 +66,10 @@ class _Pair(abc.ABC):
 
 
 class Background(_Pair):
-    """A generator that runs from `start` to `stop`, and writes its series into one folder."""
+    """A generator that runs from `start` to `stop`, and writes its series into one folder.
+
+    It begins as soon as its processes are ready, or `from_s` after the epoch if they are by then.
+    """
 
     def __init__(
         self,
@@ -77,11 +80,14 @@ class Background(_Pair):
         sink_address: str,
         folder: Path,
         epoch_s: float,
+        *,
+        from_s: float | None = None,
     ) -> None:
         super().__init__()
         self.spec = parse(spec) if isinstance(spec, str) else spec
         self._source, self._sink, self._address = source, sink, sink_address
         self._common = _common(name, folder, epoch_s)
+        self._from = () if from_s is None else ("--from-s", repr(from_s))
 
     def start(self) -> None:
         """Start the receiver, then the sender; returns once both are ready. Raises MpxError."""
@@ -89,26 +95,42 @@ class Background(_Pair):
         receiver = TrafficProcess(self._sink, "receiver", words)
         self._processes = [receiver]
         to = tcp.show((self._address, receiver.port))
-        sender = TrafficProcess(self._source, "sender", (show(self.spec), "--to", to, *self._common))
+        sender = TrafficProcess(
+            self._source, "sender", (show(self.spec), "--to", to, *self._common, *self._from)
+        )
         self._processes.insert(0, sender)
 
 
 class RttProbe(_Pair):
-    """Measures the round-trip time between two hosts, ten times a second; `folder` is that of `rtt`."""
+    """Measures the round-trip time between two hosts; `folder` is that of `rtt`.
+
+    Every `every_s` seconds it sends `train` probes, 1 ms apart.
+    """
 
     def __init__(
-        self, name: str, source: Host, sink: Host, sink_address: str, folder: Path, epoch_s: float
+        self,
+        name: str,
+        source: Host,
+        sink: Host,
+        sink_address: str,
+        folder: Path,
+        epoch_s: float,
+        *,
+        every_s: float = 0.1,
+        train: int = 1,
     ) -> None:
         super().__init__()
         self._source, self._sink, self._address = source, sink, sink_address
         self._common = _common(name, folder, epoch_s)
+        self._profile = ("--every-s", repr(every_s), "--train", str(train))
 
     def start(self) -> None:
         """Start the echo, then the prober; returns once both are ready. Raises MpxError."""
         echo = TrafficProcess(self._sink, "echo", ("--at", self._address))
         self._processes = [echo]
         to = tcp.show((self._address, echo.port))
-        self._processes.insert(0, TrafficProcess(self._source, "prober", ("--to", to, *self._common)))
+        words = ("--to", to, *self._profile, *self._common)
+        self._processes.insert(0, TrafficProcess(self._source, "prober", words))
 
 
 class Watched(_Pair):

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from mpx import tcp
 from mpx.timestamped import receive, stamp_arrivals
 from mpx_lab.traffic.ending import Ending
+from mpx_lab.traffic.punctual import be_punctual
 
 PROBE = struct.Struct("!Qd48x")  # number, how long it was at the echo in seconds: 64 bytes
 _LOOK_MS = 200
@@ -26,6 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--at", required=True, metavar="ADDRESS", help="the address to listen on")
     options = parser.parse_args(arguments)
     ending = Ending()
+    be_punctual()
     with socket.socket(tcp.family_of(options.at), socket.SOCK_DGRAM) as echo:
         try:
             echo.bind((options.at, 0))

@@ -14,16 +14,15 @@ from pathlib import Path
 from mpx import tcp
 from mpx.errors import ConnectionLost, MpxError
 from mpx_lab.traffic.ending import Ending
-from mpx_lab.traffic.log import Log, now_s
+from mpx_lab.traffic.log import Log, next_tick, now_s
 from mpx_lab.traffic.private_memory import private_memory
 from mpx_lab.traffic.socket_table import Connection
-from mpx_lab.traffic.watch import Watch
+from mpx_lab.traffic.watch import COLUMNS, Watch, write
 
 FILE_BYTES = 64 << 20
 FILES_PER_COPY = 1000
 _FILE = "zeros-"
 _ENDS_WITHIN_S = 5.0
-_LOOK_S = 0.1
 
 
 class GridFtpSink:
@@ -44,12 +43,10 @@ class GridFtpSink:
             self.close()
             raise MpxError(f"mpx serve did not start at {tcp.show(address)}; it said {said!r}")
         self.port = int(served[1])
-        self._watch = Watch(self._is_ours)
-        self._inodes: frozenset[int] = frozenset()
+        self._watch = _WatchOf(self._server)
 
     def totals(self) -> dict[int, int]:
         """Return the bytes that arrived so far, by connection; the control connections are among them."""
-        self._inodes = _sockets_of(self._server.pid)
         for file in self._folder.glob(f"{_FILE}*"):
             file.unlink(missing_ok=True)
         return self._watch.totals()
@@ -63,6 +60,19 @@ class GridFtpSink:
         """End the server; its folder goes with it."""
         _end(self._server)
         self._ending.close()
+
+
+class _WatchOf(Watch):
+    """Watches the connections of one process."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        super().__init__(self._is_ours)
+        self._process = process
+        self._inodes: frozenset[int] = frozenset()
+
+    def look(self) -> list[tuple[int, Connection]]:
+        self._inodes = _sockets_of(self._process.pid)
+        return super().look()
 
     def _is_ours(self, connection: Connection) -> bool:
         return connection.inode in self._inodes
@@ -89,22 +99,25 @@ class GridFtpSender:
                 source.truncate(FILE_BYTES)
             files = (f"{scratch}/zeros\t{_FILE}{number}\n" for number in range(FILES_PER_COPY))
             (scratch / "files").write_text("".join(files))
-            while not ending():
-                edges.line(now_s(), 0, 1)
-                self._copy(ending, scratch)
-                edges.line(now_s(), 0, 0)
+            with Log(folder / f"{name}.tcp.csv", COLUMNS, self._epoch_s) as log:
+                while not ending():
+                    edges.line(now_s(), 0, 1)
+                    self._copy(ending, scratch, log)
+                    edges.line(now_s(), 0, 0)
 
-    def _copy(self, ending: Ending, scratch: Path) -> None:
+    def _copy(self, ending: Ending, scratch: Path, log: Log) -> None:
         self.copies += 1
         to = f"ftp://{tcp.show(self._address)}/"
         command = _mpx("copy", *self._words, "--from-file", str(scratch / "files"), to)
         environment = {**os.environ, "MPX_STATE_DIR": str(scratch / "state")}
         with (scratch / "said").open("w+b") as said:
             copy = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=said, env=environment)
+            watch = _WatchOf(copy)
             try:
-                while copy.poll() is None and not ending.wait(now_s() + _LOOK_S):
-                    pass
+                while copy.poll() is None and not ending.wait(next_tick(now_s(), self._epoch_s)):
+                    write(log, watch.look())
             finally:
+                watch.close()
                 _end(copy)
             if copy.returncode and not ending():
                 said.seek(0)

@@ -1,4 +1,4 @@
-"""Measures the round-trip time ten times a second: `python -m mpx_lab.traffic.prober --to HOST:PORT ...`.
+"""Measures the round-trip time, as often as is said: `python -m mpx_lab.traffic.prober --to HOST:PORT ...`.
 
 Writes NAME.csv: t_s (when the probe was sent), rtt_s (as this program saw it) and noise_s, the part of rtt_s
 in which the packet had arrived and only the echo or this program was not running yet. Both are empty for a
@@ -7,7 +7,6 @@ probe that was not answered within 3 s. Lines come in the order of the answers.
 
 import argparse
 import contextlib
-import ctypes
 import select
 import socket
 import sys
@@ -20,11 +19,11 @@ from mpx.timestamped import receive, stamp_arrivals
 from mpx_lab.traffic.echo import PROBE
 from mpx_lab.traffic.ending import Ending
 from mpx_lab.traffic.log import Log, now_s
+from mpx_lab.traffic.punctual import be_punctual
 from mpx_lab.traffic.sender import address_of
 
-INTERVAL_S = 0.1
+TRAIN_SPACING_S = 0.001  # between the probes of a train
 LOST_AFTER_S = 3.0
-_PR_SET_TIMERSLACK = 29
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,6 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--folder", type=Path, required=True, help="where to write")
     parser.add_argument("--name", required=True, help="of the file")
     parser.add_argument("--epoch-s", type=float, required=True, help="time zero on the monotonic clock")
+    parser.add_argument("--every-s", type=float, default=0.1, help="from one probe or train to the next")
+    parser.add_argument("--train", type=int, default=1, help="so many probes at a time, 1 ms apart")
     options = parser.parse_args(arguments)
     ending = Ending()
     try:
@@ -41,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UsageError as error:
         sys.stderr.write(f"prober: {error}\n")
         return error.exit_code
-    ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)  # or each probe is sent up to 50 us late
+    be_punctual()
     columns = ("t_s", "rtt_s", "noise_s")
     with (
         socket.socket(tcp.family_of(address[0]), socket.SOCK_DGRAM) as probing,
@@ -52,21 +53,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         stamp_arrivals(probing)
         sys.stdout.write("ready\n")
         sys.stdout.flush()
-        _probe(probing, log, ending)
+        _probe(probing, log, ending, options.every_s, options.train)
     return 0
 
 
-def _probe(probing: socket.socket, log: Log, ending: Ending) -> None:
+def _probe(probing: socket.socket, log: Log, ending: Ending, every_s: float, train: int) -> None:
     poll = select.poll()
     poll.register(probing, select.POLLIN)
     waiting: dict[int, float] = {}  # number of a probe, when it was sent
-    number, due_s = 0, now_s()
+    number, due_s, next_train_s = 0, now_s(), now_s() + every_s
     while not ending():
         if now_s() >= due_s:
             waiting[number] = now_s()
             with contextlib.suppress(OSError):  # nobody there, or no way: the probe is lost
                 probing.send(PROBE.pack(number, 0.0))
-            number, due_s = number + 1, max(due_s + INTERVAL_S, now_s())
+            number += 1
+            if number % train:
+                due_s = max(due_s + TRAIN_SPACING_S, now_s())
+            else:
+                due_s, next_train_s = max(next_train_s, now_s()), max(next_train_s, now_s()) + every_s
         poll.poll(max(0.0, due_s - now_s()) * 1000)
         _answers(probing, log, waiting)
         for lost in [lost for lost, sent_s in waiting.items() if now_s() - sent_s > LOST_AFTER_S]:

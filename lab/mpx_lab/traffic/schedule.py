@@ -14,11 +14,15 @@ class Phase:
     off_s: float
 
 
-def phases(on_s: float, period_s: float) -> Iterator[Phase]:
-    """Yield the stretches of a pattern that sends for the first `on_s` seconds of every `period_s`."""
+def phases(on_s: float, period_s: float, after_s: float = 0.0) -> Iterator[Phase]:
+    """Yield the stretches of a pattern that sends for the first `on_s` seconds of every `period_s`.
+
+    The first period begins after `after_s`.
+    """
     number = 0
     while True:  # from the number, not by adding up, so that no error grows
-        yield Phase(number * period_s, number * period_s + on_s)
+        begin_s = after_s + number * period_s
+        yield Phase(begin_s, begin_s + on_s)
         number += 1
 
 

@@ -42,24 +42,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         spec = parse(options.spec)
         address = address_of(options.to)
-        began_s = now_s() - options.epoch_s
         sys.stdout.write("ready\n")
         sys.stdout.flush()
-        counted = _run(spec, address, ending, options)
+        began_s = now_s() if options.from_s is None else options.epoch_s + options.from_s
+        ending.wait(began_s)
+        counted = _run(spec, address, ending, began_s, options)
     except MpxError as error:
         sys.stderr.write(f"sender: {error}\n")
         return error.exit_code
-    summary = {"spec": show(spec), "began_s": began_s, "ended_s": now_s() - options.epoch_s, **counted}
+    summary = {
+        "spec": show(spec),
+        "began_s": began_s - options.epoch_s,
+        "ended_s": now_s() - options.epoch_s,
+        **counted,
+    }
     (options.folder / f"{options.name}.json").write_text(json.dumps(summary, indent=2) + "\n")
     return 0
 
 
-def _run(spec: Spec, address: tcp.Address, ending: Ending, options: argparse.Namespace) -> dict[str, object]:
+def _run(
+    spec: Spec, address: tcp.Address, ending: Ending, began_s: float, options: argparse.Namespace
+) -> dict[str, object]:
     """Send what the generator says until the end; return what is to be kept of it."""
     folder, name, epoch_s = options.folder, options.name, options.epoch_s
     if isinstance(spec, Tcp | TcpSquare):
         streams = TcpSender(address, spec.congestion, spec.streams, epoch_s)
-        streams.run(partial(_stretches, spec), ending, folder, name)
+        streams.run(partial(_stretches, spec), began_s, ending, folder, name)
         return {"connections": [dataclasses.asdict(connection) for connection in streams.connections]}
     if isinstance(spec, ShortFlows):
         flows = ShortFlowsSender(address, spec.congestion, epoch_s)
@@ -72,7 +80,7 @@ def _run(spec: Spec, address: tcp.Address, ending: Ending, options: argparse.Nam
         copies.run(ending, folder, name)
         return {"copies": copies.copies}
     datagrams = UdpSender(address, spec.rate, epoch_s)
-    datagrams.run(_stretches(spec), ending, folder, name)
+    datagrams.run(_stretches(spec), began_s, ending, folder, name)
     return {
         "datagram_bytes": DATAGRAM_BYTES,
         "datagrams_sent": datagrams.sent,
@@ -86,7 +94,7 @@ def _stretches(spec: Tcp | TcpSquare | Udp | UdpSquare | UdpBursty) -> Iterator[
         return iter([ALWAYS])
     if isinstance(spec, UdpBursty):
         return phases(spec.burst, spec.period)
-    return phases(spec.on, spec.on + spec.off)
+    return phases(spec.on, spec.on + spec.off, spec.after if isinstance(spec, TcpSquare) else 0.0)
 
 
 def address_of(text: str) -> tcp.Address:
@@ -106,6 +114,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--folder", type=Path, required=True, help="where to write")
     parser.add_argument("--name", required=True, help="of the flow, and of its files")
     parser.add_argument("--epoch-s", type=float, required=True, help="time zero on the monotonic clock")
+    parser.add_argument("--from-s", type=float, help="begin so long after time zero, not at once")
     return parser
 
 

@@ -28,13 +28,17 @@ class Tcp:
 
 @dataclass(frozen=True, slots=True)
 class TcpSquare:
-    """Streams that send for `on` seconds, are cut, and come back as new connections after `off` seconds."""
+    """Streams that send for `on` seconds, are cut, and come back as new connections after `off` seconds.
+
+    The first stretch begins `after` so many seconds, so that two generators can take turns.
+    """
 
     name: ClassVar[str] = "tcp-square"
     congestion: Congestion = ""
     streams: int = 1
     on: Duration = 10.0
     off: Duration = 10.0
+    after: Duration = 0.0
 
     def __post_init__(self) -> None:
         _check(self.name, "streams", 1 <= self.streams <= MOST_STREAMS, f"1 to {MOST_STREAMS}")

@@ -48,9 +48,13 @@ class TcpSender:
         self._edges: list[tuple[float, int, int]] = []  # time, stream, 1 or 0
         self._failure: MpxError | None = None
 
-    def run(self, pattern: Callable[[], Iterable[Phase]], ending: Ending, folder: Path, name: str) -> None:
-        """Send in each stretch of the pattern until told to end; raises MpxError if a connection is lost."""
-        began_s = now_s()
+    def run(
+        self, pattern: Callable[[], Iterable[Phase]], began_s: float, ending: Ending, folder: Path, name: str
+    ) -> None:
+        """Send in each stretch of the pattern until told to end; raises MpxError if a connection is lost.
+
+        The pattern counts from `began_s`, however late this is called.
+        """
         threads = [
             threading.Thread(target=self._stream, args=(number, pattern(), began_s, ending), daemon=True)
             for number in range(self._streams)

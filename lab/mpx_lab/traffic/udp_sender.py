@@ -1,7 +1,6 @@
 """Sends datagrams at an even rate, for as long as the pattern says, and never waits for anybody."""
 
 import contextlib
-import ctypes
 import socket
 import time
 from collections.abc import Iterable
@@ -10,13 +9,13 @@ from pathlib import Path
 from mpx import tcp
 from mpx_lab.traffic.ending import Ending
 from mpx_lab.traffic.log import Log, now_s
+from mpx_lab.traffic.punctual import wake_in_time
 from mpx_lab.traffic.schedule import Pacer, Phase
 
 DATAGRAM_BYTES = 1448  # the payload of a full TCP segment, so that frames are about as long, IPv6 too
 _BATCH_S = 0.001  # datagrams that are due within this time go out together
 _SEND_BUFFER_BYTES = 4 << 20
 _LONGEST_SLEEP_S = 0.1
-_PR_SET_TIMERSLACK = 29
 _SO_SNDBUFFORCE = 32
 
 
@@ -30,11 +29,11 @@ class UdpSender:
         self._address = address
         self._epoch_s = epoch_s
 
-    def run(self, stretches: Iterable[Phase], ending: Ending, folder: Path, name: str) -> None:
-        """Send during these stretches until told to end."""
-        # Sleeps end up to 50 us late otherwise, which is many datagrams at a high rate.
-        ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)
-        began_s = now_s()
+    def run(
+        self, stretches: Iterable[Phase], began_s: float, ending: Ending, folder: Path, name: str
+    ) -> None:
+        """Send during these stretches until told to end; they count from `began_s`."""
+        wake_in_time()  # late by 50 us is many datagrams at a high rate
         with (
             socket.socket(tcp.family_of(self._address[0]), socket.SOCK_DGRAM) as connection,
             Log(folder / f"{name}.phases.csv", ["t_s", "stream", "on"], self._epoch_s) as edges,

@@ -16,6 +16,8 @@ from mpx_lab.traffic.log import Log, next_tick, now_s
 from mpx_lab.traffic.socket_table import Connection, SocketTable
 from mpx_lab.traffic.tcp_samples import TcpSample
 
+COLUMNS = ("t_s", "stream", "congestion", *(field.name for field in dataclasses.fields(TcpSample)))
+
 
 class Watch:
     """Counts what arrives over the chosen connections; they are numbered as they are first seen.
@@ -76,15 +78,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except MpxError as error:
         sys.stderr.write(f"watch: {error}\n")
         return error.exit_code
-    columns = ["t_s", "stream", "congestion", *(field.name for field in dataclasses.fields(TcpSample))]
-    with Log(options.folder / f"{options.name}.tcp.csv", columns, options.epoch_s) as log:
+    with Log(options.folder / f"{options.name}.tcp.csv", COLUMNS, options.epoch_s) as log:
         sys.stdout.write("ready\n")
         sys.stdout.flush()
         while not ending.wait(next_tick(now_s(), options.epoch_s)):
-            for number, connection in watch.look():
-                log.line(now_s(), number, connection.congestion, *dataclasses.astuple(connection.sample))
+            write(log, watch.look())
     watch.close()
     return 0
+
+
+def write(log: Log, looked: Sequence[tuple[int, Connection]]) -> None:
+    """Write how each of these connections is, as COLUMNS."""
+    for number, connection in looked:
+        log.line(now_s(), number, connection.congestion, *dataclasses.astuple(connection.sample))
 
 
 if __name__ == "__main__":

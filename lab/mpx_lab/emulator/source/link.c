@@ -1,7 +1,8 @@
 /* Emulates one link: Ethernet frames between two TAP devices in two network namespaces.
  *
  *     link --name L --log FILE --control SOCKET --mtu 1500 --a NETNS DEV [--a-mac MAC] --b NETNS DEV [--b-mac MAC]
- *          --log-bytes N --a-to-b rate=200000000,delay_ns=30000000,queue_bytes=1500000,loss=0.0005,seed=7 --b-to-a ...
+ *          --log-bytes N --pause-ns N
+ *          --a-to-b rate=200000000,delay_ns=30000000,queue_bytes=1500000,loss=0.0005,seed=7 --b-to-a ...
  *
  * Prints `ready` once it serves, and ends on SIGTERM or when told to; the devices go with it.
  */
@@ -26,8 +27,8 @@
 
 #define HEADER_BYTES 18          /* Ethernet with a VLAN tag */
 #define BATCH_FRAMES 64          /* per direction and round, so that no direction waits long for the other */
-#define SHORT_PAUSE_NS 25000 /* between two rounds at least, or others starve */
-#define PAUSE_NS 50000       /* when nothing is due sooner: fewer, larger rounds cost less */
+#define PAUSE_NS 50000 /* between two rounds, when nothing is due sooner: fewer, larger rounds cost less */
+#define SHORT_PAUSE 2  /* half a pause is between two rounds at least, or others starve */
 #define WATCH_NS 1000000     /* the longest wait while frames come and none is held */
 #define WATCHED_NS 100000000 /* frames come: there was one so recently */
 #define LOG_BYTES (UINT64_C(32) << 20)
@@ -38,6 +39,7 @@ struct options {
     const char *netns[2], *device[2], *mac[2];
     int mtu;
     uint64_t log_bytes;
+    int64_t pause_ns;
     struct shape shapes[DIRECTIONS];
 };
 
@@ -55,7 +57,7 @@ static void parse_shape(struct shape *shape, char *text) {
 }
 
 static struct options parse(int count, char **words) {
-    struct options options = {.mtu = 1500, .log_bytes = LOG_BYTES};
+    struct options options = {.mtu = 1500, .log_bytes = LOG_BYTES, .pause_ns = PAUSE_NS};
     int i = 1;
 #define NEXT (i < count ? words[i++] : (errx(2, "a value is missing at the end"), ""))
     while (i < count) {
@@ -71,6 +73,8 @@ static struct options parse(int count, char **words) {
             options.mtu = atoi(NEXT);
         } else if (!strcmp(option, "--log-bytes")) {
             options.log_bytes = strtoull(NEXT, NULL, 10);
+        } else if (!strcmp(option, "--pause-ns")) {
+            options.pause_ns = strtoll(NEXT, NULL, 10);
         } else if (!strcmp(option, "--a") || !strcmp(option, "--b")) {
             options.netns[end] = NEXT;
             options.device[end] = NEXT;
@@ -87,6 +91,8 @@ static struct options parse(int count, char **words) {
         errx(2, "--name, --log, --control, --a and --b are needed");
     if (options.mtu < 68 || options.mtu > 9000)
         errx(2, "an MTU must be 68 to 9000");
+    if (options.pause_ns <= 0 || options.pause_ns > WATCH_NS)
+        errx(2, "a pause must be 1 to %d ns", WATCH_NS);
     return options;
 }
 
@@ -129,7 +135,7 @@ static int64_t wait_limit(int64_t due_ns, int64_t log_at_ns, int64_t now, int64_
     return due_ns == NEVER_NS && now - came_ns < WATCHED_NS && watch_ns < until_ns ? watch_ns : until_ns;
 }
 
-static void run(struct link *link, struct control *control, struct log *log) {
+static void run(struct link *link, struct control *control, struct log *log, int64_t pause_ns) {
     int64_t log_at_ns = now_ns() + LOG_EVERY_NS;
     int64_t due_ns = 0;
     int64_t came_ns = 0; /* when there was a frame last */
@@ -148,7 +154,7 @@ static void run(struct link *link, struct control *control, struct log *log) {
         for (int i = 0; i < DIRECTIONS; i++) {
             struct direction *direction = &link->directions[i];
             /* If it slept, there was nothing before it woke, or before it should have woken. */
-            if (until_ns > asked_ns && began_ns - asked_ns > PAUSE_NS)
+            if (until_ns > asked_ns && began_ns - asked_ns > pause_ns)
                 direction->seen_empty_ns = began_ns < until_ns ? began_ns : until_ns;
             if (fds[i].revents & (POLLERR | POLLNVAL))
                 errx(1, "device %s was removed", link->ends[i].device);
@@ -171,10 +177,11 @@ static void run(struct link *link, struct control *control, struct log *log) {
             log_at_ns = now + LOG_EVERY_NS;
         }
         if (!more && due_ns > now) {
-            int64_t pause_ns = began_ns + PAUSE_NS;
-            if (due_ns < pause_ns)
-                pause_ns = due_ns > began_ns + SHORT_PAUSE_NS ? due_ns : began_ns + SHORT_PAUSE_NS;
-            struct timespec until = timespec_of(pause_ns);
+            int64_t again_ns = began_ns + pause_ns;
+            int64_t soonest_ns = began_ns + pause_ns / SHORT_PAUSE;
+            if (due_ns < again_ns)
+                again_ns = due_ns > soonest_ns ? due_ns : soonest_ns;
+            struct timespec until = timespec_of(again_ns);
             clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
         }
     }
@@ -199,7 +206,7 @@ int main(int count, char **words) {
     control_open(&control, options.control);
     puts("ready");
     fflush(stdout);
-    run(&link, &control, &log);
+    run(&link, &control, &log, options.pause_ns);
     log_lines(&log, &link);
     for (int i = 0; i < 2; i++)
         close(link.ends[i].fd); /* whoever told it to stop sees the end of its connection after the devices' */

@@ -1,0 +1,74 @@
+"""OPS-F22: passive recognition over the length of the window, the paper's four classifiers.
+
+What the row should show: 1-NN with time warping reaches 0.75 at 10 s (the paper: 0.80) and rises with the
+window, to a peak of 0.85 in the paper; the support vector machine falls with the window. Also judged by
+piece, where no run is on both sides; the paper did not.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from figures import Verdict
+from mpx_lab.dataset.load import Example
+from mpx_train.paper import DEFAULT_SECONDS, OTHERS
+from recognition.paper_cell import Cell, Curves, curve_lines, draw_curves, seconds_of
+from recognition.row import Row, main
+
+NEAREST, BY_PIECE = "1-NN", "1-NN by piece"
+GOAL = 0.80
+
+
+class F22(Row[Curves]):
+    """See the head of this file."""
+
+    name = "f22"
+    doc = __doc__ or ""
+
+    def compute(self, examples: Sequence[Example], effort: str) -> Curves:
+        """All four, for each length."""
+        cell, seconds = Cell.of(examples, active=False), seconds_of(effort)
+        curves = {NEAREST: {w: cell.neighbours(w, [1])[1] for w in seconds}}
+        curves |= {name: {w: cell.other(name, w) for w in seconds} for name in OTHERS}
+        curves[BY_PIECE] = {w: cell.neighbours(w, [1], by_piece=True)[1] for w in seconds}
+        return curves
+
+    def table(self, results: Curves) -> Sequence[str]:
+        """A line for each length."""
+        return curve_lines(results)
+
+    def verdicts(self, results: Curves) -> Sequence[Verdict]:
+        """The issue's goal and what the paper's figure shows."""
+        means = {name: {w: scores.six.mean for w, scores in curve.items()} for name, curve in results.items()}
+        nearest, machine = means[NEAREST], means["SVM"]
+        at_ten = nearest[DEFAULT_SECONDS]
+        best = max(nearest, key=lambda w: nearest[w])
+        others = ", ".join(f"{name} {curve[DEFAULT_SECONDS]:.2f}" for name, curve in means.items())
+        return [
+            Verdict("1-NN at 10 s: at least 0.75", f"{at_ten:.3f}", at_ten >= 0.75),
+            Verdict(f"1-NN at 10 s: at least {GOAL:.2f}, the paper's", f"{at_ten:.3f}", at_ten >= GOAL),
+            Verdict(
+                "1-NN is the best of the paper's at 10 s",
+                others,
+                at_ten >= max(means[name][10] for name in OTHERS),
+            ),
+            Verdict(
+                "1-NN rises with w",
+                f"slope {slope(nearest):+.4f} a second, best {best} s",
+                slope(nearest) > 0,
+            ),
+            Verdict("SVM falls with w", f"slope {slope(machine):+.4f} a second", slope(machine) < 0),
+        ]
+
+    def draw(self, results: Curves, axes: Any) -> None:
+        """Accuracy over the length."""
+        draw_curves(results, axes)
+
+
+def slope(curve: dict[int, float]) -> float:
+    """Return by how much accuracy changes with a second more, by least squares."""
+    return float(np.polyfit(list(curve), list(curve.values()), 1)[0])
+
+
+if __name__ == "__main__":
+    main(F22())

@@ -1,0 +1,45 @@
+"""OPS-F23: the confusion matrix of passive recognition, 1-NN with windows of 10 s.
+
+The paper's cells are in a figure only, so there is nothing to compare with but its accuracy of 0.80; ours are
+published, as percentages of each mix, with precision and recall.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from figures import Verdict
+from mpx_lab.dataset.load import Example
+from mpx_train.paper import DEFAULT_SECONDS
+from mpx_train.scores import Scores, confusion_lines, report_lines
+from recognition.paper_cell import Cell, draw_confusion
+from recognition.row import Row, main
+
+
+class F23(Row[Scores]):
+    """See the head of this file."""
+
+    name = "f23"
+    doc = __doc__ or ""
+    size = (5.0, 4.5)
+
+    def compute(self, examples: Sequence[Example], effort: str) -> Scores:  # noqa: ARG002 there is one length
+        """One matrix."""
+        return Cell.of(examples, active=False).neighbours(DEFAULT_SECONDS, [1])[1]
+
+    def table(self, results: Scores) -> Sequence[str]:
+        """The matrix, and what follows from it."""
+        confusion = results.confusion()
+        return [*confusion_lines(confusion), "", *report_lines(confusion)]
+
+    def verdicts(self, results: Scores) -> Sequence[Verdict]:
+        """The paper's accuracy."""
+        six = results.six
+        return [Verdict("1-NN at 10 s: at least 0.80", str(six), six.mean >= 0.80)]
+
+    def draw(self, results: Scores, axes: Any) -> None:
+        """The matrix."""
+        draw_confusion(results, "passive, 1-NN, 10 s", axes)
+
+
+if __name__ == "__main__":
+    main(F23())

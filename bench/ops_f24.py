@@ -1,0 +1,59 @@
+"""OPS-F24: active recognition (1-, 3- and 5-NN) over the length of the window, passive 1-NN as the base.
+
+What the row should show: active is better than passive at every length, and by 5 points at least from 20 s on
+(the paper: by 7 points at 5 s to 16 points at 50 s).
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from figures import Verdict
+from mpx_lab.dataset.load import Example
+from recognition.paper_cell import Cell, Curves, curve_lines, draw_curves, seconds_of
+from recognition.row import Row, main
+
+ACTIVE_KS = (1, 3, 5)
+PASSIVE = "passive 1-NN"
+CLEARLY, FROM_S = 0.05, 20
+
+
+class F24(Row[Curves]):
+    """See the head of this file."""
+
+    name = "f24"
+    doc = __doc__ or ""
+
+    def compute(self, examples: Sequence[Example], effort: str) -> Curves:
+        """Three active and one passive curve."""
+        return curves_of(examples, effort)
+
+    def table(self, results: Curves) -> Sequence[str]:
+        """A line for each length."""
+        return curve_lines(results)
+
+    def verdicts(self, results: Curves) -> Sequence[Verdict]:
+        """By how much the bursts help at each length."""
+        said = []
+        for seconds, passive in results[PASSIVE].items():
+            gain = results["active 1-NN"][seconds].six.mean - passive.six.mean
+            limit = CLEARLY if seconds >= FROM_S else 0.0
+            asked = f"at least {limit * 100:.0f} points" if limit else "above 0 points"
+            kept = gain >= limit if limit else gain > 0
+            said.append(Verdict(f"w = {seconds} s: active less passive {asked}", f"{gain * 100:+.1f}", kept))
+        return said
+
+    def draw(self, results: Curves, axes: Any) -> None:
+        """Accuracy over the length."""
+        draw_curves(results, axes)
+
+
+def curves_of(examples: Sequence[Example], effort: str) -> Curves:
+    """Return the accuracies of F24 and F25."""
+    active, passive = (Cell.of(examples, active=so) for so in (True, False))
+    found = {w: active.neighbours(w, ACTIVE_KS) for w in seconds_of(effort)}
+    curves = {f"active {k}-NN": {w: by_k[k] for w, by_k in found.items()} for k in ACTIVE_KS}
+    return {**curves, PASSIVE: {w: passive.neighbours(w, [1])[1] for w in seconds_of(effort)}}
+
+
+if __name__ == "__main__":
+    main(F24())

@@ -1,0 +1,117 @@
+"""OPS-F29: one stream of mpx for three minutes beside one CUBIC or one BBR stream: fixed and adaptive.
+
+What the row should show: beside CUBIC the adaptive copy stays with CUBIC, and beside BBR it turns to BBR. In
+both it has, once it has noticed, within 5 % of the better fixed choice, Jain's index is at least 0.95 in the
+median run, and beside BBR it has at least three times what CUBIC got. Beside CUBIC, where it is right from
+the start, watching costs at most 2 %. All of it after the first minute; the whole run is told, too.
+
+100 Mbit/s, 128 ms, a queue of 0.75 of the product of bandwidth and delay.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from apt.cell import Cell
+from apt.row import Results, Row, main
+from figures import Spread, Verdict
+from neighbours import fairness, mbps, median_of, neighbours_bps, tool_bps, wan
+
+SECONDS = {"quick": 180.0, "full": 600.0}
+TURNS = {"quick": 3, "full": 5}
+NOTICED_S = 60.0
+BESIDE = {name: wan(100_000_000, 0.128, 0.75, f"tcp(congestion={name})") for name in ("cubic", "bbr")}
+ADAPTIVE = "mpx-fair-1"
+FIXED = {"cubic": "mpx-cubic-1", "bbr": "mpx-bbr-1"}
+NEAR, FAIR, TIMES, COST = 0.95, 0.95, 3.0, 0.98
+
+
+class F29(Row):
+    """See the head of this file."""
+
+    name = "ops-f29"
+    doc = __doc__ or ""
+
+    def cells(self, effort: str) -> Sequence[Cell]:
+        """Each choice beside each neighbour."""
+        return [
+            Cell(link, tool, SECONDS[effort], turn)
+            for turn in range(1, TURNS[effort] + 1)
+            for link in BESIDE.values()
+            for tool in (*FIXED.values(), ADAPTIVE)
+        ]
+
+    def table(self, results: Results) -> Sequence[str]:
+        """Goodput of both, and how fair it was."""
+        lines = [
+            "| beside | mpx | Mbit/s after the first minute | the neighbour | Jain | whole run, Mbit/s |",
+            "|---|---|---|---|---|---|",
+        ]
+        for (link, tool), runs in results.items():
+            end_s = min(run.goodput.end_s for run in runs)
+            cells = [
+                link.beside,
+                tool,
+                mbps(runs, lambda run, end_s=end_s: tool_bps(run, NOTICED_S, end_s)),
+                mbps(runs, lambda run, end_s=end_s: neighbours_bps(run, NOTICED_S, end_s)[0]),
+                f"{Spread([fairness(run, NOTICED_S, end_s) for run in runs]):.3f}",
+                mbps(runs, lambda run, end_s=end_s: tool_bps(run, 0.0, end_s)),
+            ]
+            lines.append(f"| {' | '.join(cells)} |")
+        return lines
+
+    def verdicts(self, results: Results) -> Sequence[Verdict]:
+        """Whether to adapt is as good as to know."""
+        said = []
+        for name, link in BESIDE.items():
+            steady, fair = {}, {}
+            for tool in (*FIXED.values(), ADAPTIVE):
+                runs = results[link, tool]
+                steady[tool] = median_of(runs, lambda run: tool_bps(run, NOTICED_S, run.goodput.end_s))
+                fair[tool] = median_of(runs, lambda run: fairness(run, NOTICED_S, run.goodput.end_s))
+            right, ours = FIXED[name], steady[ADAPTIVE]
+            share = ours / steady[right]
+            where = f"beside {name}"
+            said += [
+                Verdict(f"{where}: {NEAR:.0%} of {right} at least", f"{share:.1%}", share >= NEAR),
+                Verdict(f"{where}: Jain {FAIR} at least", f"{fair[ADAPTIVE]:.3f}", fair[ADAPTIVE] >= FAIR),
+            ]
+            if name == "bbr":
+                times = ours / steady[FIXED["cubic"]]
+                said.append(
+                    Verdict(f"{where}: {TIMES:g} times what CUBIC got", f"{times:.1f}", times >= TIMES)
+                )
+            else:
+                whole = median_of(results[link, ADAPTIVE], _whole_bps) / median_of(
+                    results[link, right], _whole_bps
+                )
+                said.append(
+                    Verdict(f"{where}: watching costs 2 % at most", f"{1 - whole:.1%}", whole >= COST)
+                )
+                wrong = fair[FIXED["bbr"]]
+                said.append(
+                    Verdict(
+                        f"{where}: fairer than BBR",
+                        f"{fair[ADAPTIVE]:.3f}, {wrong:.3f}",
+                        fair[ADAPTIVE] > wrong,
+                    )
+                )
+        return said
+
+    def draw(self, results: Results, axes: Any) -> None:
+        """The adaptive copy beside BBR, and what the fixed ones had there."""
+        for number, tool in enumerate((*FIXED.values(), ADAPTIVE)):
+            run = results[BESIDE["bbr"], tool][0]
+            points = run.goodput.rates_bps()
+            axes.plot(
+                [t for t, _ in points], [bps / 1e6 for _, bps in points], color=f"C{number}", label=tool
+            )
+        axes.set(xlabel="seconds", ylabel="goodput beside one BBR stream, Mbit/s", ylim=(0, None))
+        axes.legend(fontsize="small")
+
+
+def _whole_bps(run: Any) -> float:
+    return tool_bps(run, 0.0, run.goodput.end_s)
+
+
+if __name__ == "__main__":
+    main(F29())

@@ -1,0 +1,119 @@
+"""How good a model is on links that nobody has looked at, neither to learn nor to choose: the last word.
+
+Measure them once with a seed of their own (mpx lab dataset FOLDER --links 8 --seed 2), and judge them once.
+This goes the whole way that mpx goes: the model is read from its files, and asked window by window, with the
+least round-trip time that anybody has seen on the link, and with what is known of our own data.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from figures import Verdict
+from mpx_lab.dataset.load import Example, load_dataset
+from mpx_train.scores import Scores, confusion_lines
+from mpx_train.train import kind_of
+from mpx_train.unknown import LIKE
+from numpy.typing import NDArray
+from ops_models import ALARMS_ALLOWED, REJECTED
+
+from mpx.errors import MpxError
+from mpx.mix import MIXES, UNKNOWN
+from mpx.ops_kinds import ACTIVE_SHORT, KINDS, PASSIVE, TRANSFERS, Own
+from mpx.ops_model import SHIPPED, Model, load_model
+from mpx.ops_part import FALSE_ALARMS
+from mpx.ops_windows import STEP_S
+
+SECONDS = 10.0
+THREE = {
+    PASSIVE: 0.97,
+    ACTIVE_SHORT: 0.95,
+    **dict.fromkeys(TRANSFERS, 0.95),
+}  # of windows that were not unknown
+
+
+def main() -> None:
+    """Read the command line, ask the model, and say what came out."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("dataset", type=Path, help="a folder of mpx lab dataset, of links that are new")
+    parser.add_argument("--model", type=Path, default=SHIPPED)
+    options = parser.parse_args()
+    try:
+        model, examples = load_model(options.model), load_dataset(options.dataset)
+    except MpxError as error:
+        sys.exit(str(error))
+    verdicts = []
+    for kind in KINDS:
+        some = [each for each in examples if kind_of(each) == kind]
+        if some and kind in model.parts:
+            lines, found = judged(kind, some, model)
+            print("\n".join([f"{kind}:", "", *lines, ""]))
+            verdicts += found
+    for verdict in verdicts:
+        print(verdict)
+    sys.exit(any(not verdict.kept for verdict in verdicts))
+
+
+def judged(kind: str, examples: Sequence[Example], model: Model) -> tuple[list[str], list[Verdict]]:
+    """Return tables of what a model says of series of one kind, and whether that is what was promised."""
+    true, said, links = answers(examples, model)
+    known, is_unknown = np.isin(true, MIXES), said == UNKNOWN
+    scores = Scores(true[known], said[known], links[known])
+    accepted = scores.where(~is_unknown[known])
+    alarms = float(is_unknown[known].mean())
+    right = [is_unknown[i] or said[i] in LIKE.get(str(true[i]), ()) for i in np.flatnonzero(~known)]
+    lines = [
+        f"{known.sum()} windows with a mix, {alarms:.1%} of them said to be unknown",
+        "",
+        "| of these windows | six | three |",
+        "|---|---|---|",
+        f"| all, unknown is wrong | {scores.six} | {scores.three} |",
+        f"| those that were not unknown | {accepted.six} | {accepted.three} |",
+        "",
+        *confusion_lines(accepted.confusion()),
+    ]
+    verdicts = [
+        Verdict(
+            f"{kind}: false alarms at most {ALARMS_ALLOWED:.2f}", f"{alarms:.3f}", alarms <= ALARMS_ALLOWED
+        )
+    ]
+    if kind in THREE:
+        goal, three = THREE[kind], accepted.three
+        verdicts.append(
+            Verdict(
+                f"{kind}: three groups at least {goal:.2f}, where not unknown", str(three), three.mean >= goal
+            )
+        )
+    if right:
+        share = float(np.mean(right))
+        limit = f"{kind}: outside traffic, {REJECTED:.2f} unknown at {FALSE_ALARMS:.0%}"
+        verdicts.append(Verdict(limit, f"{share:.2f}", share >= REJECTED))
+    return lines, verdicts
+
+
+def answers(
+    examples: Sequence[Example], model: Model
+) -> tuple[NDArray[np.str_], NDArray[np.str_], NDArray[np.intp]]:
+    """Return what was true of each window, what was said, and the number of its link."""
+    true, said, links = [], [], []
+    for each in examples:
+        kind = kind_of(each)
+        own = Own(each.own_congestion, each.own_streams) if each.own_streams else None
+        seconds = max(SECONDS, model.window_s(kind))
+        lasts_s = each.single[-1].t_s - each.single[0].t_s + 2 * STEP_S  # whole windows, whatever the phase
+        for number in range(int(lasts_s // seconds)):
+            series = [p for p in each.single if number * seconds <= p.t_s < (number + 1) * seconds]
+            goodput = None if kind == PASSIVE else each.goodput
+            mix = model.classify(series, each.base_s, goodput, kind=kind, own=own)
+            true.append(each.mix)
+            said.append(mix.name)
+            links.append(each.link)
+    return np.array(true), np.array(said), np.unique(links, return_inverse=True)[1]
+
+
+if __name__ == "__main__":
+    main()

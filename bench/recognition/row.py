@@ -1,0 +1,83 @@
+"""What every row on recognising the background is: a computation, a table, a figure, verdicts."""
+
+import argparse
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from figures import Verdict, machine
+from mpx_lab.dataset.load import Example, load_dataset
+
+from mpx.errors import MpxError
+
+Results = TypeVar("Results")
+SEED = 1
+
+
+class Row(ABC, Generic[Results]):
+    """One experiment. `doc` is what --help says; `name` is that of its figure."""
+
+    name: str
+    doc: str
+    panels = (1, 1)  # rows and columns of axes
+    size = (8.0, 4.5)  # inches
+
+    @abstractmethod
+    def compute(self, examples: Sequence[Example], effort: str) -> Results:
+        """Return what comes out, quick or full; raises UsageError where the dataset has not got it."""
+
+    @abstractmethod
+    def table(self, results: Results) -> Sequence[str]:
+        """Return the lines of the table."""
+
+    @abstractmethod
+    def verdicts(self, results: Results) -> Sequence[Verdict]:
+        """Say of each thing that the row should show whether it does."""
+
+    @abstractmethod
+    def draw(self, results: Results, axes: Any) -> None:
+        """Draw the figure on the axes of matplotlib: one, or an array of them."""
+
+
+def main(row: Row[Any]) -> None:
+    """Read the command line and the dataset, compute, and say what came out."""
+    parser = argparse.ArgumentParser(
+        description=row.doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("dataset", type=Path, help="a folder of mpx lab dataset")
+    parser.add_argument("--effort", choices=("quick", "full"), default="quick")
+    parser.add_argument("--out", type=Path, default=Path("reports/ops"), help="where the figure goes")
+    options = parser.parse_args()
+    print(machine())
+    began = time.monotonic()
+    try:
+        examples = load_dataset(options.dataset)
+        results = row.compute(examples, options.effort)
+    except MpxError as error:
+        sys.exit(str(error))
+    print(f"{len(examples)} runs; computed in {time.monotonic() - began:.0f} s")
+    print("\n".join(row.table(results)))
+    verdicts = row.verdicts(results)
+    for verdict in verdicts:
+        print(verdict)
+    print(f"figure: {_figure(row, results, options.out)}")
+    sys.exit(any(not verdict.kept for verdict in verdicts))
+
+
+def _figure(row: Row[Any], results: Any, folder: Path) -> Path:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(*row.panels, figsize=row.size)
+    row.draw(results, axes)
+    figure.tight_layout()
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"{row.name}.png"
+    figure.savefig(file, dpi=150)
+    plt.close(figure)
+    return file

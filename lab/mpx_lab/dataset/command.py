@@ -1,0 +1,55 @@
+"""`mpx lab dataset`."""
+
+from functools import partial
+from pathlib import Path
+
+import click
+
+from mpx.errors import MpxError
+from mpx_lab.dataset.draws import PARTS, recipes
+
+
+@click.command("dataset")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--part", "parts", multiple=True, type=click.Choice(PARTS), help="Only this; may be repeated.")
+@click.option("--links", type=click.IntRange(1, 10_000), default=40, show_default=True, help="Random links.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Of the links and all that is random.")
+@click.option("--at-once", type=click.IntRange(1, 32), default=4, show_default=True, help="Links at a time.")
+@click.option(
+    "--list", "only_list", is_flag=True, help="Say what is measured and what is missing; measure nothing."
+)
+def dataset_command(
+    folder: Path, parts: tuple[str, ...], links: int, seed: int, at_once: int, only_list: bool
+) -> None:
+    """Measure round-trip times beside known mixes of congestion control, on random links.
+
+    Runs that are in FOLDER already are not measured again, so it may be interrupted at any time; those of an
+    older recipe are. More links add to what is there. What a run holds: docs/lab-format.md.
+    """
+    from mpx_lab.dataset.collect import collect, wall_s
+    from mpx_lab.dataset.run import Bench
+    from mpx_lab.dataset.store import Dataset
+    from mpx_lab.lab import require_root
+    from mpx_lab.lab_command import sigterm_ends
+
+    wanted = recipes(parts or PARTS, links, seed)
+    dataset = Dataset(folder)
+    missing = [recipe for recipe in wanted if not dataset.has(recipe)]
+    stale = sum(map(dataset.is_stale, missing))
+    hours = wall_s(missing, at_once) / 3600
+    click.echo(
+        f"{len(wanted) - len(missing)} of {len(wanted)} runs are there, {dataset.thrown_out()} more did not "
+        f"count, {stale} are of an older recipe; missing: {hours:.1f} hours at least"
+    )
+    if only_list or not missing:
+        return
+    require_root()
+    bench = Bench()
+    with sigterm_ends(), dataset.alone():
+        say = partial(click.echo, err=True)
+        failed = collect(dataset, missing, at_once, bench.measure, bench.stop.set, say)
+    if failed:
+        raise MpxError(
+            f"{failed} of {len(missing)} runs were never valid (see {folder}/*.invalid); measure again on a "
+            "quiet machine, or with fewer links at once"
+        )

@@ -1,0 +1,111 @@
+"""What a dataset is made of: the mixes on random links, what else is there, and how each is watched.
+
+All of it follows from a seed: the same seed gives the same runs, and more links only add runs.
+"""
+
+import random
+from collections.abc import Iterator, Sequence
+
+from mpx.errors import UsageError
+from mpx_lab.dataset.links import PAPER, Wan, draw_links
+from mpx_lab.dataset.outside import FILL, outside
+from mpx_lab.dataset.recipe import Own, Recipe, Stretch
+from mpx_lab.dataset.short_flows import short_flows
+
+CUBIC, BBR = "tcp(congestion=cubic)", "tcp(congestion=bbr)"
+MIXES: dict[str, tuple[str, ...]] = {
+    "none": (),
+    "C": (CUBIC,),
+    "B": (BBR,),
+    "CC": (CUBIC, CUBIC),
+    "BC": (BBR, CUBIC),
+    "BB": (BBR, BBR),
+}
+PASSIVE, ACTIVE, TRANSFER, PAPER_CELL = "passive", "active", "transfer", "paper"  # what a series is for
+LINKS = "links"
+PARTS = (LINKS, PAPER_CELL)
+
+SECONDS = 30.0  # of a passive series: windows of 5, 10 and 20 s fit in
+BURST_SECONDS = {"short": 25.0, "paper": 40.0}  # five periods of the bursts, and two
+PAPERS = 0.25  # of the runs have the paper's bursts
+COPY_SECONDS = 20.0  # of each of the two series beside our own copies
+DISTURBED = 0.5  # of the active series, and of those beside our own copies
+SHORT_LOAD = (0.03, 0.15)  # short flows, of the rate
+UDP_LOAD = (0.01, 0.05)
+OUTSIDE_KINDS = 2  # of traffic outside of the mixes, on a link
+OWN_STREAMS = (1, 4, 16)
+OWN_CONGESTIONS = ("cubic", "bbr")
+
+PAPER_PIECES, PAPER_PIECE_S = 6, 600.0  # an hour of each class, and each kind of probing
+BLOCK_LINKS = 5
+
+
+def recipes(parts: Sequence[str], links: int, seed: int) -> list[Recipe]:
+    """Return all runs in the order in which they are to be measured.
+
+    A few links after the other, so that what is done first is already of use; within these at random, as runs
+    of a fast link do not fit beside each other and would leave most of the machine idle.
+    Raises UsageError for a part that does not exist.
+    """
+    for part in parts:
+        if part not in PARTS:
+            raise UsageError(f"'{part}' is no part of a dataset; there are {', '.join(PARTS)}")
+    wans = draw_links(links, seed) if LINKS in parts else []
+    found: list[Recipe] = []
+    for first in range(0, len(wans), BLOCK_LINKS):
+        block = [recipe for wan in wans[first : first + BLOCK_LINKS] for recipe in _of(wan)]
+        random.Random(f"order {seed} {first}").shuffle(block)
+        found += block
+    return [*found, *(_paper() if PAPER_CELL in parts else ())]
+
+
+def _of(wan: Wan) -> Iterator[Recipe]:
+    """Yield a run with each mix, and some with traffic that is none of them; others on other links."""
+    kinds = outside(wan)
+    some = random.Random(f"kinds {wan.id}").sample(sorted(kinds), OUTSIDE_KINDS)
+    for mix, streams in MIXES.items():
+        yield _run(wan, mix, streams, fills=bool(streams))
+    for kind in some:
+        yield _run(wan, kind, kinds[kind], fills=kind in FILL)
+
+
+def _run(wan: Wan, mix: str, streams: tuple[str, ...], *, fills: bool) -> Recipe:
+    """Return all that is measured beside a mix: in one run, as it takes half a minute to settle.
+
+    By lot: how many streams our copies have, with which congestion control the first is, and whether it is
+    there before the mix.
+    """
+    chance = random.Random(f"run {wan.id} {mix}")
+    profile = "paper" if chance.random() < PAPERS else "short"
+    count = chance.choice(OWN_STREAMS)
+    first, second = (
+        Stretch(TRANSFER, COPY_SECONDS, _sometimes(wan, chance), own=Own(congestion, count))
+        for congestion in chance.sample(OWN_CONGESTIONS, 2)
+    )
+    alone = (
+        Stretch(PASSIVE, SECONDS),
+        Stretch(PASSIVE, SECONDS, _nuisance(wan, chance)),
+        Stretch(ACTIVE, BURST_SECONDS[profile], _sometimes(wan, chance), profile),
+    )
+    ours_first = chance.random() < 0.5
+    stretches = (first, *alone, second) if ours_first else (*alone, first, second)
+    return Recipe(wan, mix, streams, stretches, fills, ours_first)
+
+
+def _sometimes(wan: Wan, chance: random.Random) -> tuple[str, ...]:
+    return _nuisance(wan, chance) if chance.random() < DISTURBED else ()
+
+
+def _nuisance(wan: Wan, chance: random.Random) -> tuple[str, ...]:
+    """Return short flows, and half of the time a little UDP as well."""
+    short = short_flows(wan, chance.uniform(*SHORT_LOAD), chance, most_s=0.3)
+    udp = f"udp(rate={wan.rate_bps * chance.uniform(*UDP_LOAD):.0f}bit/s)"
+    return (short, udp) if chance.random() < 0.5 else (short,)
+
+
+def _paper() -> Iterator[Recipe]:
+    """The paper's cell: an hour of each class with passive, and one with active probing, in pieces."""
+    for turn in range(1, 2 * PAPER_PIECES + 1):
+        stretch = Stretch(PAPER_CELL, PAPER_PIECE_S, profile="" if turn % 2 else "paper")
+        for mix, streams in MIXES.items():
+            yield Recipe(PAPER, mix, streams, (stretch,), fills=bool(streams), turn=turn)

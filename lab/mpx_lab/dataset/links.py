@@ -1,0 +1,61 @@
+"""The random links of a dataset, drawn from a seed: more links only add some."""
+
+import math
+import random
+from dataclasses import dataclass
+
+RATE_MBPS = (20.0, 200.0)
+RTT_MS = (10.0, 200.0)
+QUEUE_BDP = (0.25, 4.0)
+_PACKET_BITS = 12_000
+_CUBIC_C, _CUBIC_BETA = 0.4, 0.7  # RFC 9438, sections 5.1 and 4.6
+_CYCLES = 2.5
+_LEAST_S, _LEAST_RTT = 20.0, 40.0
+
+
+@dataclass(frozen=True)
+class Wan:
+    """A bottleneck; queue in products of bandwidth and delay."""
+
+    id: str
+    rate_bps: int
+    rtt_s: float
+    queue_bdp: float
+
+    @property
+    def queue_bytes(self) -> int:
+        """The queue of each direction."""
+        return round(self.rate_bps / 8 * self.rtt_s * self.queue_bdp)
+
+    @property
+    def cycle_s(self) -> float:
+        """How long a lone CUBIC stream needs from one loss to the next: K of RFC 9438, equation 2."""
+        most = self.rate_bps * self.rtt_s / _PACKET_BITS * (1 + self.queue_bdp)  # packets under way
+        return math.cbrt(most * (1 - _CUBIC_BETA) / _CUBIC_C)
+
+    @property
+    def settles_s(self) -> float:
+        """How long streams need until they look as they will for hours.
+
+        Two cycles and a half of CUBIC: if slow start ends before the queue fills, the first takes 1.4 of K.
+        BBR has drained the queue twice by then (every 10 s), as it takes to agree with others on the base.
+        """
+        return max(_LEAST_S + _LEAST_RTT * self.rtt_s, _CYCLES * self.cycle_s)
+
+
+PAPER = Wan("paper", 50_000_000, 0.128, 0.75)
+
+
+def draw_links(count: int, seed: int) -> list[Wan]:
+    """Return random links: rate, RTT and queue log-uniform within their limits."""
+    links = []
+    for number in range(1, count + 1):
+        chance = random.Random(f"link {seed} {number}")
+        rate_bps = round(_log_uniform(chance, RATE_MBPS) * 1e6)
+        rtt_s = round(_log_uniform(chance, RTT_MS) / 1e3, 4)
+        links.append(Wan(f"{seed}-{number}", rate_bps, rtt_s, round(_log_uniform(chance, QUEUE_BDP), 3)))
+    return links
+
+
+def _log_uniform(chance: random.Random, limits: tuple[float, float]) -> float:
+    return math.exp(chance.uniform(*map(math.log, limits)))

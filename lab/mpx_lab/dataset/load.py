@@ -1,0 +1,107 @@
+"""Reads a dataset: of each run that counts, its series with their labels."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from mpx.errors import UsageError
+from mpx.rtt_series import Probe
+from mpx_lab.dataset.acknowledged import acknowledged
+from mpx_lab.dataset.generators import BURST, COPY
+from mpx_lab.dataset.store import runs_of
+from mpx_lab.record_reader import Probe as Recorded
+from mpx_lab.record_reader import RecordedRun
+from mpx_lab.series import Sample, resample
+
+GOODPUT_STEP_S = 0.1
+
+
+@dataclass(frozen=True)
+class Example:
+    """One series; times in seconds since it began, once the mix had settled."""
+
+    run: str  # has several series, one after the other
+    link: str
+    mix: str
+    part: str
+    nuisance: str  # the generators as text, empty in a clean run
+    rtt_s: float  # of the empty link, without what software and sending take
+    base_s: float  # the least that any run of this link has seen: as much as can be known of the path
+    rate_bps: float
+    queue_bdp: float
+    profile: str  # of the bursts beside the probes, empty without
+    own_congestion: str  # of our own copy, empty without
+    own_streams: int
+    single: Sequence[Probe]  # ten a second
+    paper: Sequence[Probe]  # ten each second, 1 ms apart
+    goodput: Sequence[
+        tuple[float, float]
+    ]  # (time, bit/s) of our own data, acknowledged until then; else empty
+
+
+def load_dataset(folder: Path) -> list[Example]:
+    """Return every series of the runs that count, by the run's name.
+
+    Raises UsageError where the folder holds none.
+    """
+    found: list[Example] = []
+    for run in runs_of(folder):
+        found += _examples(run)
+    if not found:
+        raise UsageError(f"{folder} holds no run that counts; measure some with: mpx lab dataset {folder}")
+    least: dict[str, float] = {}
+    for each in found:
+        least[each.link] = min(least.get(each.link, each.base_s), each.base_s)
+    return [replace(each, base_s=least[each.link]) for each in found]
+
+
+def _examples(run: RecordedRun) -> Iterator[Example]:
+    told: dict[str, Any] = run.about["parameters"]
+    link = told["link"]
+    single, train = _network_share(run.probes("single")), _network_share(run.probes("train"))
+    for number, series in enumerate(told["series"], 1):
+        from_s, until_s = series["from_s"], series["from_s"] + series["seconds"]
+        flows = [acknowledged(run.rows(str(file.relative_to(run.folder)))) for file in _own(run, number)]
+        yield Example(
+            run=run.folder.name,
+            link=link["id"],
+            mix=told["mix"],
+            part=series["part"],
+            nuisance=", ".join(series["nuisance"]),
+            rtt_s=link["rtt_s"],
+            base_s=min((probe.rtt_s for probe in single if probe.rtt_s is not None), default=link["rtt_s"]),
+            rate_bps=link["rate_bps"],
+            queue_bdp=link["queue_bdp"],
+            profile=series["profile"],
+            own_congestion=series["own_congestion"],
+            own_streams=series["own_streams"],
+            single=_cut(single, from_s, until_s),
+            paper=_cut(train, from_s, until_s),
+            goodput=_together(flows, from_s, until_s),
+        )
+
+
+def _network_share(probes: Sequence[Recorded]) -> list[Probe]:
+    """Return round-trip times without what a busy machine added: the network's, on any machine."""
+    return [
+        Probe(probe.t_s, None if probe.rtt_s is None else probe.rtt_s - (probe.noise_s or 0.0))
+        for probe in probes
+    ]
+
+
+def _cut(probes: Sequence[Probe], from_s: float, until_s: float) -> list[Probe]:
+    return [Probe(probe.t_s - from_s, probe.rtt_s) for probe in probes if from_s <= probe.t_s < until_s]
+
+
+def _own(run: RecordedRun, number: int) -> list[Path]:
+    """Return what the senders of our own data wrote in a series: its bursts, or its copy."""
+    flows = run.folder / "flows"
+    return sorted([*flows.glob(f"{BURST}-{number}[ab].tcp.csv"), *flows.glob(f"{COPY}-{number}.tcp.csv")])
+
+
+def _together(flows: Sequence[Sequence[Sample]], from_s: float, until_s: float) -> list[tuple[float, float]]:
+    if not flows:
+        return []
+    each = [resample(flow, from_s, until_s, GOODPUT_STEP_S) for flow in flows]
+    return [((i + 1) * GOODPUT_STEP_S, sum(rates)) for i, rates in enumerate(zip(*each, strict=True))]

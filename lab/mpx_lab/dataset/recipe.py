@@ -1,0 +1,181 @@
+"""One run of a dataset: what is on a link and when, so that all of it is known before it is measured."""
+
+import random
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+from mpx_lab.dataset.links import Wan
+
+RECIPES = 3  # counted up when runs would mean something else though their recipe reads the same
+
+LEAD_S = 5.0  # the processes that are needed first start within that time
+STAGGER_S = 3.0  # streams of a mix begin within that time
+NOTHING_S = 5.0  # where nothing has to settle: the other processes start
+ALONE_S, ALONE_RTT = 8.0, 20.0  # our copy runs before a mix arrives beside it
+SETTLES_S, SETTLES_RTT = 3.0, 10.0  # after our copy has begun, or other traffic
+BETWEEN_S = 2.0  # one thing ends and the next begins
+AGAIN_S, AGAIN_RTT = 5.0, 20.0  # and a cycle of CUBIC: after what took the link from the mix
+TAIL_S = 1.2  # after the last series: answers that are still under way
+
+# What one stream sends while a path is probed. The paper's profile (Anvari and Lu, Computers 10(6):76, 2021,
+# section 4.2) is CUBIC, BBR, CUBIC, nothing, 5 s each; the short one is CUBIC 2 s, BBR 2 s, nothing 1 s.
+PROFILES: Mapping[str, tuple[str, ...]] = {
+    "": (),
+    "paper": (
+        "tcp-square(congestion=cubic, on=5s, off=5s)",
+        "tcp-square(congestion=bbr, on=5s, off=15s, after=5s)",
+    ),
+    "short": (
+        "tcp-square(congestion=cubic, on=2s, off=3s)",
+        "tcp-square(congestion=bbr, on=2s, off=3s, after=2s)",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Own:
+    """A copy of our own."""
+
+    congestion: str
+    streams: int
+
+    @property
+    def spec(self) -> str:
+        """The generator that does it."""
+        return f"gridftp(streams={self.streams}, congestion={self.congestion})"
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """What there is beside the mix while one series lasts."""
+
+    part: str  # what the series is for
+    seconds: float
+    nuisance: tuple[str, ...] = ()  # generators of other traffic
+    profile: str = ""  # of PROFILES
+    own: Own | None = None
+
+    @property
+    def bursts(self) -> tuple[str, ...]:
+        """The generators that probe."""
+        return PROFILES[self.profile]
+
+    @property
+    def takes_the_link(self) -> bool:
+        """Whether the mix has to come back afterwards."""
+        return bool(self.profile) or self.own is not None
+
+
+@dataclass(frozen=True)
+class Series:
+    """When a stretch is; seconds of the run. What is beside the mix begins before what has a label."""
+
+    stretch: Stretch
+    begins_s: float
+    from_s: float
+
+    @property
+    def until_s(self) -> float:
+        """Its end, and of what is beside the mix."""
+        return self.from_s + self.stretch.seconds
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One run: a mix on a link, and one stretch after the other. All that is random follows from its name."""
+
+    link: Wan
+    mix: str  # of MIXES, or what is outside of them
+    streams: tuple[str, ...]  # generators that make the mix
+    stretches: tuple[Stretch, ...]
+    fills: bool = False  # whether the mix has to fill the link, or the label says nothing
+    ours_first: bool = False  # the mix arrives when the copy of the first stretch is there already
+    turn: int = 1
+
+    @property
+    def name(self) -> str:
+        """What its folder is called."""
+        return f"{self.link.id}-{re.sub('[^A-Za-z0-9]+', '-', self.mix)}-{self.turn}"
+
+    @property
+    def arrives_s(self) -> float:
+        """When the mix begins."""
+        alone_s = ALONE_S + ALONE_RTT * self.link.rtt_s if self.ours_first else 0.0
+        return LEAD_S + alone_s
+
+    @cached_property
+    def begins_s(self) -> tuple[float, ...]:
+        """When each stream of the mix begins."""
+        chance = random.Random(f"begin {self.name}")
+        return tuple(round(self.arrives_s + chance.uniform(0, STAGGER_S), 3) for _ in self.streams)
+
+    @property
+    def settled_s(self) -> float:
+        """When the mix looks as it will for hours.
+
+        Where ours was first it is as old by then whatever the mix: its age must not tell the mix.
+        """
+        if self.streams or self.ours_first:
+            return self.arrives_s + STAGGER_S + self.link.settles_s
+        return self.arrives_s + NOTHING_S
+
+    @cached_property
+    def series(self) -> tuple[Series, ...]:
+        """What is labelled, in the order of time."""
+        found: list[Series] = []
+        for stretch in self.stretches:
+            begins_s = found[-1].until_s + self._pause_s(found[-1].stretch) if found else self.settled_s
+            from_s = begins_s + self._comes_up_s(stretch)
+            if not found and self.ours_first:
+                begins_s, from_s = LEAD_S, self.settled_s
+            found.append(Series(stretch, begins_s, from_s))
+        return tuple(found)
+
+    @property
+    def ends_s(self) -> float:
+        """When all of it is over."""
+        return self.series[-1].until_s + TAIL_S
+
+    def described(self) -> dict[str, Any]:
+        """Return it as run.json holds it; two runs that are described alike are the same measurement."""
+        return {
+            "recipes": RECIPES,
+            "link": {**asdict(self.link), "queue_bytes": self.link.queue_bytes},
+            "mix": self.mix,
+            "streams": list(self.streams),
+            "begins_s": list(self.begins_s),
+            "fills": self.fills,
+            "ours_first": self.ours_first,
+            "series": [_described(series) for series in self.series],
+            "turn": self.turn,
+        }
+
+    def _comes_up_s(self, stretch: Stretch) -> float:
+        """How long what is beside the mix needs; bursts are looked at from their beginning on."""
+        if stretch.nuisance or stretch.own:
+            return SETTLES_S + SETTLES_RTT * self.link.rtt_s
+        return 0.0
+
+    def _pause_s(self, stretch: Stretch) -> float:
+        """How long until the mix is again what it was before a stretch."""
+        if stretch.takes_the_link and self.streams:
+            return AGAIN_S + AGAIN_RTT * self.link.rtt_s + self.link.cycle_s
+        return BETWEEN_S
+
+
+def _described(series: Series) -> dict[str, Any]:
+    stretch = series.stretch
+    return {
+        "part": stretch.part,
+        "begins_s": series.begins_s,
+        "from_s": series.from_s,
+        "seconds": stretch.seconds,
+        "nuisance": list(stretch.nuisance),
+        "profile": stretch.profile,
+        "bursts": list(stretch.bursts),
+        "own_congestion": stretch.own.congestion if stretch.own else "",
+        "own_streams": stretch.own.streams if stretch.own else 0,
+    }

@@ -1,0 +1,127 @@
+"""Measures one run of a dataset in a lab of its own."""
+
+import contextlib
+import hashlib
+import threading
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import mpx_lab
+from mpx.errors import Interrupted
+from mpx_lab.dataset.generators import Generator, generators
+from mpx_lab.dataset.labels import wrong_with
+from mpx_lab.dataset.recipe import Recipe
+from mpx_lab.judged import judged
+from mpx_lab.lab import Lab
+from mpx_lab.record import Run
+from mpx_lab.record_reader import RecordedRun
+from mpx_lab.topology import Link, Topology
+from mpx_lab.traffic.background import Background, RttProbe
+from mpx_lab.validity import Punctual
+
+# A link looks for frames only so often: what that adds to a round trip is less than what training adds to
+# each probe on purpose, and more links fit on the machine. For the same reason runs may be later than others.
+PAUSE_S = 0.0002
+PUNCTUAL = Punctual(
+    late_p99_s=0.001, very_late_share=0.01, pickup_p99_s=0.002, given_up_share=0.05, busy_share=0.2
+)
+APART_S = 12.0  # between the beginnings of two runs: twenty processes start, and what they load takes a core
+AHEAD_S = 8.0  # processes are started so long before they are needed: idle ones cost something, too
+
+
+class Bench:
+    """Where runs are measured: `stop` ends them all soon, and only one begins at a time.
+
+    Labs and their processes that start together would disturb one another, and those that run.
+    """
+
+    def __init__(self) -> None:
+        self.stop = threading.Event()
+        self._building = threading.Lock()
+
+    def measure(self, recipe: Recipe, folder: Path, slot: int) -> None:
+        """Measure a run; no other may have the same slot meanwhile.
+
+        Raises Interrupted after `stop`, MpxError or OSError where a part of it failed.
+        """
+        with contextlib.ExitStack() as building:
+            building.enter_context(self._building)
+            self._check()
+            with Lab.up(topology_of(recipe), f"data-{slot}") as lab:
+                code = {"mpx_lab": code_sum()}
+                with Run(folder, "dataset", recipe.described(), routes=lab.routes(), versions=code) as run:
+                    with judged(lab, run, PUNCTUAL), contextlib.ExitStack() as stack:
+                        self._go_through(recipe, lab, run, stack, building)
+                    assert run.validity is not None  # `judged` has just judged it
+                    wrong = tuple(wrong_with(recipe, RecordedRun.open(folder)))
+                    reasons = run.validity.reasons + wrong
+                    run.validity = replace(run.validity, valid=not reasons, reasons=reasons)
+
+    def _go_through(
+        self, recipe: Recipe, lab: Lab, run: Run, stack: contextlib.ExitStack, building: contextlib.ExitStack
+    ) -> None:
+        source, sink = lab.host("src"), lab.host("dst")
+        address = sink.addresses[0]
+        started: dict[str, Background] = {}
+
+        def start(each: Generator) -> None:
+            made = Background(
+                each.spec, each.name, source, sink, address, run.flows, run.epoch_s, from_s=each.from_s
+            )
+            started[each.name] = stack.enter_context(made)
+
+        def stop(each: Generator) -> None:
+            started[each.name].stop()
+
+        planned = list(generators(recipe))
+        todo = [(each.from_s - AHEAD_S, start, each) for each in planned]
+        todo += [(each.until_s, stop, each) for each in planned if each.until_s < recipe.ends_s]
+        todo.sort(key=lambda step: step[0])
+        while todo and todo[0][0] <= 0:  # the mix, and what is there before it
+            _, act, each = todo.pop(0)
+            act(each)
+        for name, every_s, train in (("single", 0.1, 1), ("train", 1.0, 10)):
+            stack.enter_context(
+                RttProbe(name, source, sink, address, run.rtt, run.epoch_s, every_s=every_s, train=train)
+            )
+        for at_s, act, each in todo:
+            if at_s > APART_S:
+                self._wait(run, APART_S)
+                building.close()
+            self._wait(run, at_s)
+            act(each)
+        self._wait(run, APART_S)
+        building.close()
+        self._wait(run, recipe.ends_s)
+
+    def _wait(self, run: Run, until_s: float) -> None:
+        self.stop.wait(max(0.0, until_s - run.now_s))
+        self._check()
+
+    def _check(self) -> None:
+        if self.stop.is_set():
+            raise Interrupted("the collection was ended; what was being measured is measured again")
+
+
+@cache
+def code_sum() -> str:
+    """Return the first figures of a SHA-256 sum of the lab's code; run.json has it among its versions."""
+    package = Path(mpx_lab.__file__).parent
+    files = sorted(file for file in package.rglob("*") if file.suffix in (".py", ".c", ".h"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
+
+
+def topology_of(recipe: Recipe) -> Topology:
+    """Return two hosts and the link between them."""
+    wan = recipe.link
+    link = Link(
+        "src",
+        "dst",
+        "wan",
+        rate_bps=wan.rate_bps,
+        delay_s=wan.rtt_s / 2,
+        queue_bytes=wan.queue_bytes,
+        pause_s=PAUSE_S,
+    )
+    return Topology("dataset", ("src",), ("dst",), (link,))

@@ -1,0 +1,35 @@
+"""What a server that sends can be told of congestion control: an extension of ours (docs/extensions.md)."""
+
+from collections.abc import Callable, Sequence
+
+from mpx.errors import UsageError
+
+FEATURE = "MPX-CONGESTION"  # in the reply to FEAT, with the names that it may use
+
+
+def check_far_congestion(name: str, congestions: Sequence[str]) -> None:
+    """Raise UsageError unless a server that sends can be told to use the congestion control `name`."""
+    if not congestions:
+        raise UsageError(
+            f"congestion control {name!r} cannot be had: the server sends, so its kernel chooses; set it "
+            "there with: ip route change ... congctl NAME"
+        )
+    if name not in congestions:
+        raise UsageError(
+            f"congestion control {name!r} cannot be had: the server, which sends, may use only "
+            f"{', '.join(congestions)}; there as root: modprobe tcp_{name}, and "
+            f'sysctl -w net.ipv4.tcp_allowed_congestion_control="{" ".join(congestions)} {name}"'
+        )
+
+
+def why_not_far(congestions: Sequence[str]) -> Callable[[str], str] | None:
+    """Return what says why a server may not send with a congestion control; None if it cannot be told to."""
+
+    def why_not(name: str) -> str:
+        try:
+            check_far_congestion(name, congestions)
+        except UsageError as error:
+            return str(error)
+        return ""
+
+    return why_not if congestions else None

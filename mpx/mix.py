@@ -1,0 +1,44 @@
+"""The mix of congestion controls in the background: its names, its groups, and what is said of one.
+
+C is one CUBIC stream, B one BBR stream; CC, BC and BB are two. These are the six classes of "optimization
+through protocol selection" (OPS: Anvari and Lu, Computers 10(6):76, 2021, figure 10b).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+MIXES = ("none", "C", "B", "CC", "BC", "BB")
+NOBODY, CUBIC_ONLY, ANY_BBR = "none", "cubic only", "any bbr"
+GROUPS = (NOBODY, CUBIC_ONLY, ANY_BBR)
+GROUP_OF: Mapping[str, str] = MappingProxyType(
+    {"none": NOBODY, "C": CUBIC_ONLY, "CC": CUBIC_ONLY, "B": ANY_BBR, "BC": ANY_BBR, "BB": ANY_BBR}
+)
+UNKNOWN = "unknown"  # unlike anything that was seen in training
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """What the background is thought to be.
+
+    `probability` is that of the named mix among the six. Of `unknown` it is the share of known series that
+    look less strange than this one; the groups then say what it would be if it were one of the six.
+    """
+
+    name: str  # of MIXES, or UNKNOWN
+    probability: float
+    groups: Mapping[str, float]  # the probability of each of GROUPS; they sum to 1
+
+
+def likeliest(probabilities: Sequence[float]) -> Mix:
+    """Return what the probabilities of MIXES, in their order, say."""
+    best = max(range(len(MIXES)), key=lambda i: probabilities[i])
+    return Mix(MIXES[best], float(probabilities[best]), groups_of(probabilities))
+
+
+def groups_of(probabilities: Sequence[float]) -> Mapping[str, float]:
+    """Return the probability of each group."""
+    return {
+        group: float(sum(p for mix, p in zip(MIXES, probabilities, strict=True) if GROUP_OF[mix] == group))
+        for group in GROUPS
+    }

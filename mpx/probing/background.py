@@ -1,0 +1,163 @@
+"""What the round-trip times of a probe tell of its path: who shares it, and what a copy would do about it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mpx import tcp
+from mpx.errors import UsageError
+from mpx.mix import GROUPS, UNKNOWN, Mix
+from mpx.ops_kinds import PASSIVE
+from mpx.ops_model import Model, load_model
+from mpx.ops_policy import SCAVENGER, before_anything_is_known, permitted, wanted
+from mpx.rtt_series import Probe, p99
+from mpx.units import format_duration, format_rate
+
+_IN_WORDS = {
+    "none": "nobody (none)",
+    "C": "one CUBIC stream (C)",
+    "B": "one BBR stream (B)",
+    "CC": "two CUBIC streams (CC)",
+    "BC": "a BBR and a CUBIC stream (BC)",
+    "BB": "two BBR streams (BB)",
+}
+_STEADY = 5  # samples of the goodput, 0.5 s: a shorter peak may be a lump of acknowledgements
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """With which congestion control a copy would send from here, and why."""
+
+    policy: str
+    congestion: str | None  # None: the kernel's own choice, as nothing may be chosen
+    reason: str
+
+    def in_words(self) -> str:
+        """Return it for people."""
+        return f"{self.congestion or 'as the kernel chooses'} ({self.policy}): {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Bottleneck:
+    """What bursts tell of the narrowest link; others' share of it is not in it."""
+
+    rate_bps: float  # payload, the most that ours got over half a second
+    queue_s: float  # how long its queue became
+    dropped: bool  # whether it overflowed: if not, it may hold more than that
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as it stands in the JSON."""
+        return {
+            "rate_bps": round(self.rate_bps),
+            "queue_s": round(self.queue_s, 6),
+            "queue_dropped": self.dropped,
+        }
+
+    def in_words(self) -> str:
+        """Return it for people."""
+        more = "" if self.dropped else "at least "
+        return f"at least {format_rate(self.rate_bps)}; its queue holds {more}{format_duration(self.queue_s)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Background:
+    """Who shares a path. Of `mix` None nobody knows, and `trouble` says why."""
+
+    mix: Mix | None
+    trouble: str
+    decision: Decision
+
+    def in_words(self) -> str:
+        """Return who it is for people."""
+        if self.mix is None:
+            return f"not known: {self.trouble}"
+        groups = ", ".join(f"{group} {share:.0%}" for group, share in self.mix.groups.items())
+        if self.mix.name == UNKNOWN:
+            return f"unknown, like nothing that was learnt from (if it were: {groups})"
+        return f"{_IN_WORDS[self.mix.name]}, {self.mix.probability:.0%} ({groups})"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as it stands in the JSON (docs/probe-format.md)."""
+        return {
+            "mix": self.mix
+            and {
+                "class": self.mix.name,
+                "probability": round(self.mix.probability, 4),
+                "groups": {group: round(self.mix.groups[group], 4) for group in GROUPS},
+            },
+            "mix_trouble": self.trouble or None,
+            "decision": {
+                "policy": self.decision.policy,
+                "congestion": self.decision.congestion,
+                "reason": self.decision.reason,
+            },
+        }
+
+
+def background(
+    series: Sequence[Probe],
+    policy: str,
+    kind: str = PASSIVE,
+    goodput: Sequence[tuple[float, float]] | None = None,
+    *,
+    load: Callable[[], Model] = load_model,
+    why_not: Callable[[str], str] = tcp.why_not_congestion,
+) -> Background:
+    """Return what ten probes a second tell, without bursts or with those of `kind`.
+
+    `goodput` is that of the bursts, on the clock of the probes; `why_not` as for `ops_policy.permitted`.
+    """
+    mix, trouble = _recognised(load, series, kind, goodput)
+    return Background(mix, trouble, _decision(mix, policy, why_not))
+
+
+def unrecognised(trouble: str, policy: str) -> Background:
+    """Return what there is to say where nobody can tell."""
+    return Background(None, trouble, _decision(None, policy, tcp.why_not_congestion))
+
+
+def bottleneck(
+    series: Sequence[Probe], goodput: Sequence[tuple[float, float]], retransmits: int
+) -> Bottleneck | None:
+    """Return what bursts tell of the narrowest link, None where they brought nothing."""
+    rates = [bps for _, bps in goodput]
+    steady = [sum(rates[i : i + _STEADY]) / _STEADY for i in range(len(rates) - _STEADY + 1)]
+    rtts = [probe.rtt_s for probe in series if probe.rtt_s is not None]
+    if not rtts or max(steady, default=0.0) <= 0:
+        return None
+    return Bottleneck(max(steady), p99(rtts) - min(rtts), retransmits > 0)
+
+
+def _recognised(
+    load: Callable[[], Model],
+    series: Sequence[Probe],
+    kind: str,
+    goodput: Sequence[tuple[float, float]] | None,
+) -> tuple[Mix | None, str]:
+    answered = [probe.rtt_s for probe in series if probe.rtt_s is not None]
+    if not answered:
+        return None, "no probe was answered"
+    try:
+        model = load()
+        window_s = model.window_s(kind)
+        if len(series) < 10 * window_s - 1:
+            return None, f"{window_s:g} s of probes are needed at least"
+        return model.classify(series, min(answered), goodput, kind=kind), ""
+    except UsageError as error:
+        return None, str(error)
+
+
+def _decision(mix: Mix | None, policy: str, why_not: Callable[[str], str]) -> Decision:
+    if mix is None or mix.name == UNKNOWN:
+        wants = before_anything_is_known(policy)
+        because = "nobody knows who shares the path"
+    else:
+        group = max(GROUPS, key=lambda each: mix.groups[each])
+        wants = wanted(policy, group)
+        because = f"the background looks like {group}"
+    if policy == SCAVENGER:
+        because += "; paced, so that no queue is left"
+    found = permitted(wants, why_not)
+    if found.refused:
+        because += f"; {found.refused}"
+    return Decision(policy, found.taken, because)

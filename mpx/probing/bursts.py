@@ -1,0 +1,145 @@
+"""Bursts of our own data while a path is probed: a profile of ops_kinds.PROFILES, again and again.
+
+Section 4.2 of the paper (Anvari and Lu, Computers 10(6):76, 2021). Each burst is a connection of its own, and
+is reset at its end: off means off.
+"""
+
+import contextlib
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from mpx import tcp
+from mpx.errors import Interrupted, MpxError
+from mpx.ops_kinds import ACTIVE, ACTIVE_SHORT, PROFILES, period_s
+from mpx.ops_policy import BBR, CUBIC
+from mpx.probing.sink import Sink
+
+SHORT, PAPER = "short", "paper"
+PROFILE_KINDS: Mapping[str, str] = MappingProxyType({SHORT: ACTIVE_SHORT, PAPER: ACTIVE})
+SINKS = 2  # one is in use while the other is made ready
+STEP_S = 0.1  # of the goodput
+_LONGEST_SEND_S = 0.05  # a send that waits for room comes back after that, to look at the time
+_PIECE_BYTES = 256 * 1024
+_TURNS = (CUBIC, BBR, CUBIC)  # of a profile, which ends with nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Burst:
+    """One burst; seconds since the begin."""
+
+    from_s: float
+    until_s: float
+    congestion: str
+
+
+def bursts(kind: str, window_s: float) -> list[Burst]:
+    """Return the bursts of a kind of active probing within a window."""
+    lengths = PROFILES[kind]
+    found = []
+    for turn in range(round(window_s / period_s(kind))):
+        at_s = turn * period_s(kind)
+        for congestion, length_s in zip(_TURNS, lengths[:-1], strict=False):
+            found.append(Burst(at_s, at_s + length_s, congestion))
+            at_s += length_s
+    return found
+
+
+class Sender:
+    """Sends bursts into sinks by turns.
+
+    `goodput` is what was acknowledged: (seconds since the begin, bit/s of the 0.1 s until then).
+    """
+
+    def __init__(self, sinks: Sequence[Sink], planned: Sequence[Burst], stop: Callable[[], bool]) -> None:
+        self.goodput: list[tuple[float, float]] = []
+        self.retransmits = 0
+        self.trouble = ""  # why the bursts ended early
+        self._began_s = 0.0
+        self._stop = stop
+        self._ended = threading.Event()
+        self._lock = threading.Lock()
+        self._open: dict[int, socket.socket] = {}
+        self._closed_bytes = 0
+        self._threads = [
+            _thread(f"burst-{number}", self._run, number, sink, planned[number :: len(sinks)])
+            for number, sink in enumerate(sinks)
+        ]
+        self._threads.append(_thread("burst-goodput", self._count))
+
+    def begin(self) -> None:
+        """Start with the first burst now."""
+        self._began_s = time.monotonic()
+        for thread in self._threads:
+            thread.start()
+
+    def end(self) -> None:
+        """Stop, and wait until nothing is sent any more."""
+        self._ended.set()
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join()
+
+    def _is_over(self) -> bool:
+        return self._ended.is_set() or self._stop() or bool(self.trouble)
+
+    def _run(self, number: int, sink: Sink, planned: Sequence[Burst]) -> None:
+        try:
+            for burst in planned:
+                if self._wait(burst.from_s):
+                    return
+                self._send(number, sink, burst)
+                if self._is_over():
+                    return
+                sink.closed()
+        except Interrupted:
+            return
+        except (MpxError, OSError) as error:
+            self.trouble = str(error)
+
+    def _wait(self, until_s: float) -> bool:
+        """Wait until then; tell whether it is over before."""
+        while (left_s := self._began_s + until_s - time.monotonic()) > 0 and not self._is_over():
+            self._ended.wait(min(left_s, tcp.STOP_INTERVAL_S))
+        return self._is_over()
+
+    def _send(self, number: int, sink: Sink, burst: Burst) -> None:
+        with closing(sink.open(burst.congestion)) as connection:
+            connection.setsockopt(
+                socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 0, int(_LONGEST_SEND_S * 1e6))
+            )
+            with self._lock:
+                self._open[number] = connection
+            piece = bytes(_PIECE_BYTES)
+            try:
+                while time.monotonic() < self._began_s + burst.until_s and not self._is_over():
+                    with contextlib.suppress(BlockingIOError):  # no room for so long
+                        connection.send(piece)
+            finally:
+                with self._lock:
+                    del self._open[number]
+                    told = tcp.tcp_info(connection)
+                    if told:
+                        self._closed_bytes += told.bytes_acked
+                        self.retransmits += told.retransmits
+
+    def _count(self) -> None:
+        """Note the goodput, each 0.1 s."""
+        before_s, before_bytes, step = 0.0, 0, 1
+        while not self._wait(step * STEP_S):
+            with self._lock:
+                told = [tcp.tcp_info(connection) for connection in self._open.values()]
+                acked_bytes = self._closed_bytes + sum(each.bytes_acked for each in told if each)
+            now_s = time.monotonic() - self._began_s
+            self.goodput.append((now_s, 8 * (acked_bytes - before_bytes) / (now_s - before_s)))
+            before_s, before_bytes = now_s, acked_bytes
+            step = int(now_s / STEP_S) + 1
+
+
+def _thread(name: str, target: Callable[..., None], *arguments: object) -> threading.Thread:
+    return threading.Thread(target=target, args=arguments, name=f"mpx-{name}", daemon=True)

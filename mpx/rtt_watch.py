@@ -1,0 +1,123 @@
+"""Watches the round-trip times (RTT) of a path while a copy runs over it: ten a second, to its end.
+
+The way is the one that `mpx probe` would take, but of the two that need no port to be knocked at: the echo of
+`mpx serve`, or an idle session.
+"""
+
+import itertools
+import math
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from mpx import tcp
+from mpx.errors import ConnectionLost, Interrupted, MpxError
+from mpx.probing.choose import choose
+from mpx.probing.run import Run
+from mpx.probing.schedule import SINGLE_INTERVAL_S
+from mpx.rtt_series import Probe
+
+KEEP_S = 40.0  # what is older nobody asks for
+AGAIN_S, SELDOM_S = 5.0, 300.0  # a way that was lost is looked for again after so long, and ever more seldom
+SILENT_S = 10.0  # without any answer it is lost
+
+
+class Watches(Protocol):
+    """What is asked of who probes beside a copy."""
+
+    trouble: str  # why there are no probes, or no more
+
+    def begin(self) -> None:
+        """Start probing, once."""
+        ...
+
+    @property
+    def base_s(self) -> float:
+        """The shortest round trip ever seen, seconds."""
+        ...
+
+    def series(self, from_s: float) -> Sequence[Probe]:
+        """Return the probes sent since then (monotonic clock) whose fate is known."""
+        ...
+
+
+class RttWatch(threading.Thread):
+    """Probes `address` until it is told to end; where that could never be, `trouble` says why.
+
+    A way that is lost is looked for again, and the series begins anew. `base_s` is the shortest RTT that is
+    known of the path already.
+    """
+
+    def __init__(self, host: str, address: tcp.Address, base_s: float = math.inf) -> None:
+        super().__init__(name="mpx-rtt-watch", daemon=True)
+        self.trouble = ""
+        self.way = ""  # which is taken, once that is known
+        self._host = host
+        self._address = address
+        self._run: Run | None = None
+        self._done = threading.Event()
+        self._begun = False
+        self._least_s = base_s
+
+    @property
+    def base_s(self) -> float:
+        """The shortest RTT that was ever seen, infinite where none was."""
+        return self._least_s
+
+    def series(self, from_s: float) -> list[Probe]:
+        """Return the probes sent since then whose fate is known, on the monotonic clock."""
+        run = self._run
+        if run is None:
+            return []
+        found = [Probe(run.began_s + probe.t_s, probe.rtt_s) for probe in run.probes()]
+        known = [probe.rtt_s for probe in found if probe.rtt_s is not None]
+        self._least_s = min([self._least_s, *known])
+        return [probe for probe in found if probe.t_s >= from_s]
+
+    def run(self) -> None:
+        """Choose a way, and probe, until told to end."""
+        again_s = AGAIN_S
+        while not self._done.is_set():
+            try:
+                self._probe()
+            except Interrupted:
+                return  # it was told to end
+            except MpxError as error:
+                if not self.way:
+                    self.trouble = str(error)
+                    return
+            self._done.wait(again_s)
+            again_s = min(SELDOM_S, 2 * again_s)
+
+    def _probe(self) -> None:
+        """Probe until told to end; raises Interrupted then, and ConnectionLost where nothing answers."""
+        chosen = choose(self._host, [self._address], self._done.is_set, is_open=True)
+        with chosen.opened:
+            if chosen.way.kind == "handshake":  # ten a second, and many servers start a process for each
+                raise ConnectionLost(f"the server takes no further session for probes ({chosen.reason})")
+            self.way = chosen.way.name
+            self._run = run = Run(chosen.way, keep_s=KEEP_S)
+            run.go(_while_answered(run), self._done.is_set)
+
+    def begin(self) -> None:
+        """Start probing, once."""
+        if not self._begun:
+            self._begun = True
+            self.start()
+
+    def end(self) -> None:
+        """Stop probing."""
+        self._done.set()
+        if self.is_alive():
+            self.join()
+
+
+def _while_answered(run: Run) -> Iterator[float]:
+    """Yield times for ever; raises ConnectionLost once nothing was answered for a while."""
+    look = round(SILENT_S / SINGLE_INTERVAL_S)
+    for number in itertools.count():
+        if number and number % look == 0:
+            latest = run.probes()[-look:]
+            if len(latest) == look and all(probe.rtt_s is None for probe in latest):
+                raise ConnectionLost("probes are not answered any more")
+        yield number * SINGLE_INTERVAL_S

@@ -1,0 +1,48 @@
+"""--policy scavenger: a copy that yields to all others, by pacing all of its streams (yielding.py)."""
+
+import math
+from collections.abc import Callable
+
+from mpx.pacer import PIECE_S as OF_A_RATE_S
+from mpx.pacer import Pacer
+from mpx.rtt_watch import Watches
+from mpx.yielding import Yielding
+
+PIECE_S = 0.002  # what is passed at once: a longer burst would be a queue of its own
+_KEEP_S = 5.0  # probes whose answer takes longer than that are not waited for
+
+
+class Scavenger:
+    """Sets the rate of a pacer, ten times a second."""
+
+    def __init__(self, watch: Watches, pacer: Pacer, may_probe: Callable[[], bool]) -> None:
+        """`may_probe` says when there is a session to spare for probes: the copy's own come first."""
+        self.trouble = ""  # why it cannot yield
+        self._watch, self._pacer, self._may_probe = watch, pacer, may_probe
+        self._most_bps = pacer.rate_bps or math.inf
+        self._yielding = Yielding()
+        self._gave_way = False
+        pacer.piece_s = PIECE_S
+        self._set(self._yielding.observe(0.0, [], 0))
+
+    def observe(self, now_s: float, arrived_bytes: int) -> str:
+        """Take what has arrived up to now (monotonic clock); return what is new, in words, else nothing."""
+        if self.trouble or not self._may_probe():
+            return ""
+        self._watch.begin()
+        if self._watch.trouble:
+            self.trouble = self._watch.trouble
+            self._pacer.piece_s = OF_A_RATE_S
+            self._set(math.inf)
+            return ""
+        self._set(self._yielding.observe(now_s, self._watch.series(now_s - _KEEP_S), arrived_bytes))
+        if self._gave_way == self._yielding.gives_way:
+            return ""
+        self._gave_way = self._yielding.gives_way
+        if not self._gave_way:
+            return "the queue of the others is gone"
+        return f"gives way: others keep a queue of {1000 * (self._yielding.queue_s or 0.0):.0f} ms"
+
+    def _set(self, rate_bps: float) -> None:
+        least_bps = min(rate_bps, self._most_bps)
+        self._pacer.rate_bps = None if math.isinf(least_bps) else least_bps

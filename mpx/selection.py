@@ -1,0 +1,133 @@
+"""While a copy runs: reads the background from round-trip times and goodput, and says when to switch.
+
+The bursts of OPS (Anvari and Lu, Computers 10(6):76, 2021) are the transfer's own data here, so nothing
+stands still for it. What is seen right after a beginning or a switch tells of ourselves, and is left out.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from mpx.errors import UsageError
+from mpx.mix import Mix
+from mpx.ops_chooser import Chooser, Switch
+from mpx.ops_kinds import TRANSFERS, Own
+from mpx.ops_policy import BBR, CUBIC
+from mpx.rtt_series import Probe
+from mpx.rtt_watch import Watches
+from mpx.tuner import Sample
+
+READ_S = 1.0  # between two readings
+SETTLES_S, SETTLES_RTT = 3.0, 10.0  # after a beginning or a switch: the sum of both
+KEEP_S = 30.0  # what is older no reading asks for
+
+
+class Recognises(Protocol):
+    """What is asked of a model (ops_model.Model)."""
+
+    def window_s(self, kind: str) -> float:
+        """Return how long a series has to be at least (seconds)."""
+        ...
+
+    def classify(
+        self,
+        series: Sequence[Probe],
+        base_s: float,
+        goodput: Sequence[tuple[float, float]] | None = None,
+        *,
+        own: Own | None = None,
+    ) -> Mix:
+        """Return the mix that the end of a series tells."""
+        ...
+
+
+class Loading(threading.Thread):
+    """Loads a model beside the copy: it may take seconds where numpy comes from a slow file system."""
+
+    def __init__(self, load: Callable[[], Recognises]) -> None:
+        super().__init__(name="mpx-model", daemon=True)
+        self.model: Recognises | None = None
+        self.trouble = ""  # why there is none
+        self._load = load
+        self._begun = False
+
+    def begin(self) -> None:
+        """Start loading, once."""
+        if not self._begun:
+            self._begun = True
+            self.start()
+
+    def run(self) -> None:
+        """Load."""
+        try:
+            self.model = self._load()
+        except UsageError as error:
+            self.trouble = str(error)
+        except Exception as error:  # whatever a broken installation of numpy says; the copy goes on
+            self.trouble = f"{type(error).__name__}: {error}"
+
+
+class Selection:
+    """One copy's: knows what its streams use, and asks for something else when that is due."""
+
+    def __init__(self, loading: Loading, watch: Watches, chooser: Chooser, congestion: str) -> None:
+        self.latest: Mix | None = None  # the last reading
+        self.trouble = ""  # why there are none, or no more
+        self._loading, self._watch, self._chooser = loading, watch, chooser
+        self._congestion = congestion
+        self._began_s: float | None = None  # when the streams began to be as they are
+        self._read_s = 0.0
+        self._before: tuple[float, int] | None = None
+        self._goodput: deque[tuple[float, float]] = deque()
+
+    def observe(self, now_s: float, sample: Sample) -> Switch | None:
+        """Take what was moved up to now (monotonic clock); return a switch if it is time for one.
+
+        The caller says with `switched` what came of it.
+        """
+        if self.trouble:
+            return None
+        self._count(now_s, sample.arrived_bytes)
+        if self._began_s is None and sample.arrived_bytes:
+            self._began_s = now_s
+        if self._began_s is None or now_s < self._read_s + READ_S or not sample.streams:
+            return None
+        since_s = self._began_s + SETTLES_S + SETTLES_RTT * (sample.rtt_s or 0.0)
+        if now_s < since_s:
+            return None
+        self._read_s = now_s
+        self._watch.begin()
+        self.trouble = self._watch.trouble
+        self._loading.begin()
+        self.trouble = self.trouble or self._loading.trouble
+        if self._loading.model is None or self.trouble:
+            return None
+        try:
+            return self._read(self._loading.model, now_s, since_s, sample.streams)
+        except UsageError as error:
+            self.trouble = str(error)
+            return None
+
+    def _read(self, model: Recognises, now_s: float, since_s: float, streams: int) -> Switch | None:
+        """Read the background, if the window is full of what came since then."""
+        if now_s < since_s + model.window_s(TRANSFERS[self._congestion == BBR]):
+            return None
+        series = self._watch.series(since_s)
+        if not series:
+            return None
+        own = Own(BBR if self._congestion == BBR else CUBIC, streams)
+        self.latest = model.classify(series, self._watch.base_s, list(self._goodput), own=own)
+        return self._chooser.read(self.latest)
+
+    def switched(self, now_s: float, congestion: str) -> None:
+        """Say what the streams use from now on."""
+        self._congestion, self._began_s = congestion, now_s
+
+    def _count(self, now_s: float, arrived_bytes: int) -> None:
+        if self._before is not None and now_s > self._before[0]:
+            took_s = now_s - self._before[0]
+            self._goodput.append((now_s, (arrived_bytes - self._before[1]) * 8 / took_s))
+        self._before = now_s, arrived_bytes
+        while self._goodput and self._goodput[0][0] < now_s - KEEP_S:
+            self._goodput.popleft()

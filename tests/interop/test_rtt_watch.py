@@ -1,0 +1,76 @@
+"""Round-trip times beside a copy, of real servers: on one clock with the copy, until told to end."""
+
+import math
+import socket
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mpx.rtt_watch import RttWatch
+from mpx.serve import Server
+
+Eventually = Callable[..., None]
+
+
+def test_it_watches_until_it_is_told_to_end(tmp_path: Path, eventually: Eventually) -> None:
+    with Server(tmp_path) as server:
+        watch = RttWatch("127.0.0.1", ("127.0.0.1", server.port))
+        assert watch.series(0.0) == [] and math.isinf(watch.base_s)
+        began_s = time.monotonic()
+        watch.start()
+        eventually(lambda: len(watch.series(0.0)) >= 5)
+        series = watch.series(0.0)
+        watch.end()
+        assert not watch.is_alive()
+    assert "echo of mpx serve" in watch.way and watch.trouble == ""
+    assert all(began_s < probe.t_s < time.monotonic() and probe.rtt_s for probe in series)
+    assert watch.base_s == min(probe.rtt_s for probe in series if probe.rtt_s)
+    assert watch.series(series[2].t_s)[:1] == [series[2]]
+
+
+def test_where_nothing_answers_it_says_so() -> None:
+    watch = RttWatch("nowhere", ("192.0.2.1", 2811))  # of an address that is nobody's
+    watch.start()
+    watch.end()
+    assert watch.series(0.0) == []
+
+
+def test_a_server_that_goes_away_is_looked_for_again(tmp_path: Path, eventually: Eventually) -> None:
+    with Server(tmp_path) as server:
+        watch = RttWatch("127.0.0.1", ("127.0.0.1", server.port))
+        watch.start()
+        eventually(lambda: len(watch.series(0.0)) >= 2)
+    gone_s = time.monotonic()
+    assert len(watch.series(0.0)) >= 2 and watch.trouble == ""  # what was known stays
+    with Server(tmp_path, port=server.port):
+        eventually(lambda: len(watch.series(gone_s)) >= 2)
+        watch.end()
+    assert watch.trouble == ""
+
+
+def test_it_ends_at_once_though_the_other_side_says_nothing(eventually: Eventually) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        accepted = threading.Thread(target=mute.accept)
+        accepted.start()
+        watch = RttWatch("127.0.0.1", ("127.0.0.1", mute.getsockname()[1]))
+        watch.start()
+        eventually(lambda: not accepted.is_alive())
+        watch.end()
+    assert not watch.is_alive()
+
+
+def test_a_server_that_takes_no_more_is_not_knocked_at_again(eventually: Eventually) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as full:
+        watch = RttWatch("127.0.0.1", ("127.0.0.1", full.getsockname()[1]))
+        watch.start()
+        session, _ = full.accept()
+        with session:
+            session.sendall(b"421 Too many sessions.\r\n")
+            eventually(lambda: not watch.is_alive())
+        full.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            full.accept()
+    assert "takes no further session" in watch.trouble and "Too many sessions" in watch.trouble

@@ -1,0 +1,124 @@
+"""A copy whose streams switch while they flow, both ways; what the background is, is scripted here."""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from filecmp import cmp
+from pathlib import Path
+
+import pytest
+from interop.stock_server import StockServer
+from mpx_lab.traffic.socket_table import SocketTable
+
+import mpx
+from mpx import transfer
+from mpx.congestion_plan import SERVER_CHOOSES
+from mpx.errors import UsageError
+from mpx.mix import MIXES, Mix, likeliest
+from mpx.ops_kinds import Own
+from mpx.options import CopyOptions
+from mpx.report import Report
+from mpx.rtt_series import Probe
+from mpx.serve import Server
+
+Eventually = Callable[..., None]
+SIZE = 24_000_000
+SLOWLY = 16e6  # bit/s: twelve seconds
+
+
+class Says:
+    """Beside whom it runs, whatever the round trips are."""
+
+    def __init__(self, mix: str) -> None:
+        self.mix = likeliest([0.99 if each == mix else 0.002 for each in MIXES])
+        self.asked: list[Own] = []
+
+    def window_s(self, kind: str) -> float:
+        return 1.0
+
+    def classify(
+        self,
+        series: Sequence[Probe],
+        base_s: float,
+        goodput: Sequence[tuple[float, float]] | None = None,
+        *,
+        own: Own | None = None,
+    ) -> Mix:
+        assert own and goodput and series and 0 < base_s < 1
+        assert all(series[0].t_s - 1 < t_s for t_s, _ in goodput[-5:])  # both are on one clock
+        self.asked.append(own)
+        return self.mix
+
+
+@contextmanager
+def copying(source: str, destination: str, **options: object) -> Iterator[list[Report]]:
+    """A copy on its way; its report at the end."""
+    ended: list[Report] = []
+    chosen = CopyOptions(streams=2, rate_bps=SLOWLY, congestion="auto", **options)  # type: ignore[arg-type]
+    thread = threading.Thread(target=lambda: ended.append(mpx.copy(source, destination, chosen)))
+    thread.start()
+    yield ended
+    thread.join()
+
+
+def congestions(but: int) -> set[str]:
+    """With what connections are sent, those to that port left out."""
+    return {one.congestion for one in SocketTable().open() if but not in (one.local[1], one.peer[1])}
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    file = tmp_path / "source"
+    file.write_bytes(bytes(range(256)) * (SIZE // 256))
+    return file
+
+
+@pytest.mark.parametrize("way", ["up", "down"])
+def test_it_switches_in_the_middle(
+    way: str, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
+) -> None:
+    says = Says("B")
+    monkeypatch.setattr(transfer, "load_model", lambda: says)
+    (tmp_path / "served").mkdir()
+    with Server(tmp_path / "served", writable=True) as server:
+        here, there = tmp_path / "here", tmp_path / "served" / "there"
+        if way == "down":
+            source.rename(there)
+        words = (str(source), f"{server.url}there") if way == "up" else (f"{server.url}there", str(here))
+        with copying(*words) as ended:
+            eventually(lambda: "cubic" in congestions(server.port))
+            eventually(lambda: len(says.asked) > 3)
+            assert "bbr" in congestions(server.port) and "cubic" not in congestions(server.port)
+    (report,) = ended
+    assert cmp(source if way == "up" else here, there, shallow=False)
+    assert report.decisions["congestion"] == "cubic"
+    (switch,) = [event for event in report.timeline if event.reason.startswith("switched to bbr")]
+    assert switch.congestion == "bbr" and "looks like B" in switch.reason
+    assert says.asked[0] == Own("cubic", 2) and says.asked[-1] == Own("bbr", 2)
+    assert report.notes == []
+
+
+def test_without_a_model_the_copy_goes_on_and_says_so(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def load() -> Says:
+        raise UsageError("there is no model")
+
+    monkeypatch.setattr(transfer, "load_model", load)
+    (tmp_path / "served").mkdir()
+    with Server(tmp_path / "served", writable=True) as server:
+        with copying(str(source), f"{server.url}there") as ended:
+            pass
+        assert cmp(source, tmp_path / "served" / "there", shallow=False)
+    (report,) = ended
+    assert report.notes == ["the background is not recognised: there is no model"]
+    assert {event.congestion for event in report.timeline} == {"cubic"}
+
+
+def test_a_stock_server_that_sends_is_left_alone_and_that_is_said(source: Path, tmp_path: Path) -> None:
+    (tmp_path / "served").mkdir()
+    source.rename(tmp_path / "served" / "there")
+    with StockServer(tmp_path / "served") as stock:
+        report = mpx.copy(f"{stock.url}there", str(tmp_path / "here"), CopyOptions(congestion="auto"))
+    assert SERVER_CHOOSES in report.notes and report.decisions["congestion"] is None
+    assert cmp(tmp_path / "here", tmp_path / "served" / "there", shallow=False)

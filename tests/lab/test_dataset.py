@@ -1,0 +1,62 @@
+"""Runs of a dataset in a real lab: they count, and hold what their recipe says. Each takes half a minute."""
+
+import os
+from pathlib import Path
+from statistics import mean, median
+
+import pytest
+from mpx_lab.dataset.draws import MIXES
+from mpx_lab.dataset.links import Wan
+from mpx_lab.dataset.load import Example, load_dataset
+from mpx_lab.dataset.recipe import Own, Recipe, Stretch
+from mpx_lab.dataset.run import Bench
+from mpx_lab.record_reader import RecordedRun
+
+from mpx.errors import Interrupted
+
+LINK = Wan("test", 20_000_000, 0.02, 1.0)
+SLOT = os.getpid()
+
+
+def measured(recipe: Recipe, folder: Path) -> list[Example]:
+    Bench().measure(recipe, folder / recipe.name, SLOT)
+    run = RecordedRun.open(folder / recipe.name)
+    assert run.valid, run.about["validity"]["reasons"]
+    return load_dataset(folder)
+
+
+def test_our_own_copies_one_after_the_other(lab_root: None, tmp_path: Path) -> None:
+    copies = tuple(Stretch("transfer", 4.0, own=Own(congestion, 4)) for congestion in ("bbr", "cubic"))
+    bbr, cubic = measured(Recipe(LINK, "none", (), copies), tmp_path)
+    assert (bbr.own_congestion, cubic.own_congestion, cubic.own_streams) == ("bbr", "cubic", 4)
+    for each in (bbr, cubic):
+        assert mean(bps for _, bps in each.goodput) == pytest.approx(0.95 * LINK.rate_bps, rel=0.1)
+    queue_s = [median(p.rtt_s for p in each.single if p.rtt_s) - each.base_s for each in (bbr, cubic)]
+    assert queue_s[1] > 0.3 * LINK.rtt_s  # of CUBIC's half a queue at least
+
+
+def test_bursts_begin_with_the_series_and_take_turns(lab_root: None, tmp_path: Path) -> None:
+    (each,) = measured(Recipe(LINK, "none", (), (Stretch("active", 10.0, profile="short"),)), tmp_path)
+    quiet = [bps for t_s, bps in each.goodput if t_s % 5 > 4.3]
+    busy = [bps for t_s, bps in each.goodput if 0.5 < t_s % 5 < 3.9]
+    assert mean(quiet) < 0.05 * LINK.rate_bps < 0.6 * LINK.rate_bps < mean(busy)
+
+
+def test_a_mix_is_there_as_its_label_says(lab_root: None, tmp_path: Path) -> None:
+    nuisance = ("short-flows(load=0.05, of=20Mbit/s, largest=500kB, congestion=cubic)",)
+    stretches = (Stretch("passive", 5.0, nuisance), Stretch("passive", 3.0))
+    recipe = Recipe(LINK, "BC", MIXES["BC"], stretches, fills=True)
+    each, quiet = measured(recipe, tmp_path)
+    assert each.nuisance and not quiet.nuisance
+    assert len(each.single) == pytest.approx(50, abs=2) and len(each.paper) == pytest.approx(50, abs=10)
+    assert max(p.rtt_s for p in each.single if p.rtt_s) > LINK.rtt_s * 1.3
+    streams = RecordedRun.open(tmp_path / recipe.name).rows("flows/mix-1.tcp.csv")
+    assert {row["bbr_pacing_gain"] == "" for row in streams} == {False}
+
+
+def test_it_ends_soon_when_it_is_told_to(lab_root: None, tmp_path: Path) -> None:
+    bench = Bench()
+    bench.stop.set()
+    with pytest.raises(Interrupted):
+        bench.measure(Recipe(LINK, "none", (), (Stretch("passive", 600.0),)), tmp_path / "run", SLOT)
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,73 @@
+"""What streams begin with under each policy, and where who sends may not use it, or cannot be told."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpx.congestion_plan import SERVER_CHOOSES, Plan, named, plan, why_not_from
+from mpx.ops_policy import POLICIES
+
+ALL = {"cubic", "bbr", "reno"}
+
+
+def of(asked: str, policy: str = "fair", may: set[str] | None = None) -> Plan:
+    usable = ALL if may is None else may
+    return plan(asked, policy, lambda name: "" if name in usable else f"{name} is not permitted")
+
+
+def test_a_name_is_taken_as_it_is_and_stays() -> None:
+    assert of("reno") == Plan("reno")
+    assert (named("reno"), named("auto"), named("kernel")) == ("reno", None, None)
+
+
+def test_the_kernels_choice_is_left_alone() -> None:
+    assert of("kernel") == Plan(None)
+
+
+def test_fair_begins_with_cubic_and_watches() -> None:
+    assert of("auto") == Plan("cubic", selects=True)
+
+
+@pytest.mark.parametrize(("policy", "first"), [("fast", "bbr"), ("scavenger", "cubic")])
+def test_policies_that_never_change_watch_nothing(policy: str, first: str) -> None:
+    assert of("auto", policy) == Plan(first, yields=policy == "scavenger")
+
+
+def test_what_may_not_be_used_is_said_with_why() -> None:
+    without = of("auto", may={"cubic", "reno"})
+    assert (without.congestion, without.selects) == ("cubic", False)
+    assert without.note == (
+        "--policy fair may want another congestion control later, but bbr is not permitted"
+    )
+    instead = of("auto", may={"bbr", "reno"})
+    assert (instead.congestion, instead.selects) == ("reno", True)
+    assert instead.note == "--policy fair wants cubic, but cubic is not permitted"
+    nothing = of("auto", may=set())
+    assert (nothing.congestion, nothing.selects) == (None, False) and "cubic is not permitted" in nothing.note
+
+
+def test_a_server_that_cannot_be_told_is_left_alone_and_that_is_said() -> None:
+    assert plan("auto", "fair", None) == Plan(None, note=SERVER_CHOOSES)
+    assert "congctl" in SERVER_CHOOSES
+
+
+@given(
+    st.sampled_from(["auto", "kernel", "reno"]),
+    st.sampled_from(POLICIES),
+    st.sets(st.sampled_from(sorted(ALL))),
+)
+def test_auto_never_takes_what_may_not_be_used(asked: str, policy: str, may: set[str]) -> None:
+    found = of(asked, policy, may)
+    if asked == "auto":
+        assert found.congestion is None or found.congestion in may
+        assert found.note or found.congestion in may
+    if found.selects:
+        assert len(may) >= 2
+
+
+def test_a_route_that_locks_its_own_leaves_no_choice() -> None:
+    locked = plan("auto", "fair", why_not_from("bbr", lambda _: ""))
+    assert (locked.congestion, locked.selects) == (None, False)
+    assert "the route to the server has bbr and locks it" in locked.note
+    assert plan("auto", "fast", why_not_from("bbr", lambda _: "")).congestion == "bbr"
+    assert plan("auto", "fair", why_not_from(None, lambda _: "")) == Plan("cubic", selects=True)

@@ -1,0 +1,267 @@
+"""The rows on recognising the background: what they compute, and when they say that something is not so."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from figures import Verdict
+from mpx_lab.dataset.load import Example
+from mpx_train.crossfit import Heard
+from mpx_train.cut import even, gridded
+from mpx_train.learn import Judged, Kind, Settings, out_of_fold
+from mpx_train.scores import Scores
+from mpx_train.unknown import Alarms
+from ops_examples import example, simulated, with_our_copy
+from ops_f8 import F8, Signatures
+from ops_f22 import BY_PIECE, F22, NEAREST, slope
+from ops_f23 import F23
+from ops_f24 import F24
+from ops_f24 import PASSIVE as PASSIVE_CURVE
+from ops_f25 import F25, folds
+from ops_f26 import F26, diagonal
+from ops_f27_f28 import F27F28, bc_for_bb
+from ops_held_out import answers
+from ops_held_out import judged as judged_by
+from ops_models import PASSIVE_10, cost, of_goals, of_rejection, of_the_comparison, ways_of_watching
+from recognition.bounds import place_lines, stream_lines, whole_runs
+from recognition.candidates import CANDIDATES, OURS, PAPER_BEST, Task
+from recognition.compare import LINK, RANGE, RUN, SPLITS, Comparison, Outcome, comparison_lines
+from recognition.outside import Rejection, never_seen, rejection, rejection_lines
+from recognition.paper_cell import Cell
+from recognition.row import Row
+from simulated_background import Wan, simulate
+from small_model import write_small_model
+
+from mpx.errors import UsageError
+from mpx.mix import MIXES, UNKNOWN
+from mpx.ops_kinds import PASSIVE, TRANSFER_BBR
+from mpx.ops_model import load_model
+from mpx.rtt_series import Probe
+
+PIECES = 5
+
+
+def the_papers_link() -> list[Example]:
+    """Five short pieces of each mix, passive; and active, where the mix is plain to see."""
+    wan = Wan(50e6, 0.128, 0.75)
+    plan = [(wan, mix, 0.0) for _ in range(PIECES) for mix in MIXES]
+    found = []
+    for number, ((_, mix, _), series) in enumerate(zip(plan, simulate(plan, 120.0, 7), strict=True)):
+        run = example(mix, series, run=f"{mix} {number}", link="paper", part="paper", wan=wan)
+        plain = [Probe(p.t_s, 0.128 + 0.01 * MIXES.index(mix)) for p in series]
+        found += [
+            run,
+            replace(run, run=f"{mix} {number} active", profile="paper", single=plain, paper=plain[::10]),
+        ]
+    return found
+
+
+@pytest.fixture(scope="module")
+def cell() -> list[Example]:
+    return the_papers_link()
+
+
+def perfect(count: int = 60, wrong: int = 0) -> Scores:
+    true = np.array([MIXES[i % 6] for i in range(count)])
+    said = true.copy()
+    said[:wrong] = np.array([MIXES[(i + 1) % 6] for i in range(wrong)])
+    return Scores(true, said, np.arange(count) // 6 % 5)
+
+
+def test_the_papers_cell_is_judged_window_by_window(cell: list[Example]) -> None:
+    passive = Cell.of(cell, active=False)
+    for by_piece in (True, False):
+        scores = passive.neighbours(10, [1, 3], by_piece=by_piece)[1]
+        assert scores.six.windows == PIECES * 6 * 12 and len(np.unique(scores.fold)) == 5
+        assert scores.three.mean > 0.5
+    assert Cell.of(cell, active=True).neighbours(10, [1])[1].six.mean == 1.0
+    with pytest.raises(UsageError, match="no active runs of the paper's link"):
+        Cell.of([each for each in cell if not each.profile], active=True)
+
+
+@pytest.mark.parametrize("row", [F8(), F22(), F23(), F24(), F25(), F26(), F27F28()], ids=lambda row: row.name)
+def test_every_row_computes_tells_and_draws(row: Row, cell: list[Example], monkeypatch) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    monkeypatch.setattr("recognition.paper_cell.QUICK_SECONDS", (10, 20, 40, 50))
+    results = row.compute(cell, "quick")
+    assert sum(line.startswith("|") for line in row.table(results)) >= 4
+    verdicts = row.verdicts(results)
+    assert verdicts and all(str(verdict).count(" / ") == 2 for verdict in verdicts)
+    figure, axes = plt.subplots(*row.panels)
+    row.draw(results, axes)
+    plt.close(figure)
+
+
+def test_f22_says_what_rises_and_falls() -> None:
+    rising = {10: perfect(wrong=12), 20: perfect(wrong=6), 40: perfect()}
+    falling = {10: perfect(wrong=20), 20: perfect(wrong=30), 40: perfect(wrong=40)}
+    good = {NEAREST: rising, "MLP": falling, "SVM": falling, "GNB": falling, BY_PIECE: rising}
+    assert all(verdict.kept for verdict in F22().verdicts(good))
+    bad = {NEAREST: falling, "MLP": rising, "SVM": rising, "GNB": rising, BY_PIECE: rising}
+    assert not any(verdict.kept for verdict in F22().verdicts(bad))
+    assert slope({10: 0.5, 20: 0.7}) == pytest.approx(0.02)
+
+
+def test_f8_compares_medians_of_pairs() -> None:
+    mixes = np.array(["C", "C", "B", "B"])
+
+    def those(same: float, other: float) -> Signatures:
+        apart = np.where(mixes[:, None] == mixes, same, other) * (1 - np.eye(4))
+        return Signatures(np.zeros((4, 90)), mixes, apart)
+
+    assert (those(2, 3).within, those(2, 3).between) == (2, 3)
+    said = F8().verdicts({"passive": those(2, 3), "active": those(2, 8)})
+    assert [verdict.kept for verdict in said] == [True, True, True]
+    said = F8().verdicts({"passive": those(3, 2), "active": those(3, 1)})
+    assert not any(verdict.kept for verdict in said)
+
+
+def test_f24_asks_for_more_from_20_s_on() -> None:
+    passive = dict.fromkeys((10, 20), perfect(wrong=6))
+    barely = {
+        **dict.fromkeys((f"active {k}-NN" for k in (1, 3, 5)), dict.fromkeys((10, 20), perfect(wrong=5)))
+    }
+    said = F24().verdicts({**barely, PASSIVE_CURVE: passive})
+    assert [verdict.kept for verdict in said] == [True, False]
+
+
+def test_f25_to_f28_by_hand() -> None:
+    curve = {10: perfect(wrong=30), 40: perfect(wrong=3), 50: perfect(wrong=3)}
+    assert [v.kept for v in F25().verdicts({"active 1-NN": curve})] == [True, True, False]
+    assert folds(perfect(wrong=6)) == pytest.approx([0.5, 1, 1, 1, 1])
+    assert diagonal(perfect(wrong=6)) == pytest.approx(0.9)
+    matrices = {f"active {k}-NN": perfect(wrong=k) for k in (1, 3, 5)}
+    assert all(v.kept for v in F26().verdicts({**matrices, PASSIVE_CURVE: perfect(wrong=9)}))
+    assert not any(v.kept for v in F26().verdicts({**matrices, PASSIVE_CURVE: perfect()}))
+    assert all(v.kept for v in F27F28().verdicts({"active": perfect(), "passive": perfect(wrong=6)}))
+    assert not any(v.kept for v in F27F28().verdicts({"active": perfect(wrong=20), "passive": perfect()}))
+    assert bc_for_bb(perfect(wrong=6)) == pytest.approx(0.1)  # of ten windows of BC one is taken for BB
+
+
+@pytest.fixture(scope="module")
+def links() -> list[Example]:
+    return simulated(6, 10.0, loads=(0.0, 0.08))
+
+
+def test_all_candidates_learn_and_what_they_said_is_kept(links: list[Example], tmp_path: Path) -> None:
+    grids, kind = gridded(links), Kind(PASSIVE, 5.0)
+    comparison = Comparison(grids, kind, "quick", tmp_path)
+    some = [PAPER_BEST, OURS]
+    assert len(comparison.missing(some, SPLITS)) == 6
+    for candidate in some:
+        comparison.compute(candidate, LINK)
+    assert comparison.missing(some, SPLITS) == [(c, s) for s in (RUN, RANGE) for c in some]
+    ours, paper = (comparison.outcome(candidate, LINK) for candidate in (OURS, PAPER_BEST))
+    assert ours.clean.six.windows == ours.disturbed.six.windows == 6 * 6 * 2
+    assert ours.clean.three.mean > paper.clean.three.mean
+    assert len(list(comparison_lines({(OURS, LINK): ours}))) == 3
+    other = [replace(grids[0], rtt_s=grids[0].rtt_s + 0.001), *grids[1:]]
+    assert (
+        len(Comparison(other, kind, "quick", tmp_path).missing(some, SPLITS)) == 6
+    )  # other series, same names
+
+
+def test_full_leaves_one_link_out_at_a_time(links: list[Example], tmp_path: Path) -> None:
+    comparison = Comparison(gridded(links), Kind(PASSIVE, 5.0), "full", tmp_path)
+    assert len(comparison.splits(LINK)) == 6
+
+
+@pytest.mark.parametrize("name", CANDIDATES)
+def test_every_candidate_says_a_mix_for_every_window(name: str, links: list[Example]) -> None:
+    judge = even(gridded(links[24:30]), 5.0)
+    said = CANDIDATES[name](Task(gridded(links[:24]), judge, Kind(PASSIVE, 5.0), 1))
+    assert said.shape == judge.mix.shape and set(said.tolist()) <= set(MIXES)
+
+
+def wild(number: int) -> Example:
+    """Traffic that no mix makes."""
+    dice = np.random.default_rng(number)
+    series = [Probe(i / 10, float(rtt)) for i, rtt in enumerate(0.02 + dice.exponential(0.1, 100))]
+    return example("wild", series, run=f"wild {number}", link=f"link {number}")
+
+
+def test_what_is_outside_is_told_apart(links: list[Example]) -> None:
+    known, outside = gridded(links), gridded([wild(number) for number in range(6)])
+    by, kind = Settings(trees=20, copies=2, folds=3), Kind(PASSIVE, 5.0)
+    seen, unseen = rejection(out_of_fold(known, outside, kind, 1, by)), never_seen(known, outside, kind, by)
+    assert seen.mean > 0.9 and unseen["wild"] > 0.9
+    assert seen.alarms.mean <= 0.15
+    assert any(line.startswith("| wild | 1.00 |") for line in rejection_lines(seen, unseen))
+
+
+def test_where_it_fails_is_told_by_place_and_runs_are_judged_whole(links: list[Example]) -> None:
+    windows = even(gridded(links), 5.0)
+    truth = np.array([MIXES.index(mix) for mix in windows.mix])
+    probabilities = np.full((len(windows), 6), 0.01)
+    probabilities[np.arange(len(truth)), truth] = 0.5
+    probabilities[::2] = 1 / 6  # every other window says nothing
+    nothing = np.zeros(len(truth))
+    judged = Judged(windows, nothing > 0, nothing.astype(int), probabilities, nothing)
+    known = Heard(judged, probabilities, nothing > 0)
+    assert sum(int(line.split("|")[2]) for line in place_lines(known)[2:]) == 2 * len(truth)
+    assert [int(line.split("|")[2]) for line in stream_lines(known)[2:]] == [len(truth)]
+    whole = whole_runs(known)
+    assert whole.six.windows == len(links) and whole.six.mean == 1.0
+
+
+def outcome(wrong: int) -> Outcome:
+    return Outcome(perfect(wrong=wrong), np.ones(60, bool))
+
+
+def test_ours_has_to_be_far_above_the_papers_and_the_best() -> None:
+    all_alike = {(name, split): outcome(20) for name in CANDIDATES for split in SPLITS}
+    said = of_the_comparison({**all_alike, (OURS, LINK): outcome(10)})
+    assert [verdict.kept for verdict in said] == [True, True]
+    barely = of_the_comparison({**all_alike, (OURS, LINK): outcome(12)})
+    assert [verdict.kept for verdict in barely] == [False, True]
+    beaten = of_the_comparison({**all_alike, (OURS, LINK): outcome(10), ("QUANT", LINK): outcome(8)})
+    assert [verdict.kept for verdict in beaten] == [True, False]
+
+
+def test_the_goals_are_those_of_the_likeliest_mix() -> None:
+    (six, three) = of_goals(PASSIVE, "clean", perfect(wrong=6), perfect(wrong=12))
+    assert six.kept and "0.800" in six.measured and not three.kept
+    assert not list(of_goals(PASSIVE, "all", perfect(), perfect()))
+    (in_a_transfer,) = of_goals(TRANSFER_BBR, "all", perfect(wrong=60), perfect())
+    assert not in_a_transfer.kept and "three" in in_a_transfer.limit
+
+
+def test_rejection_counts_only_with_few_false_alarms() -> None:
+    def verdict(alarms: float, share: float) -> bool:
+        return of_rejection(Rejection(Alarms(alarms, 0.3, 0.1), {"many": share, "udp": 1.0})).kept
+
+    assert verdict(0.055, 0.8) and not verdict(0.07, 1.0) and not verdict(0.05, 0.7)
+
+
+def test_all_ways_of_watching_are_told_and_those_not_measured_are_said_so() -> None:
+    runs = [*simulated(4, 10.0), *with_our_copy(4, 10.0)]
+    verdicts: list[Verdict] = []
+    lines = list(ways_of_watching(runs, Settings(trees=10, copies=1, folds=2), verdicts))
+    told = "\n".join(lines)
+    assert "| passive 5 s | clean |" in told and "| transfer cubic 10 s | all |" in told
+    assert "| transfer bbr 10 s | not measured" in told and "| active 20 s | not measured" in told
+    assert "| our streams | windows" in told
+    assert len(verdicts) == 3  # passive clean: six and three; in a transfer with CUBIC: three
+
+
+def test_what_a_decision_costs(links: list[Example]) -> None:
+    known, by = gridded(links), Settings(trees=10, copies=1, folds=2)
+    judged = out_of_fold(known, [], PASSIVE_10, 1, by)
+    assert "1-NN DTW with 1000 templates" in cost(known, [], judged, by).measured
+
+
+def test_the_held_out_links_are_judged_by_the_model_as_it_is_read(tmp_path: Path) -> None:
+    model = load_model(write_small_model(tmp_path / "model"))
+    new = [replace(each, link=f"new {each.link}") for each in simulated(4, 20.0, seed=9)]
+    wilds = [replace(wild(number), run=f"new {number}") for number in range(4)]
+    true, said, links = answers([*new, *wilds], model)
+    assert len(true) == len(said) == 4 * 6 * 2 + 4 and set(said) <= {*MIXES, UNKNOWN}
+    assert len(set(links.tolist())) == 8
+    lines, verdicts = judged_by(PASSIVE, [*new, *wilds], model)
+    assert lines[0].startswith("48 windows with a mix") and len(verdicts) == 3
+    assert (true == said).mean() > 0.3

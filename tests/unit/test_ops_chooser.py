@@ -1,0 +1,85 @@
+"""Switches between congestion controls: only when sure, and ever more rarely back and forth."""
+
+from collections.abc import Iterable
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpx.mix import MIXES, UNKNOWN, Mix, groups_of, likeliest
+from mpx.ops_chooser import IN_A_ROW, Chooser
+
+
+def mix(name: str, probability: float = 0.95) -> Mix:
+    rest = (1 - probability) / (len(MIXES) - 1)
+    return likeliest([probability if each == name else rest for each in MIXES])
+
+
+def permitted(_: str) -> str:
+    return ""
+
+
+def switches(chooser: Chooser, readings: Iterable[Mix]) -> list[tuple[int, str]]:
+    found = ((i, chooser.read(each)) for i, each in enumerate(readings, 1))
+    return [(i, switch.congestion) for i, switch in found if switch]
+
+
+def test_it_switches_once_when_it_is_sure() -> None:
+    assert switches(Chooser("fair", "cubic", permitted), [mix("B")] * 20) == [(IN_A_ROW, "bbr")]
+    assert switches(Chooser("fair", "cubic", permitted), [mix("BB", 0.5)] * 20) == []
+
+
+def test_what_it_says_names_the_mix_and_the_policy() -> None:
+    chooser = Chooser("fair", "cubic", permitted)
+    (switch,) = (found for found in (chooser.read(mix("BC")) for _ in range(IN_A_ROW)) if found)
+    assert switch.reason == "the background looks like BC (any bbr with 97%); fair"
+
+
+def test_two_mixes_of_a_group_agree() -> None:
+    assert switches(Chooser("fair", "cubic", permitted), [mix("B"), mix("BB"), mix("BC")]) == [(3, "bbr")]
+
+
+def test_one_reading_in_between_that_is_not_sure_begins_anew() -> None:
+    for other in (mix("C"), mix("B", 0.4), Mix(UNKNOWN, 0.99, groups_of([0, 0, 1, 0, 0, 0]))):
+        sure = [mix("B")] * (IN_A_ROW - 1)
+        assert switches(Chooser("fair", "cubic", permitted), [*sure, other, *sure]) == []
+
+
+def test_what_is_there_already_is_not_asked_for() -> None:
+    for name in ("none", "C", "CC"):
+        assert switches(Chooser("fair", "cubic", permitted), [mix(name)] * 20) == []
+    for name in MIXES:
+        assert switches(Chooser("scavenger", "cubic", permitted), [mix(name)] * 20) == []
+        assert switches(Chooser("fast", "bbr", permitted), [mix(name)] * 20) == []
+
+
+def test_it_goes_back_when_the_background_has_changed() -> None:
+    readings = [mix("B")] * 20 + [mix("none")] * 20
+    assert switches(Chooser("fair", "cubic", permitted), readings) == [(3, "bbr"), (23, "cubic")]
+
+
+def test_back_and_forth_takes_ever_longer_and_more_certainty() -> None:
+    chooser = Chooser("fair", "cubic", permitted)
+    turns = [mix("B", 0.99), mix("C", 0.99)] * 6
+    found = [switches(chooser, [turn] * 30) for turn in turns]
+    waits = [each[0][0] for each in found if each]
+    assert waits[:4] == [3, 3, 6, 12] and len(waits) < 8
+    assert switches(chooser, [mix("B", 0.9)] * 100) == []
+
+
+@given(st.lists(st.lists(st.floats(0.001, 1), min_size=6, max_size=6), max_size=60))
+def test_whatever_is_read_a_switch_is_to_something_else(rows: list[list[float]]) -> None:
+    chooser, now = Chooser("fair", "cubic", permitted), "cubic"
+    for row in rows:
+        switch = chooser.read(likeliest([share / sum(row) for share in row]))
+        if switch:
+            assert switch.congestion != now
+            now = switch.congestion
+
+
+def test_it_does_not_ask_for_what_may_not_be_used() -> None:
+    chooser = Chooser("fair", "reno", lambda name: f"no {name}" if name == "cubic" else "")
+    assert switches(chooser, [mix("none")] * 20) == []
+    assert switches(chooser, [mix("B")] * 3) == [(3, "bbr")]
+    assert switches(chooser, [mix("C")] * 20)[0][1] == "reno"
+    nothing = Chooser("fair", "cubic", lambda name: f"no {name}")
+    assert switches(nothing, [mix("B")] * 20) == []

@@ -1,0 +1,97 @@
+"""What a probe says of who shares the path, and what a copy would do; the model says what it is told."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mpx.errors import UsageError
+from mpx.mix import GROUPS, UNKNOWN, Mix
+from mpx.probing.background import background, bottleneck, unrecognised
+from mpx.rtt_series import Probe
+
+SERIES = [Probe(i / 10, 0.06 + 0.01 * (i % 5)) for i in range(100)]
+
+
+class Says:
+    """A model."""
+
+    def __init__(self, mix: Mix, window_s: float = 5.0) -> None:
+        self.asked: list[tuple[float, Any, str]] = []
+        self._mix, self._window_s = mix, window_s
+
+    def window_s(self, kind: str) -> float:
+        return self._window_s
+
+    def classify(self, series: Any, base_s: float, goodput: Any = None, *, kind: str) -> Mix:
+        self.asked.append((base_s, goodput, kind))
+        return self._mix
+
+
+def of(group: str, name: str = "C", share: float = 0.9) -> Mix:
+    return Mix(name, share, {**dict.fromkeys(GROUPS, (1 - share) / 2), group: share})
+
+
+def told(mix: Mix, policy: str = "fair", why_not: Callable[[str], str] = lambda _: "", **more: Any) -> Any:
+    return background(SERIES, policy, load=lambda: Says(mix), why_not=why_not, **more)
+
+
+def test_the_least_of_the_window_is_its_base() -> None:
+    model = Says(of("none"))
+    goodput = [(0.1, 1e6)]
+    background(SERIES, "fair", "active short", goodput, load=lambda: model, why_not=lambda _: "")
+    assert model.asked == [(0.06, goodput, "active short")]
+
+
+@pytest.mark.parametrize(
+    ("policy", "group", "wants"),
+    [
+        ("fair", "none", "cubic"),
+        ("fair", "cubic only", "cubic"),
+        ("fair", "any bbr", "bbr"),
+        ("fast", "cubic only", "bbr"),
+        ("scavenger", "any bbr", "cubic"),
+    ],
+)
+def test_the_decision_is_the_policys(policy: str, group: str, wants: str) -> None:
+    found = told(of(group), policy)
+    assert (found.decision.congestion, found.decision.policy) == (wants, policy)
+    assert f"looks like {group}" in found.decision.reason and found.trouble == ""
+
+
+def test_what_is_not_permitted_is_not_decided() -> None:
+    found = told(of("any bbr"), why_not=lambda name: f"no {name} here" if name == "bbr" else "")
+    assert found.decision.congestion == "cubic" and "no bbr here" in found.decision.reason
+    found = told(of("any bbr"), why_not=lambda name: f"no {name} here")
+    assert found.decision.congestion is None
+
+
+@pytest.mark.parametrize("policy", ["fair", "fast"])
+def test_beside_the_unknown_it_begins_as_beside_nobody(policy: str) -> None:
+    alone = told(of("none"), policy).decision.congestion
+    found = told(of("cubic only", UNKNOWN), policy)
+    assert found.decision.congestion == alone and "nobody knows" in found.decision.reason
+    assert found.mix is not None and found.mix.name == UNKNOWN
+    assert unrecognised("why", policy).mix is None
+
+
+def test_why_there_is_no_mix() -> None:
+    short = background(SERIES[:40], "fair", load=lambda: Says(of("none")), why_not=lambda _: "")
+    assert short.mix is None and "5 s of probes" in short.trouble
+
+    def broken() -> Any:
+        raise UsageError("the model is damaged")
+
+    found = background(SERIES, "fair", load=broken, why_not=lambda _: "")
+    assert (found.mix, found.trouble) == (None, "the model is damaged")
+    silent = [Probe(i / 10, None) for i in range(100)]
+    assert background(silent, "fair", load=broken, why_not=lambda _: "").trouble == "no probe was answered"
+
+
+def test_the_bottleneck_is_the_best_half_second() -> None:
+    goodput = [(i / 10, 1e6 * bps) for i, bps in enumerate([0, 90, 10, 40, 50, 50, 50, 50, 50, 0])]
+    found = bottleneck(SERIES, goodput, retransmits=3)
+    assert found is not None and found.dropped
+    assert found.rate_bps == pytest.approx(50e6) and found.queue_s == pytest.approx(0.04)
+    assert bottleneck(SERIES, goodput, retransmits=0).dropped is False  # type: ignore[union-attr]
+    assert bottleneck(SERIES, [(0.1, 0.0)] * 10, 0) is None and bottleneck([], goodput, 0) is None

@@ -1,0 +1,209 @@
+"""What is read of the background while a copy runs, when, and what comes of it."""
+
+import threading
+from collections.abc import Sequence
+
+import pytest
+
+from mpx.errors import UsageError
+from mpx.mix import MIXES, Mix, likeliest
+from mpx.ops_chooser import IN_A_ROW, Chooser
+from mpx.ops_kinds import TRANSFER_BBR, Own
+from mpx.rtt_series import Probe
+from mpx.selection import READ_S, SETTLES_RTT, SETTLES_S, Loading, Selection
+from mpx.tuner import Sample
+
+WINDOW_S, LONGER_S, RTT_S = 5.0, 8.0, 0.05
+SETTLED_S = SETTLES_S + SETTLES_RTT * RTT_S
+BEGAN_S, TICK_S = 1000.0, 0.1
+BPS = 80e6
+
+
+def certain(name: str) -> Mix:
+    return likeliest([0.99 if each == name else 0.002 for each in MIXES])
+
+
+class Scripted:
+    """A model that says `says`, and who probes for it; remembers what it was asked."""
+
+    base_s = 0.04
+
+    def __init__(self, says: str) -> None:
+        self.says = certain(says)
+        self.asked: list[tuple[float, Own, list[tuple[float, float]]]] = []  # since when, of whom, goodput
+        self.from_s = 0.0
+        self.trouble = ""
+        self.begun = 0
+
+    def begin(self) -> None:
+        self.begun += 1
+
+    def window_s(self, kind: str) -> float:
+        return LONGER_S if kind == TRANSFER_BBR else WINDOW_S
+
+    def series(self, from_s: float) -> list[Probe]:
+        self.from_s = from_s
+        return [Probe(from_s, RTT_S)]
+
+    def classify(
+        self,
+        series: Sequence[Probe],
+        base_s: float,
+        goodput: Sequence[tuple[float, float]] | None = None,
+        *,
+        own: Own | None = None,
+    ) -> Mix:
+        assert series and base_s == self.base_s and goodput is not None and own is not None
+        self.asked.append((self.from_s, own, list(goodput)))
+        return self.says
+
+
+class AtOnce(Loading):
+    """Loads where it is begun, so that the clock of the copy is the only one."""
+
+    def start(self) -> None:
+        self.run()
+
+
+def permitted(_: str) -> str:
+    return ""
+
+
+class Copy:
+    """A copy of so many streams at 80 Mbit/s, looked at ten times a second."""
+
+    def __init__(self, says: str, congestion: str = "cubic") -> None:
+        self.model = Scripted(says)
+        chooser = Chooser("fair", congestion, permitted)
+        self.selection = Selection(AtOnce(self.load), self.model, chooser, congestion)
+        self.now_s, self.arrived, self.loaded = BEGAN_S, 0, 0
+        self.switches: list[tuple[float, str]] = []
+
+    def load(self) -> Scripted:
+        self.loaded += 1
+        return self.model
+
+    def run(self, seconds: float, streams: int = 4, bps: float = BPS) -> None:
+        for _ in range(round(seconds / TICK_S)):
+            self.now_s += TICK_S
+            self.arrived += round(bps * TICK_S / 8)
+            switch = self.selection.observe(self.now_s, Sample(streams, self.arrived, 10**12, RTT_S))
+            if switch:
+                self.switches.append((self.now_s - BEGAN_S, switch.congestion))
+                self.selection.switched(self.now_s, switch.congestion)
+
+
+def test_the_first_reading_is_of_a_whole_window_after_the_beginning() -> None:
+    copy = Copy("none")
+    copy.run(SETTLED_S + WINDOW_S)
+    assert copy.model.asked == []
+    copy.run(2 * TICK_S)
+    ((from_s, own, _),) = copy.model.asked
+    assert from_s == pytest.approx(BEGAN_S + TICK_S + SETTLED_S)
+    assert own == Own("cubic", 4)
+
+
+def test_time_without_data_is_no_beginning() -> None:
+    copy = Copy("none")
+    copy.run(60, bps=0)
+    assert copy.model.asked == []
+
+
+def test_one_reading_a_second_until_it_is_sure() -> None:
+    copy = Copy("B")
+    copy.run(SETTLED_S + WINDOW_S + 0.3 + (IN_A_ROW - 1) * READ_S)
+    assert [congestion for _, congestion in copy.switches] == ["bbr"]
+    assert len(copy.model.asked) == IN_A_ROW
+    assert copy.selection.latest == certain("B")
+
+
+def test_after_a_switch_everything_is_watched_anew_and_as_what_it_is() -> None:
+    copy = Copy("B")
+    copy.run(60)
+    ((at_s, _),) = copy.switches
+    later = copy.model.asked[IN_A_ROW]
+    assert later[0] == pytest.approx(BEGAN_S + at_s + SETTLED_S) and later[1] == Own("bbr", 4)
+    first_s = at_s + SETTLED_S + LONGER_S
+    assert len(copy.model.asked) - IN_A_ROW == pytest.approx(60 - first_s, rel=0.1)
+
+
+def test_goodput_is_told_for_each_look_on_the_clock_of_the_probes() -> None:
+    copy = Copy("none")
+    copy.run(20)
+    goodput = copy.model.asked[-1][2]
+    assert goodput[-1] == (pytest.approx(BEGAN_S + 20, abs=READ_S), pytest.approx(BPS, rel=1e-6))
+    assert all(bps == pytest.approx(BPS, rel=1e-6) for _, bps in goodput)
+
+
+def test_what_is_neither_cubic_nor_bbr_is_watched_as_cubic() -> None:
+    copy = Copy("none", "reno")
+    copy.run(20)
+    assert copy.model.asked[0][1] == Own("cubic", 4)
+
+
+def test_without_streams_nothing_is_read() -> None:
+    copy = Copy("none")
+    copy.run(30, streams=0)
+    assert copy.model.asked == []
+
+
+def test_a_short_copy_neither_probes_nor_loads() -> None:
+    copy = Copy("B")
+    copy.run(SETTLED_S - 0.2)
+    assert (copy.model.begun, copy.loaded) == (0, 0)
+    copy.run(60)
+    assert copy.model.begun > 0 and copy.loaded == 1
+
+
+def test_without_probes_it_says_why_and_asks_no_more() -> None:
+    copy = Copy("B")
+    copy.model.trouble = "nothing answers"
+    copy.run(60)
+    assert copy.selection.trouble == "nothing answers" and copy.model.asked == copy.switches == []
+    assert copy.model.begun == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [(UsageError("it is damaged"), "it is damaged"), (ImportError("no numpy"), "ImportError: no numpy")],
+)
+def test_without_a_model_it_says_why_and_asks_no_more(error: Exception, said: str) -> None:
+    copy = Copy("B")
+
+    def load() -> Scripted:
+        copy.loaded += 1
+        raise error
+
+    copy.selection = Selection(AtOnce(load), copy.model, Chooser("fair", "cubic", permitted), "cubic")
+    copy.run(60)
+    assert copy.selection.trouble == said and copy.loaded == 1 and copy.switches == []
+
+
+@pytest.mark.parametrize("asked", ["window_s", "classify"])
+def test_a_model_that_cannot_tell_a_copy_ends_nothing(asked: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    copy = Copy("B")
+
+    def cannot(*_: object, **__: object) -> Mix:
+        raise UsageError("it has no part for that")
+
+    monkeypatch.setattr(copy.model, asked, cannot)
+    copy.run(60)
+    assert copy.selection.trouble == "it has no part for that" and copy.switches == []
+
+
+def test_while_a_model_is_loading_the_copy_goes_on() -> None:
+    copy = Copy("B")
+    may_load = threading.Event()
+
+    def load() -> Scripted:
+        may_load.wait()
+        return copy.load()
+
+    loading = Loading(load)
+    copy.selection = Selection(loading, copy.model, Chooser("fair", "cubic", permitted), "cubic")
+    copy.run(20)
+    assert copy.model.asked == [] and copy.selection.trouble == ""
+    may_load.set()
+    loading.join()
+    copy.run(2)
+    assert copy.model.asked

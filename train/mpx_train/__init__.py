@@ -1,0 +1,1 @@
+"""Trains the model that recognises the background, and judges it against others. Needs the extra `train`."""

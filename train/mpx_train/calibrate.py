@@ -1,0 +1,82 @@
+"""Makes shares of trees into probabilities, and distances into how strange a window is.
+
+All of it is learnt from windows of links that the trees and the distances were not made from (out of fold).
+"""
+
+import numpy as np
+
+from mpx.mix import MIXES
+from mpx.ops_part import tempered
+from mpx.ops_strange import FARTHEST, Places, Ranks, strangeness
+from mpx.ops_windows import Floats
+from mpx_train.cut import Texts
+
+SHRINK = 0.05  # of the covariance towards that of independent numbers
+POINTS = 401  # of what is kept of the known windows
+
+
+def lie(rows: Floats, mixes: Texts) -> Places:
+    """Find where the mixes lie: along axes on which windows of a mix differ by one."""
+    centre = np.median(rows, axis=0)
+    low, high = np.quantile(rows, (0.1, 0.9), axis=0)
+    spread = np.maximum((high - low) / 2.563, 1e-3)  # of a normal distribution with these quantiles
+    scaled = np.clip((rows - centre) / spread, -FARTHEST, FARTHEST)
+    means = np.stack([scaled[mixes == mix].mean(axis=0) for mix in MIXES])
+    within = scaled - means[[MIXES.index(mix) for mix in mixes]]
+    covariance = within.T @ within / len(within)
+    covariance = (1 - SHRINK) * covariance + SHRINK * np.eye(len(covariance)) * np.trace(covariance) / len(
+        covariance
+    )
+    size, direction = np.linalg.eigh(covariance)
+    axes = direction / np.sqrt(size)
+    return Places(centre, spread, axes, means @ axes)
+
+
+def calibrated(shares: Floats, distances: Floats, mixes: Texts) -> tuple[float, Ranks]:
+    """Return the temperature, and how strange known windows are; `shares` has a column for each class."""
+    return temperature_of(shares[:, : len(MIXES)], mixes), ranks_of(distances, shares[:, -1])
+
+
+def ranks_of(distances: Floats, outsides: Floats) -> Ranks:
+    """Return what known windows reach, from their distances and their shares of outside traffic."""
+    by_distance, by_trees = at_even_shares(distances), at_even_shares(outsides)
+    both = [
+        strangeness(by_distance, by_trees, float(distance), float(outside))
+        for distance, outside in zip(distances, outsides, strict=True)
+    ]
+    return Ranks(by_distance, by_trees, at_even_shares(np.array(both)))
+
+
+def at_even_shares(values: Floats) -> Floats:
+    """Return what is below so many even shares of the values."""
+    return np.asarray(np.quantile(values, np.linspace(0, 1, POINTS)))
+
+
+def temperature_of(shares: Floats, mixes: Texts) -> float:
+    """Return the temperature at which what the trees say of the true mixes is likeliest."""
+    truth = np.array([MIXES.index(mix) for mix in mixes])
+
+    def surprise(log_temperature: float) -> float:
+        said = tempered(shares, float(np.exp(log_temperature)))
+        return float(-np.log(said[np.arange(len(truth)), truth]).mean())
+
+    low, high = np.log(0.05), np.log(20.0)
+    golden = (np.sqrt(5) - 1) / 2
+    while high - low > 1e-4:
+        left, right = high - golden * (high - low), low + golden * (high - low)
+        low, high = (low, right) if surprise(left) < surprise(right) else (left, high)
+    return float(np.exp((low + high) / 2))
+
+
+def calibration_error(probabilities: Floats, mixes: Texts, bins: int = 10) -> float:
+    """Return by how much the probability of the likeliest mix is off, on average over windows (ECE)."""
+    best = probabilities.argmax(axis=1)
+    sure = probabilities[np.arange(len(best)), best]
+    right = np.array(MIXES)[best] == mixes
+    places = np.minimum((sure * bins).astype(int), bins - 1)
+    return float(
+        sum(
+            abs(sure[places == place].mean() - right[places == place].mean()) * (places == place).mean()
+            for place in np.unique(places)
+        )
+    )

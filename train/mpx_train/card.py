@@ -1,0 +1,75 @@
+"""The card of a model: what it was made of, so that it can be made again."""
+
+import hashlib
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mpx_lab.dataset.load import Example
+from mpx_lab.dataset.recipe import RECIPES
+from mpx_lab.dataset.store import reasons_against, runs_of
+from mpx_lab.record_reader import RecordedRun
+
+NAME = re.compile(r"(?:-?\d+-\d+|(paper))-(.+)-\d+")  # of a recipe: link, mix, turn
+
+
+def data_of(folder: Path, examples: Sequence[Example]) -> dict[str, Any]:
+    """Return what a dataset holds: runs, hours, links, and what was thrown out for which reasons."""
+    series: dict[str, Counter[str]] = defaultdict(Counter)
+    for example in examples:
+        series[example.part][example.mix] += 1
+    seconds = sum(example.single[-1].t_s - example.single[0].t_s for example in examples if example.single)
+    return {
+        "commands": commands(examples),
+        "recipes": RECIPES,
+        "digest": digest(folder),
+        "measured with": sorted({measured_with(run) for run in runs_of(folder)}),
+        "links": len({example.link for example in examples}),
+        "runs": len({example.run for example in examples}),
+        "series": {part: dict(sorted(mixes.items())) for part, mixes in sorted(series.items())},
+        "hours": round(seconds / 3600, 2),
+        "thrown out": thrown_out(folder),
+    }
+
+
+def commands(examples: Sequence[Example]) -> list[str]:
+    """Return what measures such a dataset: links have the name SEED-NUMBER, those of the paper another."""
+    most: dict[str, int] = {}
+    for example in examples:
+        seed, dash, number = example.link.rpartition("-")
+        if dash and number.isdecimal():
+            most[seed] = max(most.get(seed, 0), int(number))
+    found = [
+        f"mpx lab dataset FOLDER --part links --links {links} --seed {seed}"
+        for seed, links in sorted(most.items())
+    ]
+    is_there = any(example.part == "paper" for example in examples)
+    return [*found, *(["mpx lab dataset FOLDER --part paper"] if is_there else [])]
+
+
+def measured_with(run: RecordedRun) -> str:
+    """Return what names the code that measured a run, and its kernel."""
+    versions, machine = run.about.get("versions", {}), run.about.get("machine", {})
+    return f"mpx_lab {versions.get('mpx_lab', 'unknown')}, Linux {machine.get('kernel', 'unknown')}"
+
+
+def digest(folder: Path) -> str:
+    """Return a SHA-256 sum of the probes of all runs that count, and of what they are called."""
+    found = hashlib.sha256()
+    for run in runs_of(folder):
+        found.update(f"{run.folder.name}\n".encode())
+        found.update(hashlib.sha256((run.folder / "rtt" / "single.csv").read_bytes()).digest())
+    return found.hexdigest()
+
+
+def thrown_out(folder: Path) -> dict[str, dict[str, int]]:
+    """Return how many runs did not count for which reason, by mix; one may have several reasons."""
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    for name, reasons in reasons_against(folder):
+        parts = NAME.fullmatch(name)
+        what = " ".join(filter(None, parts.groups())) if parts else name
+        for reason in {reason.split(":")[0] for reason in reasons}:
+            found[reason][what] += 1
+    return {reason: dict(sorted(counts.items())) for reason, counts in sorted(found.items())}

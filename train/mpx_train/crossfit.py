@@ -1,0 +1,59 @@
+"""What a model would have said of windows of unseen links, its calibration included.
+
+Temperature and ranks are learnt from windows that the trees have not seen; a window must not be among those
+that calibrate what is said of it either, or false alarms are what they may be by construction. So each fold
+of links is judged by the calibration of all other folds.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mpx.mix import MIXES, UNKNOWN
+from mpx.ops_part import FALSE_ALARMS, tempered
+from mpx.ops_windows import Booleans, Floats
+from mpx_train.calibrate import calibrated
+from mpx_train.cut import Texts
+from mpx_train.learn import Judged
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What was said of windows: a row or an entry for each."""
+
+    judged: Judged
+    probabilities: Floats  # of MIXES
+    is_strange: Booleans  # said to be unknown
+
+    @property
+    def likeliest(self) -> Texts:
+        """The mix that was named, or would have been."""
+        return np.asarray(np.array(MIXES)[self.probabilities.argmax(axis=1)])
+
+    @property
+    def said(self) -> Texts:
+        """The mix that was named, or `unknown`."""
+        return np.where(self.is_strange, UNKNOWN, self.likeliest)
+
+    def where(self, rows: Booleans) -> "Heard":
+        """Return some of them."""
+        return Heard(self.judged.where(rows), self.probabilities[rows], self.is_strange[rows])
+
+
+def heard(judged: Judged) -> Heard:
+    """Return what would have been said; raises ValueError where there is one fold only."""
+    folds = np.unique(judged.fold)
+    if len(folds) < 2:
+        raise ValueError("calibration takes other folds than the one that is judged")
+    probabilities = np.empty((len(judged.fold), len(MIXES)))
+    less_strange = np.empty(len(judged.fold))
+    for fold in folds:
+        here = judged.fold == fold
+        other = judged.where(~here & judged.is_known)
+        temperature, ranks = calibrated(other.shares, other.distances, other.mix)
+        probabilities[here] = tempered(judged.shares[here, : len(MIXES)], temperature)
+        less_strange[here] = [
+            ranks.less_strange(float(distance), float(outside))
+            for distance, outside in zip(judged.distances[here], judged.shares[here, -1], strict=True)
+        ]
+    return Heard(judged, probabilities, less_strange > 1 - FALSE_ALARMS)

@@ -1,0 +1,189 @@
+"""Cuts the runs of a dataset into windows: even ones to judge on, random and disturbed ones to learn from."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from mpx_lab.dataset.load import Example
+from numpy.typing import NDArray
+
+from mpx.ops_kinds import PASSIVE, period_s
+from mpx.ops_windows import (
+    STEP_S,
+    Booleans,
+    Floats,
+    Windows,
+    bridged,
+    enough,
+    on_grid,
+    rates_on_grid,
+    steps_of,
+)
+from mpx.rtt_series import resampled
+
+Texts = NDArray[np.str_]
+BASE_TOO_HIGH = 0.4  # a queue that never empties hides so much of the base at most
+NOISE_S = (1e-5, 1e-3)  # of probes, log-uniform
+LOST = 0.1  # at most, in half of the windows
+MISALIGNED = 3  # steps at most
+TOLD = ("paper_ms", "mix", "run", "link", "is_clean", "rtt_s", "known_base_s", "queue_bdp")
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Windows and what is known of each; all arrays have one entry or row for each window."""
+
+    windows: Windows
+    paper_ms: Floats  # the same time as the paper samples it: a row of milliseconds, one a second
+    mix: Texts
+    run: Texts
+    link: Texts
+    is_clean: NDArray[np.bool_]
+    rtt_s: Floats  # of the empty link
+    known_base_s: Floats  # the least that anybody has seen on it
+    queue_bdp: Floats
+
+    def __len__(self) -> int:
+        return len(self.mix)
+
+    def where(self, rows: NDArray[np.bool_] | NDArray[np.intp]) -> "Labelled":
+        """Return some of them."""
+        own, streams = self.windows.goodput_bps, self.windows.streams
+        windows = Windows(
+            self.windows.rtt_s[rows],
+            self.windows.lost[rows],
+            self.windows.base_s[rows],
+            None if own is None else own[rows],
+            None if streams is None else streams[rows],
+        )
+        return Labelled(windows, *(getattr(self, name)[rows] for name in TOLD))
+
+
+@dataclass(frozen=True)
+class Gridded:
+    """A series of the dataset on its grid of steps."""
+
+    example: Example
+    rtt_s: Floats  # NaN: not known
+    lost: Booleans
+    goodput_bps: Floats | None
+    paper_ms: Floats  # each second; a sample that was lost is the one before it
+
+
+def gridded(examples: Sequence[Example], kind: str = PASSIVE, *, least_s: float = 0.0) -> list[Gridded]:
+    """Return each series on a grid that is as long as it; those without, or shorter, are left out."""
+    grids = []
+    for example in examples:
+        if not example.single:
+            continue
+        grid = on_grid(example.single)
+        if len(grid) < steps_of(least_s):
+            continue
+        own = None if kind == PASSIVE else rates_on_grid(example.goodput, grid.from_s, len(grid))
+        grids.append(Gridded(example, grid.rtt_s, grid.lost, own, by_the_second(example)))
+    return grids
+
+
+def by_the_second(example: Example) -> Floats:
+    """Return the samples of the paper, milliseconds; one that was lost is the one before it."""
+    found = np.array([np.nan if rtt_s is None else rtt_s * 1e3 for rtt_s in resampled(example.paper, 1.0)])
+    known = np.flatnonzero(~np.isnan(found))
+    if not len(known):
+        return np.zeros(1)
+    before = np.searchsorted(known, np.arange(len(found)), side="right") - 1
+    return np.asarray(found[known[np.maximum(before, 0)]])
+
+
+def even(grids: Sequence[Gridded], window_s: float, *, base_known: bool = False) -> Labelled:
+    """Return every window that has answers, one after the other without overlap.
+
+    The base is the least round-trip time of the window, as a program knows it that has just begun, or the
+    least that anybody has seen on the link.
+    """
+    steps = steps_of(window_s)
+    places = [(grid, at) for grid in grids for at in range(0, len(grid.rtt_s) - steps + 1, steps)]
+    found = _cut(places, steps)
+    return _with_base(found, np.minimum(found.known_base_s, found.windows.base_s)) if base_known else found
+
+
+def drawn(
+    grids: Sequence[Gridded], window_s: float, copies: int, dice: np.random.Generator, kind: str = PASSIVE
+) -> Labelled:
+    """Return as many windows of each run as fit into it, times `copies`, at random places and disturbed.
+
+    Disturbed are the base (a third of the windows each: the least that anybody has seen on the link; anything
+    from there to the least of the window, but 40 % above it at most; the least of the window, however high),
+    the probes, by noise of 10 us to 1 ms, and in half of the windows up to 10 % of the probes are lost. Where
+    bursts repeat, windows begin with them but for 0.3 s.
+    """
+    steps, period = steps_of(window_s), steps_of(period_s(kind))
+    places = []
+    for grid in grids:
+        last = len(grid.rtt_s) - steps
+        for _ in range(copies * (len(grid.rtt_s) // steps)):
+            at = int(dice.integers(0, last + 1))
+            if period:
+                begin = period * int(dice.integers(0, last // period + 1))
+                at = begin + int(dice.integers(-MISALIGNED, MISALIGNED + 1))
+            places.append((grid, min(max(at, 0), last)))
+    noise = np.exp(dice.uniform(math.log(NOISE_S[0]), math.log(NOISE_S[1]), len(places)))
+    lost = np.where(dice.random(len(places)) < 0.5, dice.uniform(0, LOST, len(places)), 0)
+    found = _cut(places, steps, dice, noise, lost)
+    least = found.windows.base_s
+    known = np.minimum(found.known_base_s, least)
+    highest = np.minimum(least, known * (1 + BASE_TOO_HIGH))
+    mixed = known + dice.random(len(found)) * (highest - known)
+    return _with_base(found, np.choose(dice.integers(0, 3, len(found)), [known, mixed, least]))
+
+
+def _cut(
+    places: Sequence[tuple[Gridded, int]],
+    steps: int,
+    dice: np.random.Generator | None = None,
+    noise_s: Floats | None = None,
+    lost: Floats | None = None,
+) -> Labelled:
+    rows = np.stack([grid.rtt_s[at : at + steps] for grid, at in places])
+    gone = np.stack([grid.lost[at : at + steps] for grid, at in places])
+    if dice is not None and noise_s is not None and lost is not None:
+        rows = rows + dice.exponential(1.0, rows.shape) * noise_s[:, None]
+        also = dice.random(rows.shape) < lost[:, None]
+        rows[also] = np.nan
+        gone |= also
+    owns = [grid.goodput_bps[at : at + steps] for grid, at in places if grid.goodput_bps is not None]
+    whole = bridged(rows)
+    seconds = np.arange(int(steps * STEP_S))
+    sampled = [grid.paper_ms.take(int(at * STEP_S) + seconds, mode="clip") for grid, at in places]
+    told = [grid.example for grid, _ in places]
+    streams = np.array([float(each.own_streams) for each in told])
+    found = Labelled(
+        Windows(whole, gone, whole.min(axis=1), np.stack(owns) if owns else None, np.maximum(streams, 1)),
+        np.stack(sampled),
+        np.array([each.mix for each in told]),
+        np.array([each.run for each in told]),
+        np.array([each.link for each in told]),
+        np.array([not each.nuisance for each in told]),
+        np.array([each.rtt_s for each in told]),
+        np.array([each.base_s for each in told]),
+        np.array([each.queue_bdp for each in told]),
+    )
+    return found.where(enough(rows))
+
+
+def joined(parts: Sequence[Labelled]) -> Labelled:
+    """Return all windows of several."""
+    owns = [part.windows.goodput_bps for part in parts if part.windows.goodput_bps is not None]
+    streams = [part.windows.streams for part in parts if part.windows.streams is not None]
+    windows = Windows(
+        np.concatenate([part.windows.rtt_s for part in parts]),
+        np.concatenate([part.windows.lost for part in parts]),
+        np.concatenate([part.windows.base_s for part in parts]),
+        np.concatenate(owns) if owns else None,
+        np.concatenate(streams) if streams else None,
+    )
+    return Labelled(windows, *(np.concatenate([getattr(part, name) for part in parts]) for name in TOLD))
+
+
+def _with_base(of: Labelled, base_s: Floats) -> Labelled:
+    return replace(of, windows=replace(of.windows, base_s=base_s))

@@ -1,0 +1,51 @@
+"""Writes a model as mpx/ops_model_file.py reads it."""
+
+import hashlib
+import io
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpx.mix import MIXES
+from mpx.ops_features import feature_names
+from mpx.ops_model_file import ARRAYS_NAME, FORMAT, JSON_NAME, PLACES, RANKS, TREES, read_model, sum_of
+from mpx.ops_part import Part
+from mpx.ops_windows import STEP_S, steps_of
+
+
+def write_model(folder: Path, parts: Mapping[str, Sequence[Part]], card: Mapping[str, Any]) -> None:
+    """Write parts by their kind, and the card; the same model is the same bytes. An older one is replaced."""
+    described: list[dict[str, Any]] = []
+    arrays: dict[str, NDArray[Any]] = {}
+    for kind, found in parts.items():
+        for part in found:
+            prefix = f"{len(described)}."
+            names = feature_names(steps_of(part.window_s), part.kind)
+            described.append(
+                {
+                    "kind": kind,
+                    "window_s": part.window_s,
+                    "temperature": part.temperature,
+                    "features": list(names),
+                }
+            )
+            for of, kinds in ((part.trees, TREES), (part.places, PLACES), (part.ranks, RANKS)):
+                arrays |= {prefix + name: getattr(of, name).astype(code) for name, code in kinds.items()}
+    packed = io.BytesIO()
+    np.savez_compressed(packed, allow_pickle=False, **arrays)
+    said: dict[str, Any] = {
+        "format": FORMAT,
+        "card": dict(card),
+        "mixes": list(MIXES),
+        "step_s": STEP_S,
+        "parts": described,
+        "arrays": hashlib.sha256(packed.getvalue()).hexdigest(),
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / ARRAYS_NAME).write_bytes(packed.getvalue())
+    (folder / JSON_NAME).write_text(json.dumps({**said, "sum": sum_of(said)}, indent=1) + "\n")
+    read_model(folder)  # what was just written can be read
