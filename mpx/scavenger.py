@@ -9,6 +9,7 @@ from mpx.rtt_watch import Watches
 from mpx.yielding import Yielding
 
 PIECE_S = 0.002  # what is passed at once: a longer burst would be a queue of its own
+LASTS_S = 3.0  # what is shorter is no news
 _KEEP_S = 5.0  # probes whose answer takes longer than that are not waited for
 
 
@@ -21,7 +22,8 @@ class Scavenger:
         self._watch, self._pacer, self._may_probe = watch, pacer, may_probe
         self._most_bps = pacer.rate_bps or math.inf
         self._yielding = Yielding()
-        self._gave_way = False
+        self._gave_way = False  # as was said last
+        self._as_said_s = -math.inf  # when it was like that last
         pacer.piece_s = PIECE_S
         self._set(self._yielding.observe(0.0, [], 0))
 
@@ -37,8 +39,10 @@ class Scavenger:
             return ""
         self._set(self._yielding.observe(now_s, self._watch.series(now_s - _KEEP_S), arrived_bytes))
         if self._gave_way == self._yielding.gives_way:
+            self._as_said_s = now_s
+        if now_s < self._as_said_s + LASTS_S:  # a queue of our own may look like others' for a moment
             return ""
-        self._gave_way = self._yielding.gives_way
+        self._gave_way, self._as_said_s = self._yielding.gives_way, now_s
         if not self._gave_way:
             return "the queue of the others is gone"
         return f"gives way: others keep a queue of {1000 * (self._yielding.queue_s or 0.0):.0f} ms"
