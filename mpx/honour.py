@@ -50,9 +50,6 @@ def check_options(options: CopyOptions, far_end: Endpoint, *, far_is_source: boo
         raise UsageError(_sessions_for_files(options.files))
     if not far_is_source:
         _check_source_ports(options)
-    congestion = named(options.congestion)
-    if congestion and not far_is_source:
-        tcp.check_congestion(congestion)
 
 
 def check_congestion(
@@ -66,7 +63,7 @@ def check_congestion(
     if name and source_end.location.scheme != "file":
         check_far_congestion(name, source_end.congestions())
     elif name and why_not and (reason := why_not(name)):
-        raise UsageError(f"--congestion {name}: {reason}")
+        raise UsageError(reason)
 
 
 def check_links(options: CopyOptions, destination_end: Endpoint) -> None:

@@ -125,7 +125,7 @@ class CopyOptions:
                 raise UsageError(f"--streams {self.streams} fixes their number; leave {flag_of(name)} out")
         if self.was_given("congestion") and self.congestion != AUTO and self.was_given("policy"):
             raise UsageError(f"--congestion {self.congestion} leaves no choice; leave --policy out")
-        if self.policy == SCAVENGER and (self.tuner == "paper" or self.was_given("tuner")):
+        if self.policy == SCAVENGER and self.was_given("tuner"):
             raise UsageError("--policy scavenger keeps the streams it begins with; leave --tuner out")
         for name in ("growth", "chunk_time_s"):
             if self.tuner != "paper" and self.was_given(name):

@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Protocol
 
 from mpx import tcp
 from mpx.errors import Interrupted, MpxError
 from mpx.ops_kinds import ACTIVE, ACTIVE_SHORT, PROFILES, period_s
 from mpx.ops_policy import BBR, CUBIC
-from mpx.probing.sink import Sink
 
 SHORT, PAPER = "short", "paper"
 PROFILE_KINDS: Mapping[str, str] = MappingProxyType({SHORT: ACTIVE_SHORT, PAPER: ACTIVE})
@@ -50,13 +50,25 @@ def bursts(kind: str, window_s: float) -> list[Burst]:
     return found
 
 
+class Takes(Protocol):
+    """What is asked of where data goes (sink.Sink)."""
+
+    def open(self, congestion: str) -> socket.socket:
+        """Return a connection whose data is thrown away; raises MpxError."""
+        ...
+
+    def closed(self) -> None:
+        """Make ready for the next connection, as the last one was reset; raises MpxError."""
+        ...
+
+
 class Sender:
     """Sends bursts into sinks by turns.
 
     `goodput` is what was acknowledged: (seconds since the begin, bit/s of the 0.1 s until then).
     """
 
-    def __init__(self, sinks: Sequence[Sink], planned: Sequence[Burst], stop: Callable[[], bool]) -> None:
+    def __init__(self, sinks: Sequence[Takes], planned: Sequence[Burst], stop: Callable[[], bool]) -> None:
         self.goodput: list[tuple[float, float]] = []
         self.retransmits = 0
         self.trouble = ""  # why the bursts ended early
@@ -88,7 +100,7 @@ class Sender:
     def _is_over(self) -> bool:
         return self._ended.is_set() or self._stop() or bool(self.trouble)
 
-    def _run(self, number: int, sink: Sink, planned: Sequence[Burst]) -> None:
+    def _run(self, number: int, sink: Takes, planned: Sequence[Burst]) -> None:
         try:
             for burst in planned:
                 if self._wait(burst.from_s):
@@ -108,7 +120,7 @@ class Sender:
             self._ended.wait(min(left_s, tcp.STOP_INTERVAL_S))
         return self._is_over()
 
-    def _send(self, number: int, sink: Sink, burst: Burst) -> None:
+    def _send(self, number: int, sink: Takes, burst: Burst) -> None:
         with closing(sink.open(burst.congestion)) as connection:
             connection.setsockopt(
                 socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 0, int(_LONGEST_SEND_S * 1e6))

@@ -51,10 +51,10 @@ class Says:
 
 
 @contextmanager
-def copying(source: str, destination: str, **options: object) -> Iterator[list[Report]]:
+def copying(source: str, destination: str) -> Iterator[list[Report]]:
     """A copy on its way; its report at the end."""
     ended: list[Report] = []
-    chosen = CopyOptions(streams=2, rate_bps=SLOWLY, congestion="auto", **options)  # type: ignore[arg-type]
+    chosen = CopyOptions(streams=2, rate_bps=SLOWLY, congestion="auto")
     thread = threading.Thread(target=lambda: ended.append(mpx.copy(source, destination, chosen)))
     thread.start()
     yield ended

@@ -93,5 +93,6 @@ def test_the_bottleneck_is_the_best_half_second() -> None:
     found = bottleneck(SERIES, goodput, retransmits=3)
     assert found is not None and found.dropped
     assert found.rate_bps == pytest.approx(50e6) and found.queue_s == pytest.approx(0.04)
-    assert bottleneck(SERIES, goodput, retransmits=0).dropped is False  # type: ignore[union-attr]
+    halfway = bottleneck(SERIES, goodput, retransmits=0)
+    assert halfway is not None and not halfway.dropped
     assert bottleneck(SERIES, [(0.1, 0.0)] * 10, 0) is None and bottleneck([], goodput, 0) is None

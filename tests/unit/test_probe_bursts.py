@@ -78,7 +78,7 @@ def drains(count: int, *, broken: bool = False) -> Iterator[list[Drain]]:
 
 
 def sent(sinks: list[Drain], planned: list[Burst]) -> Sender:
-    sender = Sender(sinks, planned, lambda: False)  # type: ignore[arg-type]
+    sender = Sender(sinks, planned, lambda: False)
     sender.begin()
     for thread in sender._threads[:-1]:
         thread.join()
@@ -106,7 +106,7 @@ def test_a_sink_that_is_lost_ends_the_bursts() -> None:
 @pytest.mark.parametrize("count", [1, 2])
 def test_told_to_end_it_ends_in_the_middle_of_a_burst(count: int, eventually: Callable[..., None]) -> None:
     with drains(count) as sinks:
-        sender = Sender(sinks, [Burst(0.0, 3600.0, "cubic")], lambda: False)  # type: ignore[arg-type]
+        sender = Sender(sinks, [Burst(0.0, 3600.0, "cubic")], lambda: False)
         sender.begin()
         eventually(lambda: sinks[0].received > 0)
         sender.end()

@@ -3,8 +3,9 @@
 import contextlib
 import hashlib
 import threading
+from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import mpx_lab
@@ -75,24 +76,20 @@ class Bench:
             started[each.name].stop()
 
         planned = list(generators(recipe))
-        todo = [(each.from_s - AHEAD_S, start, each) for each in planned]
-        todo += [(each.until_s, stop, each) for each in planned if each.until_s < recipe.ends_s]
+        todo: list[tuple[float, Callable[[], None]]] = [(APART_S, building.close)]
+        todo += [(each.from_s - AHEAD_S, partial(start, each)) for each in planned]
+        todo += [(each.until_s, partial(stop, each)) for each in planned if each.until_s < recipe.ends_s]
         todo.sort(key=lambda step: step[0])
-        while todo and todo[0][0] <= 0:  # the mix, and what is there before it
-            _, act, each = todo.pop(0)
-            act(each)
+        while todo[0][0] <= 0:  # the mix, and what is there before it
+            _, act = todo.pop(0)
+            act()
         for name, every_s, train in (("single", 0.1, 1), ("train", 1.0, 10)):
             stack.enter_context(
                 RttProbe(name, source, sink, address, run.rtt, run.epoch_s, every_s=every_s, train=train)
             )
-        for at_s, act, each in todo:
-            if at_s > APART_S:
-                self._wait(run, APART_S)
-                building.close()
+        for at_s, act in todo:
             self._wait(run, at_s)
-            act(each)
-        self._wait(run, APART_S)
-        building.close()
+            act()
         self._wait(run, recipe.ends_s)
 
     def _wait(self, run: Run, until_s: float) -> None:
