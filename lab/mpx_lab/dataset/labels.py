@@ -16,7 +16,7 @@ from mpx_lab.traffic.spec import Tcp, parse
 LATE_S = 4.0  # a stream may open so long after its plan: two SYNs may be lost in a full queue
 BURST_LATE_S = 0.2
 BEFORE_S = 10.0
-FILLED = 0.8  # of the link, as payload; at most 0.965 can be
+FILLED = 0.6  # of the link, as payload; a lone CUBIC stream with a short queue may leave a quarter free
 PROBED = 0.95  # of the probes that are due; those of the last second may lack an answer
 NOISE_S = 0.02  # is subtracted, so it does little harm until probes are sent late as well
 COPIED_BYTES = 20_000  # in 5 s; less may be the control connection's
