@@ -6,10 +6,10 @@ from collections.abc import Callable
 from mpx.pacer import PIECE_S as OF_A_RATE_S
 from mpx.pacer import Pacer
 from mpx.rtt_watch import Watches
-from mpx.yielding import Yielding
+from mpx.yielding import LOST_S, Yielding
 
 PIECE_S = 0.002  # what is passed at once: a longer burst would be a queue of its own
-LASTS_S = 3.0  # what is shorter is no news
+LASTS_S = 5.0  # what is shorter is no news
 _KEEP_S = 5.0  # probes whose answer takes longer than that are not waited for
 
 
@@ -45,7 +45,10 @@ class Scavenger:
         self._gave_way, self._as_said_s = self._yielding.gives_way, now_s
         if not self._gave_way:
             return "the queue of the others is gone"
-        return f"gives way: others keep a queue of {1000 * (self._yielding.queue_s or 0.0):.0f} ms"
+        queue_s = self._yielding.queue_s
+        if queue_s >= LOST_S:
+            return "gives way: its probes are lost"
+        return f"gives way: others keep a queue of {1000 * queue_s:.0f} ms"
 
     def _set(self, rate_bps: float) -> None:
         least_bps = min(rate_bps, self._most_bps)

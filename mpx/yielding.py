@@ -1,53 +1,77 @@
 """How fast a copy may be that yields to all others (--policy scavenger): as fast as leaves no queue behind.
 
-Once in a round, which is a little more than a round trip, the queueing delay decides. Without a queue the
-rate grows, slowly where the path was full last time. A queue of our own making drains when the rate falls a
-little below what arrives. One that stays is somebody else's, as CUBIC and BBR keep one: then the rate is
-halved again and again, until they are gone. LEDBAT (RFC 6817) has the same aim; this is in rates instead of
-windows, for all streams together. Pure: time and delays are passed in.
+A queue says that the path is full, and not by whom. One that comes although we do not send more is somebody
+else's. One that comes while we ask for more may be ours: then we send less for a moment, by as much as would
+drain it, and one that stays is not. Beside others we send next to nothing until there was no queue for some
+seconds. As long as the path is ours we stay a little below what it carries, and ask for more only now and
+then. LEDBAT (RFC 6817) has the same aim; this is in rates instead of windows, for all streams together.
+Pure: time and delays are passed in.
 """
 
+import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from enum import Enum
 
 from mpx.rtt_series import Probe
 
 SEGMENT_BYTES = 1448
 TARGET_S = 0.005  # of queueing delay, or ...
 TARGET_RTT = 0.05  # ... of round trips, whichever is more: longer ones are told less exactly
-LOOK_S = 0.15  # beside a round trip, a round: what was decided shows in the next probes
-FIRST_UP, UP = 1.5, 1.35  # a round: until there was a queue for the first time, and at most afterwards
-SLOWLY, SOONER = 0.02, 0.08  # a round more, and for each round without a queue
-FULL = 0.9  # of what the path carried when it was full last: from there on slowly
-FREE = 1.1  # of that, and still no queue: more is to be had than last time
-DRAIN_S = 0.5  # a queue is to be gone within that time
-LEAST_DRAIN = 0.7
-PATIENCE = 3  # rounds in which a queue does not shrink, though we drain it
-SHRINKS = 0.8  # within a round
-DOWN = 0.5  # a round
-LEAST_SEGMENTS = 4  # a round, or ...
-LEAST_SHARE = 0.01  # ... of the best goodput: it has to notice when others are gone
+HINT = 1 / 3  # of that: from there on we do not ask for more ...
+PATIENCE = 3  # ... for so many rounds, and then for little: hosts may be that slow for ever
+CAREFUL, SOON_S = 0.5, 1.0  # of the rate, when a single probe has seen a queue; two are sure in that time
+LOOK_S = 0.15  # for so long probes are sent before something is decided by them, a round trip later
+UP = 1.5  # a round, far from what is known to fill the path
+SLOWLY = 0.01  # a round, near it; doubles with each round that shows no queue
+RISE_S = 6.0  # from nothing to what filled the path: by large steps its queue would run over before we see it
+NEAR = 0.9  # of what filled the path last
+LEVEL = 0.98  # of that: what we stay at
+ROUGH = 0.1  # a larger step than that tells only roughly what fills the path
+HOLD_S = 5.0  # before more is asked for again
+MOSTLY = 0.5  # of that is what others have if less than that fills it
+FORGET = 0.97  # what filled the path once, each time that less does
+LEAST_DRAIN, MOST_DRAIN = 0.1, 0.8  # what we send of it to drain a queue
+SHRINKS = 0.25  # of what should have drained, at least, or it is not ours
+STUBBORN = 2  # rounds in which it did not
+FREE_S = 2.0  # without a queue, before we ask for more
+LEAST_SEGMENTS = 4  # a round
+GRAIN = 4  # times that, below which a round may bring nothing though we send
 MINUTE_S, BASE_MINUTES = 60.0, 10  # as LEDBAT remembers it; a path that has become longer is known by then
+LOST_S = 10.0  # the delay of a probe that is lost, and the longest
 UNKNOWN_S = 0.1  # of round trips, before there is any
 AHEAD = 1.5  # of what arrives: a source that is slow must not store up a rate that is never tried
+
+
+class Phase(Enum):
+    """What a copy that yields does."""
+
+    GROW = "asks for more"
+    HOLD = "stays below what fills the path"
+    DRAIN = "sees whether a queue is its own"
+    YIELD = "leaves the path to others"
 
 
 class Yielding:
     """One copy's rate, all streams together."""
 
     def __init__(self) -> None:
-        self.queue_s: float | None = None  # the delay that was seen last
+        self.phase = Phase.GROW
+        self.queue_s = 0.0  # the last delay that was too long; LOST_S where probes are lost
         self._bases: deque[tuple[int, float]] = deque()  # the shortest round trip of each minute
         self._rate_bps = 0.0
-        self._best_bps = 0.0
-        self._full_bps: float | None = None  # what arrived when there was a queue last
-        self._was_full = False
-        self._draining_s = 0.0  # the queue in the last round, 0 where it was short enough
-        self._stubborn_rounds = self._calm_rounds = 0
-        self._decided_s = float("-inf")
-        self._newest_s = self._newest_lost_s = float("-inf")  # of the probes that were looked at
-        self._rtts: list[float] = []  # in this round
-        self._lost = 0
+        self._alone_bps: float | None = None  # what filled the path when it was ours for a while
+        self._full_bps = math.inf  # of ours, what fills the path
+        self._free_bps = 0.0  # what was sent in the last round without a queue
+        self._is_rough = True  # what fills the path, as the last step was large
+        self._steps = self._hints = 0  # rounds of growth near what fills the path; rounds with a short queue
+        self._left_s = 0.0  # of a queue, at most, if it is ours
+        self._stubborn = 0
+        self._began_s = 0.0  # the phase, or the round: probes that were sent before tell of what was before
+        self._full_at_s = -math.inf  # the last queue
+        self._hint_at_s = -math.inf  # the last probe that saw one while we held
+        self._newest_s = -math.inf  # of the probes that were looked at
+        self._last_s = self._before_s = 0.0  # the queueing delays of the last two probes
         self._arrived: deque[tuple[float, int]] = deque()
 
     @property
@@ -57,29 +81,27 @@ class Yielding:
 
     @property
     def gives_way(self) -> bool:
-        """Whether a queue of others is there."""
-        return self._stubborn_rounds > PATIENCE
+        """Whether others are there."""
+        return self.phase is Phase.YIELD
 
     def observe(self, now_s: float, probes: Sequence[Probe], arrived_bytes: int) -> float:
         """Return the rate to send with from now on, bit/s.
 
-        `probes` are those since the last call or more, on the clock of `now_s`; if all of a round were lost
-        somebody has filled the path. `arrived_bytes` has been counted since the copy began.
+        `probes` are those since the last call or more, on the clock of `now_s`; one that is lost has met a
+        full queue. `arrived_bytes` has been counted since the copy began.
         """
-        self._take(now_s, probes)
         self._arrived.append((now_s, arrived_bytes))
-        while len(self._arrived) > 2 and self._arrived[1][0] <= now_s - self._round_s:
+        while len(self._arrived) > 2 and self._arrived[1][0] <= now_s - self._base_s - LOOK_S:
             self._arrived.popleft()
-        if now_s >= self._decided_s + self._round_s and (self._rtts or self._lost):
-            self._decided_s = now_s
-            if self._rtts:
-                self.queue_s = min(self._rtts) - self._base_s
-                self._decide(self.queue_s, self._goodput_bps())
-            else:
-                self._rate_bps *= DOWN
-            self._rtts, self._lost = [], 0
-        self._rate_bps = max(self._rate_bps, self._least_bps)
-        return self._rate_bps
+        for probe in self._new(probes):
+            delay_s = LOST_S
+            if probe.rtt_s is not None:
+                self._remember(int(now_s // MINUTE_S), probe.rtt_s)
+                delay_s = min(LOST_S, probe.rtt_s - self._base_s)
+            self._before_s, self._last_s = self._last_s, delay_s
+            self._decide(now_s, probe.t_s)
+        is_hint = self.phase is Phase.HOLD and self._last_s > self.target_s
+        return max(self._rate_bps * (CAREFUL if is_hint else 1.0), self._least_bps)
 
     @property
     def _base_s(self) -> float:
@@ -87,56 +109,98 @@ class Yielding:
         return min((rtt_s for _, rtt_s in self._bases), default=UNKNOWN_S)
 
     @property
-    def _round_s(self) -> float:
-        """How long until what was decided shows."""
-        return self._base_s + LOOK_S
-
-    @property
     def _least_bps(self) -> float:
-        return max(8 * LEAST_SEGMENTS * SEGMENT_BYTES / self._round_s, LEAST_SHARE * self._best_bps)
+        return 8 * LEAST_SEGMENTS * SEGMENT_BYTES / (self._base_s + LOOK_S)
 
-    def _decide(self, queue_s: float, goodput_bps: float) -> None:
-        self._best_bps = max(self._best_bps, goodput_bps)
+    def _decide(self, now_s: float, sent_s: float) -> None:
+        """Act on a probe: one that waited may have waited for a processor, two have met a queue."""
+        queue_s = min(self._before_s, self._last_s)
+        is_round = sent_s >= self._began_s + LOOK_S
         if queue_s > self.target_s:
-            self._drain(queue_s, goodput_bps)
+            self._full_at_s = now_s
+            self.queue_s = queue_s
+        if self.phase is Phase.YIELD:
+            if now_s >= self._full_at_s + FREE_S:
+                self._begin(Phase.GROW, now_s, 0.0)
+        elif self.phase is Phase.DRAIN:
+            if is_round:
+                self._look(now_s, queue_s)
+        elif self.phase is Phase.HOLD:
+            self._hold(now_s)
+        elif queue_s > self.target_s:
+            self._full(now_s, queue_s)
+        elif is_round:
+            self._hints = self._hints + 1 if self._last_s > HINT * self.target_s else 0
+            if self._hints == 0 or self._hints > PATIENCE:
+                self._grow(now_s)
+            self._began_s = now_s
+
+    def _begin(self, phase: Phase, now_s: float, rate_bps: float) -> None:
+        if phase is Phase.YIELD:  # what we had beside others says nothing of the path
+            self._full_bps, self._free_bps = self._alone_bps or math.inf, 0.0
+        self.phase, self._began_s, self._rate_bps = phase, now_s, max(rate_bps, self._least_bps)
+        self._steps = self._stubborn = self._hints = 0
+
+    def _hold(self, now_s: float) -> None:
+        """Leave the path to whoever came, as we did not send more; ask for more where nobody did for long."""
+        if self._last_s > self.target_s:
+            if now_s < self._hint_at_s + SOON_S:
+                self._begin(Phase.YIELD, now_s, 0.0)
+            self._hint_at_s = now_s
+        elif now_s >= self._began_s + HOLD_S:
+            self._alone_bps = max(self._full_bps, FORGET * (self._alone_bps or 0.0))
+            self._begin(Phase.GROW, now_s, self._rate_bps)
+
+    def _grow(self, now_s: float) -> None:
+        self._free_bps = self._rate_bps
+        goodput_bps, seen_bps = self._goodput_bps(), GRAIN * self._least_bps
+        if goodput_bps or self._rate_bps <= seen_bps:  # or there was nothing to send
+            most_bps = AHEAD * max(goodput_bps, seen_bps)
+            if self._rate_bps >= NEAR * self._full_bps:
+                step_bps = min(UP - 1, SLOWLY * 2**self._steps) * self._rate_bps
+                self._steps += 1
+            elif self._alone_bps is None:
+                step_bps = (UP - 1) * self._rate_bps
+            else:
+                step_bps = self._alone_bps * (now_s - self._began_s) / RISE_S
+                most_bps += step_bps
+            if self._hints:
+                step_bps = min(step_bps, SLOWLY * self._rate_bps)
+            self._is_rough = step_bps > ROUGH * self._rate_bps
+            self._rate_bps = max(self._least_bps, min(self._rate_bps + step_bps, most_bps))
+
+    def _full(self, now_s: float, queue_s: float) -> None:
+        """See whether a queue is ours, that came as we asked for more."""
+        self._full_bps = max(self._free_bps, self._least_bps)  # our goodput is more than that beside others
+        self._begin(Phase.DRAIN, now_s, 0.0)
+        self._drain(now_s, queue_s)
+
+    def _drain(self, now_s: float, queue_s: float) -> None:
+        share = LEAST_DRAIN
+        if not self._stubborn:
+            share = min(MOST_DRAIN, max(share, 1 - 4 * queue_s / LOOK_S))  # others may have some of it, too
+        self._rate_bps = share * self._full_bps
+        self._left_s = max(self.target_s, queue_s - SHRINKS * (1 - share) * LOOK_S)
+        self._began_s = now_s
+
+    def _look(self, now_s: float, queue_s: float) -> None:
+        self._stubborn += queue_s > self._left_s
+        is_ours = not self._stubborn or (self._is_rough and self._stubborn <= STUBBORN)
+        alone_bps = self._alone_bps or 0.0
+        if not is_ours or self._full_bps < MOSTLY * alone_bps:
+            self._alone_bps = FORGET * alone_bps or None
+            self._begin(Phase.YIELD, now_s, 0.0)
+        elif queue_s > self.target_s:
+            self._drain(now_s, queue_s)
         else:
-            self._grow(goodput_bps)
+            knows = self._full_bps < NEAR * alone_bps or not self._is_rough
+            self._begin(Phase.HOLD if knows else Phase.GROW, now_s, LEVEL * self._full_bps)
 
-    def _drain(self, queue_s: float, goodput_bps: float) -> None:
-        """Fall below what arrives, which drains a queue of ours; give way to one that does not shrink."""
-        is_first, shrinks = not self._draining_s, queue_s < SHRINKS * self._draining_s
-        self._draining_s, self._was_full, self._calm_rounds = queue_s, True, 0
-        self._stubborn_rounds += not (is_first or shrinks)
-        if self.gives_way:
-            self._full_bps = None  # what arrived beside others says nothing of the path
-            self._rate_bps *= DOWN
-            return
-        # At first much of what arrived had been sent before there was a queue.
-        self._full_bps = max(goodput_bps, 0.0 if is_first else self._full_bps or 0.0)
-        self._rate_bps = min(self._rate_bps, self._full_bps * max(LEAST_DRAIN, 1 - queue_s / DRAIN_S))
-
-    def _grow(self, goodput_bps: float) -> None:
-        self._draining_s, self._stubborn_rounds = 0.0, 0
-        self._calm_rounds += 1
-        if not goodput_bps:  # there was nothing to send, or it is not there yet
-            return
-        if not self._was_full:
-            self._rate_bps *= FIRST_UP
-        elif self._full_bps and FULL * self._full_bps <= self._rate_bps <= FREE * self._full_bps:
-            self._rate_bps *= 1 + SLOWLY
-        else:
-            self._rate_bps *= min(UP, 1 + SOONER * self._calm_rounds)
-        self._rate_bps = min(self._rate_bps, AHEAD * goodput_bps)
-
-    def _take(self, now_s: float, probes: Sequence[Probe]) -> None:
+    def _new(self, probes: Sequence[Probe]) -> Iterator[Probe]:
         for probe in sorted(probes, key=lambda each: each.t_s):
-            if probe.rtt_s is None and probe.t_s > self._newest_lost_s:
-                self._newest_lost_s = probe.t_s
-                self._lost += 1
-            elif probe.rtt_s is not None and probe.t_s > self._newest_s:
+            if probe.t_s > self._newest_s:
                 self._newest_s = probe.t_s
-                self._rtts.append(probe.rtt_s)
-                self._remember(int(now_s // MINUTE_S), probe.rtt_s)
+                yield probe
 
     def _remember(self, minute: int, rtt_s: float) -> None:
         if self._bases and self._bases[-1][0] == minute:

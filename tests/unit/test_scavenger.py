@@ -56,10 +56,10 @@ def test_it_gives_way_once_and_comes_back_once() -> None:
     goes_on(watch, pacer, scavenger, 0, 5, 0.0)
     assert pacer.rate_bps is not None
     before_bps = pacer.rate_bps
-    assert goes_on(watch, pacer, scavenger, 5, 7, 0.030) == []  # which may be a queue of its own
-    said = goes_on(watch, pacer, scavenger, 7, 10, 0.030)
+    assert goes_on(watch, pacer, scavenger, 5, 9, 0.030) == []  # which may be a queue of its own
+    said = goes_on(watch, pacer, scavenger, 9, 13, 0.030)
     assert said == ["gives way: others keep a queue of 30 ms"] and pacer.rate_bps < 0.05 * before_bps
-    said = goes_on(watch, pacer, scavenger, 10, 15, 0.0)
+    said = goes_on(watch, pacer, scavenger, 13, 23, 0.0)
     assert said == ["the queue of the others is gone"] and pacer.rate_bps > 0.5 * before_bps
 
 

@@ -1,5 +1,6 @@
 """The rate of a copy that yields, on a made-up link with a queue that others fill or leave."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -8,9 +9,38 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpx.rtt_series import Probe
-from mpx.yielding import LEAST_SEGMENTS, SEGMENT_BYTES, Yielding
+from mpx.yielding import LEAST_SEGMENTS, SEGMENT_BYTES, Phase, Yielding
 
-STEP_S = 0.01
+STEP_S = 0.005
+PACKET_BITS = 12_000
+
+
+@dataclass
+class Cubic:
+    """A stream with RFC 9438's window, in packets: slow start until there is a queue, then cubes."""
+
+    from_s: float
+    until_s: float
+    window: float = 10.0
+    peak: float = 0.0
+    since_s: float | None = None  # the last loss, or the end of slow start
+    climb_s: float = 0.0  # until the peak is reached again: K
+    blind_s: float = 0.0  # what is lost until then belongs to the loss before
+
+    def go_on(self, now_s: float, rtt_s: float, waiting_s: float, *, lost: bool) -> None:
+        """A step of time, with the queueing delay at its end."""
+        if lost and now_s > self.blind_s:
+            self.peak = self.window if self.window >= self.peak else 0.85 * self.window
+            self.window *= 0.7
+            self.climb_s = math.cbrt((self.peak - self.window) / 0.4)
+            self.since_s, self.blind_s = now_s, now_s + rtt_s + waiting_s
+        elif self.since_s is None:
+            self.window *= 1 + STEP_S / (rtt_s + waiting_s)
+            if waiting_s > min(0.016, max(0.004, rtt_s / 8)):  # HyStart
+                self.peak, self.since_s = self.window, now_s
+        else:
+            aim = self.peak + 0.4 * (now_s - self.since_s - self.climb_s) ** 3
+            self.window += max(0.0, aim - self.window) * min(1.0, STEP_S / (rtt_s + waiting_s))
 
 
 @dataclass
@@ -22,68 +52,132 @@ class Link:
     queue_s: float  # the longest
     others: Callable[[float], float] = lambda _: 0.0
     floor: Callable[[float], float] = lambda _: 0.0  # a queue that others keep, seconds
+    stream: Cubic | None = None
     now_s: float = 0.0
     waiting_s: float = 0.0
     arrived_bytes: float = 0.0
-    probes: list[Probe] = field(default_factory=list)
-    seen: list[tuple[float, float, float]] = field(default_factory=list)  # time, our share, queue
+    probes: list[tuple[float, Probe]] = field(default_factory=list)  # and when it is back
+    seen: list[tuple[float, float, float, float]] = field(
+        default_factory=list
+    )  # time, shares of us and it, queue
 
-    def run(self, yielding: Yielding, until_s: float) -> None:
-        rate_bps = yielding.observe(0.0, [], 0)
-        sent: list[tuple[float, float]] = []  # what reaches the queue half a round trip later
-        step = 0
-        while self.now_s < until_s:
-            sent.append((self.now_s + self.rtt_s / 2, rate_bps))
-            ours_bps = next((bps for at_s, bps in reversed(sent) if at_s <= self.now_s), 0.0)
-            others_bps = self.others(self.now_s)
-            all_bps = ours_bps + others_bps
-            self.waiting_s += (all_bps / self.rate_bps - 1) * STEP_S
-            self.waiting_s = min(max(self.waiting_s, self.floor(self.now_s)), self.queue_s)
-            share_bps = ours_bps if all_bps <= self.rate_bps else ours_bps * self.rate_bps / all_bps
-            self.arrived_bytes += share_bps * STEP_S / 8
-            self.seen.append((self.now_s, share_bps / self.rate_bps, self.waiting_s))
-            if step % 10 == 0:
-                self.probes.append(Probe(self.now_s, self.rtt_s + self.waiting_s))
-            if step % 10 == 5:
-                known = [one for one in self.probes if one.rtt_s and one.t_s + one.rtt_s <= self.now_s]
-                rate_bps = yielding.observe(self.now_s, known[-50:], int(self.arrived_bytes))
+    def run(self, yielding: Yielding | None, until_s: float) -> None:
+        rate_bps = yielding.observe(0.0, [], 0) if yielding else 0.0
+        late: list[float] = [0.0] * max(1, int(self.rtt_s / 2 / STEP_S))  # what is on its way to the far end
+        for step in range(int((until_s - self.now_s) / STEP_S)):
+            late.append(self._pass(rate_bps))
+            self.arrived_bytes += late.pop(0)
+            if step % 20 == 0:
+                probe = Probe(self.now_s, self.rtt_s + self.waiting_s)
+                self.probes.append((self.now_s + self.rtt_s + self.waiting_s, probe))
+            if step % 20 == 10 and yielding:
+                known = [probe for back_s, probe in self.probes[-50:] if back_s <= self.now_s]
+                rate_bps = yielding.observe(self.now_s, known, int(self.arrived_bytes))
             self.now_s += STEP_S
-            step += 1
 
-    def shares(self, from_s: float, until_s: float) -> list[float]:
-        return [share for at_s, share, _ in self.seen if from_s <= at_s < until_s]
+    def _pass(self, ours_bps: float) -> float:
+        """Return how many of our bytes the link takes in a step."""
+        stream = (
+            self.stream if self.stream and self.stream.from_s <= self.now_s < self.stream.until_s else None
+        )
+        its_bps = stream.window * PACKET_BITS / (self.rtt_s + self.waiting_s) if stream else 0.0
+        all_bps = ours_bps + its_bps + self.others(self.now_s)
+        waiting_s = self.waiting_s + (all_bps / self.rate_bps - 1) * STEP_S
+        is_full = all_bps > self.rate_bps or self.waiting_s > 0
+        self.waiting_s = min(max(waiting_s, self.floor(self.now_s), 0.0), self.queue_s)
+        of_link = 1 / all_bps if is_full else 1 / self.rate_bps
+        if stream:
+            stream.go_on(self.now_s, self.rtt_s, self.waiting_s, lost=waiting_s > self.queue_s)
+        self.seen.append((self.now_s, ours_bps * of_link, its_bps * of_link, self.waiting_s))
+        return ours_bps * of_link * self.rate_bps * STEP_S / 8
 
-    def queues(self, from_s: float) -> list[float]:
-        return [queue_s for at_s, _, queue_s in self.seen if at_s >= from_s]
+    def share(self, from_s: float, until_s: float) -> float:
+        """Return what we had of the link."""
+        return _mean([ours for at_s, ours, _, _ in self.seen if from_s <= at_s < until_s])
+
+    def its_share(self, from_s: float, until_s: float) -> float:
+        """Return what the stream had."""
+        return _mean([its for at_s, _, its, _ in self.seen if from_s <= at_s < until_s])
+
+    def longest_s(self, from_s: float) -> float:
+        """Return the longest queue."""
+        return max(queue_s for at_s, _, _, queue_s in self.seen if at_s >= from_s)
+
+    def back_s(self, end_s: float) -> float:
+        """Return how long after that we had 80 % of the link for a second."""
+        times = (end_s + tenth / 10 for tenth in range(int(self.now_s - end_s - 1) * 10))
+        return next((at_s + 1 - end_s for at_s in times if self.share(at_s, at_s + 1) >= 0.8), math.inf)
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)
 
 
 @pytest.mark.parametrize("rtt_s", [0.002, 0.02, 0.06, 0.2])
 @pytest.mark.parametrize("rate_bps", [20e6, 200e6, 10e9])
 def test_alone_it_takes_the_link_and_leaves_hardly_any_queue(rate_bps: float, rtt_s: float) -> None:
     link, yielding = Link(rate_bps, rtt_s, queue_s=1.0), Yielding()
-    link.run(yielding, 35.0)
-    shares = link.shares(20.0, 35.0)
-    assert sum(shares) / len(shares) > 0.95
-    assert max(link.queues(20.0)) < 10 * yielding.target_s
+    link.run(yielding, 45.0)
+    assert link.share(30.0, 45.0) > 0.95
+    assert link.longest_s(30.0) < 4 * yielding.target_s
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize(("rtt_s", "queue_bdp"), [(0.02, 1.0), (0.06, 0.25), (0.06, 4.0), (0.128, 0.75)])
+def test_a_cubic_stream_has_what_it_has_alone_and_then_the_link_is_ours_within_ten_seconds(
+    rtt_s: float, queue_bdp: float, *, first: bool
+) -> None:
+    comes_s = 0.0 if first else 30.0
+    ends_s = comes_s + 60.0
+    alone = Link(100e6, rtt_s, rtt_s * queue_bdp, stream=Cubic(comes_s, ends_s))
+    alone.run(None, ends_s)
+    beside = Link(100e6, rtt_s, rtt_s * queue_bdp, stream=Cubic(comes_s, ends_s))
+    beside.run(Yielding(), ends_s + 20.0)
+    has = beside.its_share(comes_s + 10.0, ends_s) / alone.its_share(comes_s + 10.0, ends_s)
+    assert has >= 0.95
+    assert beside.back_s(ends_s) <= 10.0
 
 
 @pytest.mark.parametrize("rtt_s", [0.02, 0.06, 0.2])
 def test_it_leaves_the_link_to_a_standing_queue_and_is_back_within_ten_seconds(rtt_s: float) -> None:
-    busy = (10.0, 40.0)
-    link = Link(100e6, rtt_s, 1.0, floor=lambda t_s: 2 * rtt_s if busy[0] < t_s < busy[1] else 0.0)
+    def busy(now_s: float) -> bool:
+        return 10.0 < now_s < 40.0
+
+    link = Link(
+        100e6,
+        rtt_s,
+        1.0,
+        others=lambda now_s: 100e6 if busy(now_s) else 0.0,
+        floor=lambda now_s: 2 * rtt_s if busy(now_s) else 0.0,
+    )
     link.run(Yielding(), 60.0)
-    shares = link.shares(20.0, 40.0)
-    assert sum(shares) / len(shares) < 0.05
-    assert max(link.shares(40.0, 50.0)) > 0.8
-    back = link.shares(50.0, 60.0)
-    assert sum(back) / len(back) > 0.8
+    assert link.share(20.0, 40.0) < 0.05
+    assert link.back_s(40.0) <= 10.0
+    assert link.share(50.0, 60.0) > 0.8
 
 
 def test_of_what_others_leave_free_it_takes_most() -> None:
     link = Link(100e6, 0.05, 1.0, others=lambda _: 60e6)
-    link.run(Yielding(), 30.0)
-    shares = link.shares(15.0, 30.0)
-    assert 0.2 < sum(shares) / len(shares) <= 0.41
+    link.run(Yielding(), 40.0)
+    assert 0.36 < link.share(20.0, 40.0) <= 0.41
+
+
+def test_others_that_take_no_more_than_their_part_are_lived_with_in_time() -> None:
+    link = Link(100e6, 0.05, 1.0, others=lambda now_s: 60e6 if now_s > 30 else 0.0)
+    link.run(Yielding(), 300.0)
+    assert 0.3 < link.share(200.0, 300.0) <= 0.41
+
+
+def test_a_single_late_probe_costs_hardly_anything() -> None:
+    link, yielding = Link(100e6, 0.05, 1.0), Yielding()
+    link.run(yielding, 30.0)
+    while yielding.phase is not Phase.HOLD:
+        link.run(yielding, link.now_s + 0.1)
+    before_bps = yielding.observe(link.now_s, [], int(link.arrived_bytes))
+    yielding.observe(link.now_s, [Probe(link.now_s - 0.06, 0.5)], int(link.arrived_bytes))
+    after_bps = yielding.observe(link.now_s, [Probe(link.now_s - 0.05, 0.05)], int(link.arrived_bytes))
+    assert after_bps == before_bps
+    assert not yielding.gives_way
 
 
 def test_a_slow_source_stores_up_no_rate() -> None:
