@@ -1,13 +1,13 @@
 """OPS-T2, T3, F20 and F21: a CUBIC stream, and what starts beside it ten seconds later.
 
-Nobody, one CUBIC stream, or GridFTP with 16 streams, with a queue of 0.75 (T2, F21a) and 0.375 (T3, F21b)
-products of bandwidth and delay. What the rows should show: alone a stream has 90 % of the link; beside one
-other they share evenly (Jain 0.95); beside 16 streams it has less than a fifth of the link from 40 s on
+Nobody, one CUBIC stream, GridFTP with 16 streams, or UDT, with a queue of 0.75 (T2, F21a) and 0.375 (T3,
+F21b) products of bandwidth and delay. What the rows should show: alone a stream has 90 % of the link; beside
+one other they share evenly (Jain 0.95); beside 16 streams it has less than a fifth of the link from 40 s on
 (Jain of the two 0.54 to 0.75; equal shares for each stream would be 0.56). F20: under load the round-trip
 time grows by what the queue holds, within 10 %.
 
-100 Mbit/s, 128 ms. UDT's columns are left out: asked for UDT, the stock client goes on over TCP without a
-word.
+100 Mbit/s, 128 ms. UDT is libudt (mpx_lab.traffic.udt), as the stock client goes on over TCP when it is asked
+for it; beside it the stream is to have less than a fifth, too.
 """
 
 from collections.abc import Sequence
@@ -25,6 +25,7 @@ BESIDE = {
     "nobody": "",
     "one CUBIC stream": "tcp-square(congestion=cubic, on=1000s, off=1s, after=10s)",
     "GridFTP, 16 streams": SIXTEEN,
+    "UDT": "udt",
 }
 SECONDS = {"quick": 100.0, "full": 300.0}
 TURNS = {"quick": 1, "full": 5}
@@ -99,6 +100,7 @@ class T2(Row):
                 Verdict(
                     f"{row}: beside 16 streams Jain {low} to {high}", f"{uneven:.2f}", low <= uneven <= high
                 ),
+                *_beside_udt(row, results),
                 Verdict(f"F20, queue of {row}: RTT grows by it", f"{grew:.0%} of it", abs(grew - 1) <= GROWS),
             ]
         return said
@@ -111,6 +113,14 @@ class T2(Row):
             axes.plot([t for t, _ in points], [bps / 1e6 for _, bps in points], label=f"beside {beside}")
         axes.set(xlabel="seconds", ylabel="goodput of a CUBIC stream, Mbit/s", ylim=(0, None))
         axes.legend(fontsize="small")
+
+
+def _beside_udt(row: str, results: Results) -> Sequence[Verdict]:
+    runs = results.get((link_of(row, "UDT"), TOOL), [])
+    if not runs:
+        return []
+    starved = median_of(runs, _ours_bps) / 1e8
+    return [Verdict(f"{row}: beside UDT less than {STARVED:.0%}", f"{starved:.1%}", starved < STARVED)]
 
 
 def _ours_bps(run: Result) -> float:

@@ -4,6 +4,7 @@ As root the missing packages are installed; otherwise one line names them and th
 them are skipped (and fail where CI is set, since CI may skip nothing). With names of programs only these.
 """
 
+import ctypes
 import os
 import shutil
 import subprocess
@@ -22,6 +23,7 @@ PROGRAMS = {
     "ovs-vswitchd": "openvswitch-switch",
     "cc": "gcc libc6-dev",
 }
+LIBRARIES = {"libudt.so.0": "libudt0"}
 # Debian asks this program before it starts a daemon that is being installed; the lab has a switch of its own.
 POLICY = Path("/usr/sbin/policy-rc.d")
 
@@ -39,12 +41,21 @@ def find_peer(program: str) -> str:
     return found
 
 
+def _loads(library: str) -> bool:
+    try:
+        ctypes.CDLL(library)
+    except OSError:
+        return False
+    return True
+
+
 def main(programs: list[str]) -> int:
     """Return 0 when every program is there or may be missing, 1 when installing failed."""
     path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
     needed = {program: PROGRAMS[program] for program in programs or PROGRAMS}
     packages = (pkg for program, pkg in needed.items() if not shutil.which(program, path=path))
     missing = sorted({name for package in packages for name in package.split()})
+    missing += [] if programs else [package for library, package in LIBRARIES.items() if not _loads(library)]
     if not missing:
         return 0
     if os.geteuid() != 0 or not shutil.which("apt-get"):

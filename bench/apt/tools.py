@@ -8,6 +8,7 @@ FIXED = "fixed-"
 PAPER = "paper"
 PAPER_LONG = "paper-10s"
 PLAIN = "plain"  # TCP streams of the lab's own, as the kernel sends them: plain, plain-bbr, plain-cubic-4
+UDT = "udt"  # a stream of libudt
 IDLE = "mpx-idle"  # hardly anything, for what is beside it alone
 CHOOSING = "mpx-"  # a policy or a congestion control, and perhaps how many streams: mpx-fair, mpx-bbr-1
 DOWN = "-down"  # after the name of a tool: it fetches, and the server sends
@@ -16,6 +17,7 @@ TOOLS = (  # of those with brackets a part may be left out
     PAPER,
     PAPER_LONG,
     f"{PLAIN}[-CONTROL[-N]]",
+    UDT,
     f"{CHOOSING}POLICY[-N]",
     f"{CHOOSING}CONTROL[-N]",
     "guc",
@@ -33,7 +35,9 @@ def fixed(streams: int) -> str:
 
 
 def plain_spec(tool: str) -> str | None:
-    """Return the generator that a plain tool is, None if it is another tool."""
+    """Return the generator that a plain tool or UDT is, None if it is another tool."""
+    if tool == UDT:
+        return UDT
     name, _, rest = tool.partition("-")
     congestion, _, streams = rest.partition("-")
     if name != PLAIN:

@@ -119,6 +119,25 @@ def test_tcp_square_goes_and_comes_as_new_connections(
     assert len(connections) >= 3
 
 
+def test_rpc_has_no_more_blocks_under_way_than_slots(
+    two_hosts: Hosts, tmp_path: Path, eventually: Eventually
+) -> None:
+    spec = "rpc(streams=2, block=20kB, slots=3)"
+    recorded = carried(two_hosts, tmp_path, spec, longer_than(3), eventually)
+    assert sorted(recorded.streams("bg")) == [0, 1]
+    assert arrived(recorded) > 20 * 20_000  # more than the slots: they were answered
+    kernel = recorded.rows("flows/bg.tcp.csv")
+    segment = max(int(row["mss_bytes"]) for row in kernel)
+    sent = [int(row["unacked_packets"]) * segment + int(row["unsent_bytes"]) for row in kernel]
+    assert 0 < max(sent) <= 3 * 20_000 + 4 * segment  # not all segments are full
+
+
+def test_udt_brings_data_without_tcp(two_hosts: Hosts, tmp_path: Path, eventually: Eventually) -> None:
+    recorded = carried(two_hosts, tmp_path, "udt", lambda so_far: arrived(so_far) > 1_000_000, eventually)
+    assert not (tmp_path / "flows" / "bg.tcp.csv").exists()
+    assert [on for _, on in edges(recorded)] == [1, 0]
+
+
 def test_udp_brings_its_rate(two_hosts: Hosts, tmp_path: Path, eventually: Eventually) -> None:
     recorded = carried(two_hosts, tmp_path, "udp(rate=10Mbit/s)", longer_than(3), eventually)
     told = summary(recorded)

@@ -89,34 +89,41 @@ class GridFtpSender:
             self._words += ["--congestion", congestion]
         self._epoch_s = epoch_s
 
-    def run(self, ending: Ending, folder: Path, name: str) -> None:
-        """Copy until told to end; raises ConnectionLost when a copy failed."""
+    def run(self, began_s: float, ending: Ending, folder: Path, name: str) -> None:
+        """Copy from then on until told to end; raises ConnectionLost when a copy failed."""
         with (
             private_memory(folder / f"{name}.source") as scratch,
             Log(folder / f"{name}.phases.csv", ["t_s", "stream", "on"], self._epoch_s) as edges,
         ):
             with (scratch / "zeros").open("wb") as source:
                 source.truncate(FILE_BYTES)
-            files = (f"{scratch}/zeros\t{_FILE}{number}\n" for number in range(FILES_PER_COPY))
-            (scratch / "files").write_text("".join(files))
             with Log(folder / f"{name}.tcp.csv", COLUMNS, self._epoch_s) as log:
                 while not ending():
-                    edges.line(now_s(), 0, 1)
-                    self._copy(ending, scratch, log)
-                    edges.line(now_s(), 0, 0)
+                    self._copy(began_s, ending, scratch, log, edges)
 
-    def _copy(self, ending: Ending, scratch: Path, log: Log) -> None:
-        self.copies += 1
+    def _copy(self, began_s: float, ending: Ending, scratch: Path, log: Log, edges: Log) -> None:
+        """Start a program, which takes seconds on a busy machine, and tell it then what to copy."""
         to = f"ftp://{tcp.show(self._address)}/"
-        command = _mpx("copy", *self._words, "--from-file", str(scratch / "files"), to)
+        command = _mpx("copy", *self._words, "--from-file", "-", to)
         environment = {**os.environ, "MPX_STATE_DIR": str(scratch / "state")}
+        files = (f"{scratch}/zeros\t{_FILE}{number}\n" for number in range(FILES_PER_COPY))
         with (scratch / "said").open("w+b") as said:
-            copy = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=said, env=environment)
+            copy = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=said, env=environment)
+            assert copy.stdin is not None
             watch = _WatchOf(copy)
             try:
+                if ending.wait(began_s):
+                    return
+                self.copies += 1
+                edges.line(now_s(), 0, 1)
+                with contextlib.suppress(BrokenPipeError), copy.stdin as told:  # it says itself why it ended
+                    told.write("".join(files).encode())
                 while copy.poll() is None and not ending.wait(next_tick(now_s(), self._epoch_s)):
                     write(log, watch.look())
+                edges.line(now_s(), 0, 0)
             finally:
+                with contextlib.suppress(BrokenPipeError):
+                    copy.stdin.close()
                 watch.close()
                 _end(copy)
             if copy.returncode and not ending():

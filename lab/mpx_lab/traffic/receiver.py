@@ -8,15 +8,18 @@ With `watch` it receives nothing itself, but counts what arrives over TCP from o
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from mpx import tcp
 from mpx.errors import MpxError
 from mpx_lab.traffic.ending import Ending
 from mpx_lab.traffic.goodput_log import GoodputLog
 from mpx_lab.traffic.gridftp import GridFtpSink
 from mpx_lab.traffic.log import next_tick, now_s
+from mpx_lab.traffic.rpc import RpcSink
 from mpx_lab.traffic.sinks import Sink, TcpSink, UdpSink
+from mpx_lab.traffic.udt import UdtSink
 from mpx_lab.traffic.watch import Watch
 
 
@@ -56,12 +59,13 @@ def _sink(options: argparse.Namespace) -> Sink:
         return Watch(lambda connection: connection.peer[0] == options.at)
     if options.kind == "gridftp":
         return GridFtpSink(address, options.folder / f"{options.name}.sink")
-    return UdpSink(address) if options.kind == "udp" else TcpSink(address)
+    sinks: dict[str, Callable[[tcp.Address], Sink]] = {"tcp": TcpSink, "udp": UdpSink, "rpc": RpcSink}
+    return sinks.get(options.kind, UdtSink)(address)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m mpx_lab.traffic.receiver", description=__doc__)
-    parser.add_argument("kind", choices=("tcp", "udp", "gridftp", "watch"))
+    parser.add_argument("kind", choices=("tcp", "udp", "rpc", "udt", "gridftp", "watch"))
     parser.add_argument(
         "--at", required=True, metavar="ADDRESS", help="where to listen; watch: the other end of what arrives"
     )

@@ -17,10 +17,12 @@ from mpx.errors import MpxError, UsageError
 from mpx_lab.traffic.ending import Ending
 from mpx_lab.traffic.gridftp import GridFtpSender
 from mpx_lab.traffic.log import now_s
+from mpx_lab.traffic.rpc import Caller
 from mpx_lab.traffic.schedule import ALWAYS, Phase, arrivals, phases
 from mpx_lab.traffic.short_flows_sender import ShortFlowsSender
 from mpx_lab.traffic.spec import (
     GridFtp,
+    Rpc,
     ShortFlows,
     Spec,
     Tcp,
@@ -28,11 +30,13 @@ from mpx_lab.traffic.spec import (
     Udp,
     UdpBursty,
     UdpSquare,
+    Udt,
     parse,
     show,
 )
 from mpx_lab.traffic.tcp_sender import TcpSender
 from mpx_lab.traffic.udp_sender import DATAGRAM_BYTES, UdpSender
+from mpx_lab.traffic.udt import UdtSender
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -45,7 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.write("ready\n")
         sys.stdout.flush()
         began_s = now_s() if options.from_s is None else options.epoch_s + options.from_s
-        ending.wait(began_s)
+        if not isinstance(spec, GridFtp):  # that has a program to start first
+            ending.wait(began_s)
         counted = _run(spec, address, ending, began_s, options)
     except MpxError as error:
         sys.stderr.write(f"sender: {error}\n")
@@ -65,8 +70,9 @@ def _run(
 ) -> dict[str, object]:
     """Send what the generator says until the end; return what is to be kept of it."""
     folder, name, epoch_s = options.folder, options.name, options.epoch_s
-    if isinstance(spec, Tcp | TcpSquare):
-        streams = TcpSender(address, spec.congestion, spec.streams, epoch_s)
+    if isinstance(spec, Tcp | TcpSquare | Rpc):
+        fill = Caller(spec.block, spec.slots) if isinstance(spec, Rpc) else None
+        streams = TcpSender(address, spec.congestion, spec.streams, epoch_s, fill)
         streams.run(partial(_stretches, spec), began_s, ending, folder, name)
         return {"connections": [dataclasses.asdict(connection) for connection in streams.connections]}
     if isinstance(spec, ShortFlows):
@@ -77,8 +83,11 @@ def _run(
         return {counter: getattr(flows, counter) for counter in counters}
     if isinstance(spec, GridFtp):
         copies = GridFtpSender(address, spec.streams, spec.congestion, epoch_s)
-        copies.run(ending, folder, name)
+        copies.run(began_s, ending, folder, name)
         return {"copies": copies.copies}
+    if isinstance(spec, Udt):
+        UdtSender(address, epoch_s).run(ending, folder, name)
+        return {}
     datagrams = UdpSender(address, spec.rate, epoch_s)
     datagrams.run(_stretches(spec), began_s, ending, folder, name)
     return {
@@ -89,8 +98,8 @@ def _run(
     }
 
 
-def _stretches(spec: Tcp | TcpSquare | Udp | UdpSquare | UdpBursty) -> Iterator[Phase]:
-    if isinstance(spec, Tcp | Udp):
+def _stretches(spec: Tcp | TcpSquare | Rpc | Udp | UdpSquare | UdpBursty) -> Iterator[Phase]:
+    if isinstance(spec, Tcp | Rpc | Udp):
         return iter([ALWAYS])
     if isinstance(spec, UdpBursty):
         return phases(spec.burst, spec.period)

@@ -7,6 +7,7 @@ import socket
 import struct
 import threading
 import time
+from collections.abc import Iterator
 from typing import Protocol
 
 from mpx import tcp
@@ -90,17 +91,22 @@ class TcpSink:
                 return
             stream = STREAM.unpack(head)[0]
             self._count(stream, len(head))
-            limit = struct.pack("ll", 0, int(_RETURN_S * 1e6))
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
-            while True:
-                try:
-                    flags = socket.MSG_TRUNC | socket.MSG_WAITALL
-                    received = connection.recv_into(self._buffer, _PIECE_BYTES, flags)
-                except BlockingIOError:
-                    continue  # nothing for so long
-                if not received:
-                    return
+            for received in self._pieces(connection):
                 self._count(stream, received)
+
+    def _pieces(self, connection: socket.socket) -> Iterator[int]:
+        """Yield how much came, until nothing more does; raises ConnectionError."""
+        limit = struct.pack("ll", 0, int(_RETURN_S * 1e6))
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
+        while True:
+            try:
+                flags = socket.MSG_TRUNC | socket.MSG_WAITALL
+                received = connection.recv_into(self._buffer, _PIECE_BYTES, flags)
+            except BlockingIOError:
+                continue  # nothing for so long
+            if not received:
+                return
+            yield received
 
     def _count(self, stream: int, size_bytes: int) -> None:
         with self._lock:

@@ -12,6 +12,8 @@ from mpx_lab.traffic.values import KINDS, Congestion, Duration, Rate, Size
 
 MOST_STREAMS = 256
 MOST_GRIDFTP_STREAMS = 64
+MOST_BLOCK_BYTES = 1 << 20
+MOST_SLOTS = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,33 @@ class GridFtp:
         _check(self.name, "streams", 1 <= self.streams <= most, f"1 to {most}")
 
 
-Spec = Tcp | TcpSquare | ShortFlows | Udp | UdpSquare | UdpBursty | GridFtp
+@dataclass(frozen=True, slots=True)
+class Rpc:
+    """Clients that write as over NFS: each sends blocks, of which `slots` are without an answer at most.
+
+    What it comes with is 32 Mbit/s for each client over 128 ms, as NFS of the years around 2010 has it.
+    """
+
+    name: ClassVar[str] = "rpc"
+    streams: int = 1
+    block: Size = 32_768
+    slots: int = 16
+    congestion: Congestion = ""
+
+    def __post_init__(self) -> None:
+        _check(self.name, "streams", 1 <= self.streams <= MOST_STREAMS, f"1 to {MOST_STREAMS}")
+        _check(self.name, "block", 512 <= self.block <= MOST_BLOCK_BYTES, "512 B to 1 MiB")
+        _check(self.name, "slots", 1 <= self.slots <= MOST_SLOTS, f"1 to {MOST_SLOTS}")
+
+
+@dataclass(frozen=True, slots=True)
+class Udt:
+    """One UDT stream that sends without a pause; needs libudt."""
+
+    name: ClassVar[str] = "udt"
+
+
+Spec = Tcp | TcpSquare | ShortFlows | Udp | UdpSquare | UdpBursty | GridFtp | Rpc | Udt
 
 GENERATORS: dict[str, type[Spec]] = {kind.name: kind for kind in get_args(Spec)}
 
@@ -152,10 +180,10 @@ def show(spec: Spec) -> str:
 
 
 def protocol_of(spec: Spec) -> str:
-    """Return what the receiving side has to be: `tcp`, `udp` or `gridftp`."""
+    """Return what the receiving side has to be: `tcp`, `udp`, or what the generator itself is called."""
     if isinstance(spec, Udp | UdpSquare | UdpBursty):
         return "udp"
-    return "gridftp" if isinstance(spec, GridFtp) else "tcp"
+    return spec.name if isinstance(spec, GridFtp | Rpc | Udt) else "tcp"
 
 
 def _arguments(text: str, kind: type[Spec], inside: str) -> dict[str, Any]:
@@ -195,6 +223,8 @@ EXAMPLES = {
     "udp-square": "udp-square(rate=50Mbit/s, on=10s, off=10s)",
     "udp-bursty": "udp-bursty(rate=50Mbit/s, burst=1s, period=5s)",
     "gridftp": "gridftp(streams=16)",
+    "rpc": "rpc(streams=16)",
+    "udt": "udt",
 }
 
 

@@ -22,6 +22,8 @@ _PIECE_BYTES = 256 * 1024
 _LONGEST_SEND_S = 0.05  # a send that waits for room comes back after that, to look at the time
 RESET_AT_CLOSE = struct.pack("ii", 1, 0)  # struct linger
 
+Fill = Callable[[socket.socket, float, Ending], None]  # sends over a connection until a time, or the end
+
 
 @dataclass(slots=True)
 class ConnectionRecord:
@@ -38,7 +40,10 @@ class ConnectionRecord:
 class TcpSender:
     """Streams that each send during the same stretches of time."""
 
-    def __init__(self, address: tcp.Address, congestion: str, streams: int, epoch_s: float) -> None:
+    def __init__(
+        self, address: tcp.Address, congestion: str, streams: int, epoch_s: float, fill: Fill | None = None
+    ) -> None:
+        self._fill = fill or _fill
         self.connections: list[ConnectionRecord] = []
         self._address = address
         self._congestion = congestion
@@ -113,7 +118,7 @@ class TcpSender:
             self._open[number] = connection, congestion
             try:
                 connection.sendall(STREAM.pack(number))
-                _fill(connection, until_s, ending)
+                self._fill(connection, until_s, ending)
             finally:
                 self._open.pop(number)
                 looked = sample(connection, congestion)

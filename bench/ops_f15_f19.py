@@ -1,0 +1,106 @@
+"""OPS-F15 and F19: GridFTP and UDT beside files that are written over NFS, and these beside them.
+
+NFS is a stand-in, `rpc` of mpx_lab.traffic: clients whose blocks are each answered, 16 under way, so each is
+bound to 6.5 Mbit/s, the share of the link that the paper's had. What the rows should show: 16 streams keep at
+least 0.7 of what they have alone beside 16 such clients (F15). Of twelve clients in three pairs a stream has
+at least 2.5 times as much beside one CUBIC stream as beside GridFTP with 16 or UDT (F19a), and all together
+fill the link to at least 0.8 (F19b).
+
+100 Mbit/s, 128 ms, a queue of 0.75 products of bandwidth and delay, one run each. UDT is libudt
+(mpx_lab.traffic.udt), as the stock client goes on over TCP when it is asked for it.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from apt.cell import Cell, Link
+from apt.row import Results, Row, main
+from apt.store import Result
+from apt.tools import UDT
+from figures import Verdict
+from neighbours import mbps, median_of, neighbours_bps, tool_bps, wan
+
+RATE_BPS = 100_000_000
+CLIENT = "rpc(streams={}, block=6500B, congestion=cubic)"
+CLIENTS = {"quick": (0, 1, 4, 16), "full": (0, 1, 2, 4, 8, 16)}
+PAIRS, EACH = 3, 4
+ALONE, LIGHT, SIXTEEN = "mpx-idle", "plain-cubic", "guc-p16"
+FOREGROUND, BACKGROUND = (SIXTEEN, UDT), (ALONE, LIGHT, "guc-p8", SIXTEEN, UDT)
+SECONDS, FROM_S = 90.0, 30.0
+KEEPS, TIMES, FILLS = 0.7, 2.5, 0.8
+
+
+def link_of(clients: int) -> Link:
+    """Return the link of F15 with so many clients."""
+    return wan(RATE_BPS, 0.128, 0.75, CLIENT.format(clients) if clients else "")
+
+
+PAIRED = wan(RATE_BPS, 0.128, 0.75, " + ".join([CLIENT.format(EACH)] * PAIRS))
+
+
+class F15F19(Row):
+    """See the head of this file."""
+
+    name = "ops-f15-f19"
+    doc = __doc__ or ""
+
+    def cells(self, effort: str) -> Sequence[Cell]:
+        """F15, then F19."""
+        links = [(link_of(clients), tool) for clients in CLIENTS[effort] for tool in FOREGROUND]
+        links += [(PAIRED, tool) for tool in BACKGROUND]
+        return [Cell(link, tool, SECONDS, waits=False) for link, tool in links]
+
+    def table(self, results: Results) -> Sequence[str]:
+        """Goodput of both sides."""
+        lines = ["| row | clients | beside | has, Mbit/s | a client has, Mbit/s |", "|---|---|---|---|---|"]
+        for row, clients, link, tools in [
+            *(("F15", clients, link_of(clients), FOREGROUND) for clients in CLIENTS["full"]),
+            ("F19", PAIRS * EACH, PAIRED, BACKGROUND),
+        ]:
+            for tool in tools:
+                if runs := results.get((link, tool), []):
+                    each = mbps(runs, lambda run, n=clients: _theirs_bps(run) / n) if clients else "-"
+                    lines.append(f"| {row} | {clients} | {tool} | {mbps(runs, _ours_bps)} | {each} |")
+        return lines
+
+    def verdicts(self, results: Results) -> Sequence[Verdict]:
+        """F15, F19a and F19b."""
+        alone, beside = (median_of(results[link_of(n), SIXTEEN], _ours_bps) for n in (0, 16))
+        said = [
+            Verdict(
+                f"F15: {KEEPS:.0%} of what it has alone", f"{beside / alone:.0%}", beside >= KEEPS * alone
+            )
+        ]
+        light = median_of(results[PAIRED, LIGHT], _theirs_bps)
+        for tool in (SIXTEEN, UDT):
+            heavy = median_of(results[PAIRED, tool], _theirs_bps)
+            said.append(
+                Verdict(
+                    f"F19a: {TIMES} times what is left by {tool}",
+                    f"{light / heavy:.1f}",
+                    light >= TIMES * heavy,
+                )
+            )
+        for tool in BACKGROUND[1:]:
+            used = median_of(results[PAIRED, tool], lambda run: _ours_bps(run) + _theirs_bps(run)) / RATE_BPS
+            said.append(Verdict(f"F19b: filled beside {tool}", f"{used:.0%}", used >= FILLS))
+        return said
+
+    def draw(self, results: Results, axes: Any) -> None:
+        """F19a: what a client has beside each."""
+        rates = [median_of(results[PAIRED, tool], _theirs_bps) / PAIRS / EACH / 1e6 for tool in BACKGROUND]
+        axes.bar(range(len(BACKGROUND)), rates)
+        axes.set_xticks(range(len(BACKGROUND)), list(BACKGROUND))
+        axes.set_ylabel("goodput of a client, Mbit/s")
+
+
+def _ours_bps(run: Result) -> float:
+    return tool_bps(run, FROM_S, run.goodput.end_s)
+
+
+def _theirs_bps(run: Result) -> float:
+    return sum(neighbours_bps(run, FROM_S, run.goodput.end_s))
+
+
+if __name__ == "__main__":
+    main(F15F19())
