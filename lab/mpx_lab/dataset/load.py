@@ -62,7 +62,7 @@ def _examples(run: RecordedRun) -> Iterator[Example]:
     single, train = _network_share(run.probes("single")), _network_share(run.probes("train"))
     for number, series in enumerate(told["series"], 1):
         from_s, until_s = series["from_s"], series["from_s"] + series["seconds"]
-        flows = [acknowledged(run.rows(str(file.relative_to(run.folder)))) for file in _own(run, number)]
+        flows = [acknowledged(run.rows(str(file.relative_to(run.folder)))) for file in own_files(run, number)]
         yield Example(
             run=run.folder.name,
             link=link["id"],
@@ -94,7 +94,7 @@ def _cut(probes: Sequence[Probe], from_s: float, until_s: float) -> list[Probe]:
     return [Probe(probe.t_s - from_s, probe.rtt_s) for probe in probes if from_s <= probe.t_s < until_s]
 
 
-def _own(run: RecordedRun, number: int) -> list[Path]:
+def own_files(run: RecordedRun, number: int) -> list[Path]:
     """Return what the senders of our own data wrote in a series: its bursts, or its copy."""
     flows = run.folder / "flows"
     return sorted([*flows.glob(f"{BURST}-{number}[ab].tcp.csv"), *flows.glob(f"{COPY}-{number}.tcp.csv")])

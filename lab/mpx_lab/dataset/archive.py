@@ -1,0 +1,75 @@
+"""Keeps a dataset small: `python -m mpx_lab.dataset.archive DATASET FILE.tar.xz`.
+
+Of each run that counts only what training reads, and of the others why they do not: a fiftieth of what lies
+in the folder. Unpacked it is a dataset again, to train on or to add links to.
+"""
+
+import argparse
+import csv
+import io
+import sys
+import tarfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from mpx.errors import MpxError
+from mpx_lab.dataset.load import own_files
+from mpx_lab.dataset.store import INVALID, REASON, runs_of
+from mpx_lab.record_reader import RecordedRun
+
+OF_OWN_DATA = ("t_s", "stream", "bytes_acked")
+
+
+def archive(folder: Path, file: Path) -> int:
+    """Write the archive and return how many runs it holds. The same dataset makes the same bytes.
+
+    Raises UsageError for a folder that holds no dataset, OSError.
+    """
+    runs = runs_of(folder)
+    with tarfile.open(file, "w:xz", preset=9) as tar:
+        for run in runs:
+            for name, data in _parts(run):
+                _add(tar, f"{run.folder.name}/{name}", data)
+        for place in sorted(folder.glob(f"*.{INVALID}")):
+            for told in (REASON, "run.json"):
+                if (place / told).exists():
+                    _add(tar, f"{place.name}/{told}", (place / told).read_bytes())
+    return len(runs)
+
+
+def _parts(run: RecordedRun) -> Iterator[tuple[str, bytes]]:
+    for name in ("run.json", "rtt/single.csv", "rtt/train.csv"):
+        yield name, (run.folder / name).read_bytes()
+    for number in range(1, len(run.about["parameters"]["series"]) + 1):
+        for file in own_files(run, number):
+            name = str(file.relative_to(run.folder))
+            text = io.StringIO()
+            writer = csv.DictWriter(text, OF_OWN_DATA, extrasaction="ignore", lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(run.rows(name))
+            yield name, text.getvalue().encode()
+
+
+def _add(tar: tarfile.TarFile, name: str, data: bytes) -> None:
+    member = tarfile.TarInfo(name)  # of nobody, at no time: the same bytes again
+    member.size = len(data)
+    tar.addfile(member, io.BytesIO(data))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the archive; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m mpx_lab.dataset.archive", description=__doc__)
+    parser.add_argument("dataset", type=Path)
+    parser.add_argument("file", type=Path)
+    options = parser.parse_args(arguments)
+    try:
+        held = archive(options.dataset, options.file)
+    except (MpxError, OSError) as error:
+        sys.stderr.write(f"archive: {error}\n")
+        return 1
+    sys.stdout.write(f"{held} runs, {options.file.stat().st_size / 1e6:.1f} MB\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
