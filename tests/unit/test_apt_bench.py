@@ -216,7 +216,12 @@ def test_a_mistake_of_the_bench_is_raised() -> None:
 
 
 @pytest.mark.parametrize(
-    "tool", [name.replace("-N", "-7").replace("pN", "p7") for name in TOOLS if "[" not in name]
+    "tool",
+    [
+        name.replace("-N", "-7").replace("pN", "p7")
+        for name in TOOLS
+        if "[" not in name and not plain_spec(name)
+    ],
 )
 def test_every_tool_has_a_command(tool: str) -> None:
     from_root = tool.startswith(("curl", "aria2"))  # others would begin in the login folder
@@ -231,6 +236,7 @@ def test_a_plain_tool_is_a_generator() -> None:
     assert (plain_spec("plain"), plain_spec("auto")) == ("tcp", None)
     assert plain_spec("plain-bbr") == "tcp(congestion=bbr, streams=1)"
     assert plain_spec("plain-cubic-4") == "tcp(congestion=cubic, streams=4)"
+    assert plain_spec("udt") == "udt"
 
 
 def test_mpx_is_told_what_to_choose_and_else_what_the_routes_say() -> None:
