@@ -34,7 +34,7 @@ FORGET = 0.97  # what filled the path once, each time that less does
 LEAST_DRAIN, MOST_DRAIN = 0.1, 0.8  # what we send of it to drain a queue
 SHRINKS = 0.25  # of what should have drained, at least, or it is not ours
 STUBBORN = 2  # rounds in which it did not
-FREE_S = 2.0  # without a queue, before we ask for more; with half of that CUBIC lost half of its share
+FREE_S = 2.0  # without a queue, before we ask for more
 LEAST_SEGMENTS = 4  # a round
 GRAIN = 4  # times that, below which a round may bring nothing though we send
 MINUTE_S, BASE_MINUTES = 60.0, 10  # as LEDBAT remembers it; a path that has become longer is known by then
@@ -138,12 +138,14 @@ class Yielding:
     def _begin(self, phase: Phase, now_s: float, rate_bps: float) -> None:
         if phase is Phase.YIELD:  # what we had beside others says nothing of the path
             self._full_bps, self._free_bps = self._alone_bps or math.inf, 0.0
+            self._full_at_s = now_s  # whatever told us: there may have been good probes in between
         self.phase, self._began_s, self._rate_bps = phase, now_s, max(rate_bps, self._least_bps)
         self._steps = self._stubborn = self._hints = 0
 
     def _hold(self, now_s: float) -> None:
         """Leave the path to whoever came, as we did not send more; ask for more where nobody did for long."""
         if self._last_s > self.target_s:
+            self.queue_s = self._last_s
             if now_s < self._hint_at_s + SOON_S:
                 self._begin(Phase.YIELD, now_s, 0.0)
             self._hint_at_s = now_s

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import secrets
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -21,6 +22,7 @@ from mpx_lab.topology import Link, Topology
 LABS = Path("/run/mpx-lab")
 LAB_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,15}")
 DEFAULT_ID = "default"
+PATIENCE_S = 2.0
 
 
 class LabError(MpxError):
@@ -133,7 +135,11 @@ def lab_ids() -> list[str]:
 
 @contextmanager
 def locked(lab_id: str, wait: bool = True) -> Iterator[None]:
-    """Hold the lock of a lab; raises LabError without `wait` while another process builds or removes it."""
+    """Hold the lock of a lab; raises LabError without `wait` while another process builds or removes it.
+
+    A process that is killed while it starts a program leaves a copy of itself, which holds the lock for the
+    milliseconds until it has become that program. So also without `wait` PATIENCE_S have to pass.
+    """
     LABS.mkdir(exist_ok=True)  # it stays, or whoever locks another lab would miss it
     LABS.chmod(0o755)
     path = LABS / f"{lab_id}.lock"
@@ -147,12 +153,16 @@ def locked(lab_id: str, wait: bool = True) -> Iterator[None]:
 
 
 def _lock(path: Path, wait: bool, lab_id: str) -> int:
+    last_s = time.monotonic() + PATIENCE_S
     while True:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
             os.close(fd)
+            if time.monotonic() < last_s:
+                time.sleep(0.01)
+                continue
             raise LabError(
                 f"the lab '{lab_id}' is being built or taken down by another process; try again afterwards"
             ) from None

@@ -180,6 +180,23 @@ def test_a_single_late_probe_costs_hardly_anything() -> None:
     assert not yielding.gives_way
 
 
+def test_two_late_probes_are_others_also_with_a_good_one_between_them() -> None:
+    link, yielding = Link(100e6, 0.05, 1.0), Yielding()
+    link.run(yielding, 30.0)
+    while yielding.phase is not Phase.HOLD:
+        link.run(yielding, link.now_s + 0.1)
+
+    def gives_way(after_s: float, rtt_s: float) -> bool:
+        now_s = link.now_s + after_s
+        yielding.observe(now_s, [Probe(now_s - 0.05, rtt_s)], int(link.arrived_bytes))
+        return yielding.gives_way
+
+    assert [gives_way(0.1, 0.25), gives_way(0.2, 0.05), gives_way(0.3, 0.25)] == [False, False, True]
+    assert yielding.queue_s == pytest.approx(0.2)
+    assert gives_way(0.4, 0.05) and gives_way(2.2, 0.05)
+    assert not gives_way(2.4, 0.05)
+
+
 def test_a_slow_source_stores_up_no_rate() -> None:
     yielding = Yielding()
     rate_bps = 0.0

@@ -122,8 +122,6 @@ class GridFtpSender:
                     write(log, watch.look())
                 edges.line(now_s(), 0, 0)
             finally:
-                with contextlib.suppress(BrokenPipeError):
-                    copy.stdin.close()
                 watch.close()
                 _end(copy)
             if copy.returncode and not ending():
@@ -156,5 +154,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-    if process.stdout:
-        process.stdout.close()
+    for pipe in (process.stdin, process.stdout):
+        if pipe:
+            pipe.close()

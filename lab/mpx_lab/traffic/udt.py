@@ -86,10 +86,8 @@ class UdtSender:
             if udt.call("connect", "iPK8sockaddri", made, where, len(where)) == _FAILED:
                 raise ConnectionLost(f"UDT cannot reach {tcp.show(self._address)}: {udt.error()}")
             while not ending():
-                # 0, or failed with a timeout: there was no room for so long.
-                if udt.call("send", "iPKcii", made, piece, len(piece), 0) == _FAILED and not _is_open(
-                    udt, made
-                ):
+                sent = udt.call("send", "iPKcii", made, piece, len(piece), 0)
+                if sent == _FAILED and not _is_open(udt, made):  # else there was no room for so long
                     raise ConnectionLost(f"the UDT stream to {tcp.show(self._address)} broke: {udt.error()}")
             edges.line(now_s(), 0, 0)
         udt.call("close", "i", made)
