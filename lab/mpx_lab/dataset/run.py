@@ -25,7 +25,7 @@ from mpx_lab.validity import Punctual
 # each probe on purpose, and more links fit on the machine. For the same reason runs may be later than others:
 # a virtual machine stands still for 2 % of the time now and then, whatever runs in it, so that tells nothing.
 # Nor do busy processors, as long as the links are in time and the label is true (labels.py).
-PAUSE_S = 0.0002
+PAUSE_S = 0.0004
 PUNCTUAL = Punctual(
     late_p99_s=0.003, very_late_share=0.03, pickup_p99_s=0.002, given_up_share=0.1, busy_share=0.5
 )
