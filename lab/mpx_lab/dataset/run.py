@@ -27,7 +27,7 @@ from mpx_lab.validity import Punctual
 # Nor do busy processors, as long as the links are in time and the label is true (labels.py).
 PAUSE_S = 0.0004
 PUNCTUAL = Punctual(
-    late_p99_s=0.003, very_late_share=0.03, pickup_p99_s=0.002, given_up_share=0.1, busy_share=0.5
+    late_p99_s=0.003, very_late_share=0.03, pickup_p99_s=0.002, given_up_share=0.1, busy_share=0.8
 )
 APART_S = 12.0  # between the beginnings of two runs: twenty processes start, and what they load takes a core
 AHEAD_S = 8.0  # processes are started so long before they are needed: idle ones cost something, too
