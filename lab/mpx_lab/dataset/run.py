@@ -30,7 +30,7 @@ PUNCTUAL = Punctual(
     late_p99_s=0.003, very_late_share=0.03, pickup_p99_s=0.002, given_up_share=0.1, busy_share=0.8
 )
 APART_S = 12.0  # between the beginnings of two runs: twenty processes start, and what they load takes a core
-AHEAD_S = 8.0  # processes are started so long before they are needed: idle ones cost something, too
+AHEAD_S = 16.0  # processes are started so long before they are needed, one after the other on busy processors
 
 
 class Bench:
