@@ -132,3 +132,11 @@ def test_flows_that_were_left_out(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", recipe)
     (folder / "flows" / "nuisance-1a.json").write_text('{"left_out": 3}')
     assert wrong(folder, recipe) == ["left out"]
+
+
+def test_a_mix_of_too_many_flows_is_what_it_is_called(tmp_path: Path) -> None:
+    recipe = KINDS["disturbed"]
+    folder = write_run(tmp_path / "run", recipe)
+    told = folder / "flows" / "mix-1.json"
+    told.write_text(json.dumps({**json.loads(told.read_text()), "left_out": 3}))
+    assert wrong(folder, recipe) == []

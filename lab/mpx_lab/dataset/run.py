@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -67,6 +68,7 @@ class Bench:
         source, sink = lab.host("src"), lab.host("dst")
         address = sink.addresses[0]
         started: dict[str, Background] = {}
+        stops: list[Future[None]] = []  # a starved copy takes seconds to end, and what is next is not to wait
 
         def start(each: Generator) -> None:
             made = Background(
@@ -75,7 +77,7 @@ class Bench:
             started[each.name] = stack.enter_context(made)
 
         def stop(each: Generator) -> None:
-            started[each.name].stop()
+            stops.append(stopping.submit(started[each.name].stop))
 
         planned = list(generators(recipe))
         todo: list[tuple[float, Callable[[], None]]] = [(APART_S, building.close)]
@@ -89,10 +91,13 @@ class Bench:
             stack.enter_context(
                 RttProbe(name, source, sink, address, run.rtt, run.epoch_s, every_s=every_s, train=train)
             )
-        for at_s, act in todo:
-            self._wait(run, at_s)
-            act()
-        self._wait(run, recipe.ends_s)
+        with ThreadPoolExecutor() as stopping:
+            for at_s, act in todo:
+                self._wait(run, at_s)
+                act()
+            self._wait(run, recipe.ends_s)
+        for stopped in stops:
+            stopped.result()
 
     def _wait(self, run: Run, until_s: float) -> None:
         self.stop.wait(max(0.0, until_s - run.now_s))

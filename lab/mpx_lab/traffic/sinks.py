@@ -14,6 +14,7 @@ from mpx import tcp
 from mpx_lab.traffic.tcp_sender import STREAM
 
 _PIECE_BYTES = 1 << 20
+_WAKE_BYTES = 16 * 1024
 _RETURN_S = 0.02  # a read that waits for more comes back after that, so that counts are never older
 _UDP_BUFFER_BYTES = 16 << 20
 _UDP_REST_S = 0.002
@@ -42,7 +43,8 @@ class TcpSink:
 
     A read waits in the kernel for a large piece (MSG_WAITALL), which throws away (MSG_TRUNC) every segment
     as it comes and so acknowledges it like the promptest of readers; this process wakes 50 times a second.
-    A reader that sleeps instead acknowledges less often, and with that changes what it measures.
+    SO_RCVLOWAT lets the kernel acknowledge without a read, and wake its side of it more seldom. A reader that
+    sleeps instead acknowledges less often, and with that changes what it measures.
     """
 
     def __init__(self, address: tcp.Address) -> None:
@@ -98,6 +100,7 @@ class TcpSink:
         """Yield how much came, until nothing more does; raises ConnectionError."""
         limit = struct.pack("ll", 0, int(_RETURN_S * 1e6))
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, _WAKE_BYTES)
         while True:
             try:
                 flags = socket.MSG_TRUNC | socket.MSG_WAITALL
