@@ -16,6 +16,7 @@ STAGGER_S = 3.0  # streams of a mix begin within that time
 NOTHING_S = 5.0  # where nothing has to settle: the other processes start
 ALONE_S, ALONE_RTT = 8.0, 20.0  # our copy runs before a mix arrives beside it
 SETTLES_S, SETTLES_RTT = 3.0, 10.0  # after our copy has begun, or other traffic
+LOGIN_RTT = 15.0  # until our copy sends; they last as long as a full queue lets them
 BETWEEN_S = 2.0  # one thing ends and the next begins
 AGAIN_S, AGAIN_RTT = 5.0, 20.0  # and a cycle of CUBIC: after what took the link from the mix
 TAIL_S = 1.2  # after the last series: answers that are still under way
@@ -155,9 +156,10 @@ class Recipe:
 
     def _comes_up_s(self, stretch: Stretch) -> float:
         """How long what is beside the mix needs; bursts are looked at from their beginning on."""
-        if stretch.nuisance or stretch.own:
-            return SETTLES_S + SETTLES_RTT * self.link.rtt_s
-        return 0.0
+        settles_s = SETTLES_S + SETTLES_RTT * self.link.rtt_s
+        if stretch.own:
+            return max(settles_s, LOGIN_RTT * self.link.rtt_s * (1 + self.link.queue_bdp))
+        return settles_s if stretch.nuisance else 0.0
 
     def _pause_s(self, stretch: Stretch) -> float:
         """How long until the mix is again what it was before a stretch."""
