@@ -267,6 +267,18 @@ def test_streams_whole_and_in_part(client, root):
     assert (root / "new").read_bytes() == b""
 
 
+def test_what_restarts_is_the_next_transfer_and_no_later_one(client, root):
+    client.do("REST 3")
+    assert client.retrieve("NLST")[1] == b"file\r\n"
+    assert client.retrieve("RETR file")[1] == CONTENT
+    client.do("REST 3")
+    assert client.store("SINK", b"thrown away").code == 226
+    assert client.retrieve("RETR file")[1] == CONTENT
+    client.do("REST 3")
+    assert client.do("SINK").code == 425  # no data channel
+    assert client.retrieve("RETR file")[1] == CONTENT
+
+
 def test_active_streams(client, root):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         assert client.do(f"PORT {wire.format_host_port(listener.getsockname())}").code == 200
