@@ -1,7 +1,7 @@
 """How busy the processors were: /proc/stat once a second, as a file of the run."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -61,6 +61,13 @@ def use_between(
             CpuUse(t_s, core, worked, system / total, served, steal / total, (idle + waiting) / total)
         )
     return uses
+
+
+def busy_over(seconds: float, wait: Callable[[float], object]) -> float:
+    """Return the share of the next seconds in which all processors are busy; `wait` lets them pass."""
+    before = parse_stat(_STAT.read_text())
+    wait(seconds)
+    return use_between(0.0, before, parse_stat(_STAT.read_text()))[0].busy
 
 
 class CpuLog:

@@ -11,7 +11,7 @@ from mpx_lab.dataset.recipe import Recipe
 from mpx_lab.dataset.store import Dataset
 from mpx_lab.room import Room
 
-CAPACITY_BPS = 430_000_000  # of all links that run at once: what two cores keep up with
+CAPACITY_BPS = 500_000_000  # of all links that run at once
 WAITING = 3  # recipes for each slot, so that one that does not fit is passed over
 OVERHEAD_S = 8.0  # of a run: its lab is built and taken down, its processes end
 IN_A_ROW = 5  # recipes without a run that counts: something is wrong with all of them

@@ -14,7 +14,9 @@ from mpx_lab.dataset.draws import PARTS, recipes
 @click.option("--part", "parts", multiple=True, type=click.Choice(PARTS), help="Only this; may be repeated.")
 @click.option("--links", type=click.IntRange(1, 10_000), default=40, show_default=True, help="Random links.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Of the links and all that is random.")
-@click.option("--at-once", type=click.IntRange(1, 32), default=4, show_default=True, help="Links at a time.")
+@click.option(
+    "--at-once", type=click.IntRange(1, 32), default=8, show_default=True, help="Links at a time, at most."
+)
 @click.option(
     "--list", "only_list", is_flag=True, help="Say what is measured and what is missing; measure nothing."
 )

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import mpx_lab
 from mpx.errors import Interrupted
+from mpx_lab.cpu import busy_over
 from mpx_lab.dataset.generators import Generator, generators
 from mpx_lab.dataset.labels import wrong_with
 from mpx_lab.dataset.recipe import Recipe
+from mpx_lab.dataset.turns import Turns
 from mpx_lab.judged import judged
 from mpx_lab.lab import Lab
 from mpx_lab.record import Run
@@ -30,8 +32,9 @@ PAUSE_S = 0.0004
 PUNCTUAL = Punctual(
     late_p99_s=0.003, very_late_share=0.03, pickup_p99_s=0.002, given_up_share=0.1, busy_share=0.8
 )
+LOOK_S = 5.0  # at the processors, before a run begins beside others
 APART_S = 12.0  # between the beginnings of two runs: twenty processes start, and what they load takes a core
-AHEAD_S = 16.0  # processes are started so long before they are needed, one after the other on busy processors
+AHEAD_S = 30.0  # processes are started so long before they are needed, one after the other on busy processors
 
 
 class Bench:
@@ -42,25 +45,26 @@ class Bench:
 
     def __init__(self) -> None:
         self.stop = threading.Event()
-        self._building = threading.Lock()
+        self._turns = Turns(lambda: busy_over(LOOK_S, self._pass))
 
     def measure(self, recipe: Recipe, folder: Path, slot: int) -> None:
         """Measure a run; no other may have the same slot meanwhile.
 
         Raises Interrupted after `stop`, MpxError or OSError where a part of it failed.
         """
-        with contextlib.ExitStack() as building:
-            building.enter_context(self._building)
-            self._check()
-            with Lab.up(topology_of(recipe), f"data-{slot}") as lab:
-                code = {"mpx_lab": code_sum()}
-                with Run(folder, "dataset", recipe.described(), routes=lab.routes(), versions=code) as run:
-                    with judged(lab, run, PUNCTUAL), contextlib.ExitStack() as stack:
-                        self._go_through(recipe, lab, run, stack, building)
-                    assert run.validity is not None  # `judged` has just judged it
-                    wrong = tuple(wrong_with(recipe, RecordedRun.open(folder)))
-                    reasons = run.validity.reasons + wrong
-                    run.validity = replace(run.validity, valid=not reasons, reasons=reasons)
+        with self._turns.turn() as building, self._lab(recipe, slot) as lab:
+            code = {"mpx_lab": code_sum()}
+            with Run(folder, "dataset", recipe.described(), routes=lab.routes(), versions=code) as run:
+                with judged(lab, run, PUNCTUAL), contextlib.ExitStack() as stack:
+                    self._go_through(recipe, lab, run, stack, building)
+                assert run.validity is not None  # `judged` has just judged it
+                wrong = tuple(wrong_with(recipe, RecordedRun.open(folder)))
+                reasons = run.validity.reasons + wrong
+                run.validity = replace(run.validity, valid=not reasons, reasons=reasons)
+
+    def _lab(self, recipe: Recipe, slot: int) -> Lab:
+        self._check()
+        return Lab.up(topology_of(recipe), f"data-{slot}")
 
     def _go_through(
         self, recipe: Recipe, lab: Lab, run: Run, stack: contextlib.ExitStack, building: contextlib.ExitStack
@@ -100,7 +104,10 @@ class Bench:
             stopped.result()
 
     def _wait(self, run: Run, until_s: float) -> None:
-        self.stop.wait(max(0.0, until_s - run.now_s))
+        self._pass(max(0.0, until_s - run.now_s))
+
+    def _pass(self, seconds: float) -> None:
+        self.stop.wait(seconds)
         self._check()
 
     def _check(self) -> None:
