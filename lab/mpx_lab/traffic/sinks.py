@@ -15,6 +15,7 @@ from mpx_lab.traffic.tcp_sender import STREAM
 
 _PIECE_BYTES = 1 << 20
 _WAKE_BYTES = 16 * 1024
+_ROOM_FOR_IT = 4  # times as much; smaller windows would stand still until the acknowledgement that it delays
 _RETURN_S = 0.02  # a read that waits for more comes back after that, so that counts are never older
 _UDP_BUFFER_BYTES = 16 << 20
 _UDP_REST_S = 0.002
@@ -100,7 +101,9 @@ class TcpSink:
         """Yield how much came, until nothing more does; raises ConnectionError."""
         limit = struct.pack("ll", 0, int(_RETURN_S * 1e6))
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, _WAKE_BYTES)
+        window_bytes = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_WINDOW_CLAMP)
+        if window_bytes >= _ROOM_FOR_IT * _WAKE_BYTES:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, _WAKE_BYTES)
         while True:
             try:
                 flags = socket.MSG_TRUNC | socket.MSG_WAITALL
