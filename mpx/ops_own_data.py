@@ -9,11 +9,14 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from mpx.ops_windows import Floats, steps_of
 
 Steps = NDArray[np.intp]
+SMOOTH = 5  # steps: acknowledgements come in lumps
+FULL_S, FULL_OF_BASE = 0.002, 0.05  # of queueing delay: whichever is more
 
 
 def own_data(x: Floats, level: Floats, base: Floats, goodput_bps: Floats) -> dict[str, Floats]:
@@ -39,6 +42,30 @@ def own_data(x: Floats, level: Floats, base: Floats, goodput_bps: Floats) -> dic
         end = share.shape[1] - lag
         found[f"own then queue {lag}"] = _together(share[:, :end], level[:, lag:])
         found[f"queue then own {lag}"] = _together(level[:, :end], share[:, lag:])
+    return found | _while_queued(x, base, share)
+
+
+def _while_queued(x: Floats, base: Floats, share: Floats) -> dict[str, Floats]:
+    """Return what our share of the link is while it is full: then only others change it."""
+    smooth = _sliding_mean(share, SMOOTH)
+    queue = _sliding_mean(x, SMOOTH) - base[:, None]
+    is_full = queue > np.maximum(FULL_S, FULL_OF_BASE * base)[:, None]
+    count = is_full.sum(axis=1)
+    seen = np.where(is_full, smooth, 0.0)
+    mean = seen.sum(axis=1) / np.maximum(count, 1)
+    off = np.where(is_full, smooth - mean[:, None], 0.0)
+    found = {
+        "full": is_full.mean(axis=1),
+        "own while full": mean,
+        "own while full spread": np.sqrt((off**2).sum(axis=1) / np.maximum(count, 1)),
+        "own while full least": np.where(is_full, smooth, 2.0).min(axis=1),
+        "own while full most": seen.max(axis=1),
+    }
+    ranked = np.sort(np.where(is_full, smooth, np.inf), axis=1)
+    rows = np.arange(len(x))
+    for rank in (0.1, 0.5, 0.9):
+        of = ranked[rows, (rank * np.maximum(count - 1, 0)).astype(int)]
+        found[f"own while full {rank}"] = np.where(count > 0, of, 0.0)
     return found
 
 
@@ -84,10 +111,15 @@ def parts_of(profile: Sequence[float], steps: int) -> list[tuple[Steps, Steps]]:
 
 
 def _share(goodput_bps: Floats) -> Floats:
-    """Return goodput relative to nearly the highest of the window."""
-    ordered = np.sort(goodput_bps, axis=1)
-    most = np.maximum(ordered[:, int(0.98 * (ordered.shape[1] - 1))], 1.0)
-    return np.asarray(goodput_bps / most[:, None])
+    """Return goodput relative to the highest of the window; both are means, as acknowledgements come in lumps."""
+    most = np.maximum(np.sort(_sliding_mean(goodput_bps, 2 * SMOOTH), axis=1)[:, -3], 1.0)
+    edge = SMOOTH // 2
+    whole = np.pad(goodput_bps, ((0, 0), (edge, edge)), mode="edge")
+    return np.asarray(_sliding_mean(whole, SMOOTH) / most[:, None])
+
+
+def _sliding_mean(of: Floats, steps: int) -> Floats:
+    return np.asarray(sliding_window_view(of, steps, axis=1).mean(axis=2))
 
 
 def _together(a: Floats, b: Floats) -> Floats:

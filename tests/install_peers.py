@@ -1,7 +1,8 @@
 """Install the Debian packages of the real peers and of the lab, which the tests use, where that is permitted.
 
-As root the missing packages are installed; otherwise one line names them and the tests that need
-them are skipped (and fail where CI is set, since CI may skip nothing). With names of programs only these.
+It also builds the kernel of simulated machines, once. As root the missing packages are installed; otherwise
+one line names them and the tests that need them are skipped (and fail where CI is set, since CI may skip
+nothing). With names of programs only these.
 """
 
 import ctypes
@@ -22,8 +23,13 @@ PROGRAMS = {
     "ip": "iproute2",
     "ovs-vswitchd": "openvswitch-switch",
     "cc": "gcc libc6-dev",
+    "flex": "flex",
+    "bison": "bison",
+    "bc": "bc",
 }
 LIBRARIES = {"libudt.so.0": "libudt0"}
+SOURCE = "linux-source-6.12"  # of the simulator's kernel
+CACHE = Path(__file__).parent.parent / ".cache"  # where that is
 # Debian asks this program before it starts a daemon that is being installed; the lab has a switch of its own.
 POLICY = Path("/usr/sbin/policy-rc.d")
 
@@ -55,18 +61,29 @@ def main(programs: list[str]) -> int:
     needed = {program: PROGRAMS[program] for program in programs or PROGRAMS}
     packages = (pkg for program, pkg in needed.items() if not shutil.which(program, path=path))
     missing = sorted({name for package in packages for name in package.split()})
-    missing += [] if programs else [package for library, package in LIBRARIES.items() if not _loads(library)]
-    if not missing:
-        return 0
-    if os.geteuid() != 0 or not shutil.which("apt-get"):
+    if not programs:
+        missing += [package for library, package in LIBRARIES.items() if not _loads(library)]
+        missing += [] if list(Path("/usr/src").glob("linux-source-*.tar.xz")) else [SOURCE]
+    if missing and (os.geteuid() != 0 or not shutil.which("apt-get")):
         print(f"not root: the tests against real peers and in a lab need these packages: {' '.join(missing)}")
         return 0
+    if missing and not _installed(missing):
+        return 1
+    if not programs and os.geteuid() == 0:
+        from mpx_lab.simulator.kernel import built_kernel
+
+        os.environ["XDG_CACHE_HOME"] = str(CACHE)
+        built_kernel(lambda said: print(said, flush=True))
+    return 0
+
+
+def _installed(packages: list[str]) -> bool:
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     subprocess.run(["apt-get", "update", "-qq"], env=environment, check=False)
-    install = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *missing]
+    install = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *packages]
     with no_daemons():
         done = subprocess.run(install, env=environment, check=False)
-    return 1 if done.returncode else 0
+    return done.returncode == 0
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from mpx_lab import relay
 from mpx_lab.devices import without_offloads
+from mpx_lab.emulator.kernel_link import KernelLink
 from mpx_lab.emulator.link import EmulatedLink, End
 from mpx_lab.namespace import RUN_NETNS, inside
 from mpx_lab.ovs import OpenVSwitch
@@ -33,6 +34,7 @@ from mpx_lab.plan import (
 )
 from mpx_lab.programs import find, run
 from mpx_lab.reach import wait_reachable
+from mpx_lab.simulated import is_simulated
 from mpx_lab.state import LabError, Owner, environment, folder_of
 
 
@@ -89,6 +91,9 @@ class Builder:
 
     def _start_link(self, step: StartLink) -> None:
         ends = _end(*step.a), _end(*step.b)
+        if is_simulated():
+            KernelLink(self.folder, step.name).start(*ends, step.a_to_b, step.b_to_a, self._environment)
+            return
         link = EmulatedLink(step.name, self.folder, *ends, step.a_to_b, step.b_to_a, pause_s=step.pause_s)
         link.start(self._environment)
         self.links[step.name] = link

@@ -2,7 +2,7 @@
 
 from mpx_lab import state
 from mpx_lab.capacities import CAPACITIES, capacities_text
-from mpx_lab.emulator.link import RunningLink
+from mpx_lab.emulator.running import running_link
 
 
 def rewrite_capacities(lab_id: str) -> None:
@@ -16,7 +16,7 @@ def rewrite_capacities(lab_id: str) -> None:
             return
         folder, topology = state.folder_of(lab_id), there.topology
         shapes = {
-            link.name: RunningLink(folder, link.name).stats().a_to_b.shape
+            link.name: running_link(folder, link.name).stats().a_to_b.shape
             for link in topology.links
             if topology.emulated(link)
         }

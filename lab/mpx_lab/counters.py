@@ -5,9 +5,11 @@ A packet may be lost in the emulator's queue or by its random loss, and nowhere 
 
 import json
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from mpx.errors import MpxError
+from mpx_lab.emulator.kernel_link import LINK_QUEUES
+from mpx_lab.simulated import is_simulated
 from mpx_lab.traffic.process import Host
 
 Counters = dict[str, int]
@@ -64,10 +66,15 @@ def parse_sockets(text: str) -> Counters:
     return found
 
 
-def parse_queues(text: str) -> Counters:
-    """Return the drops of the queues in front of the devices from `tc -statistics -json qdisc show`."""
+def parse_queues(text: str, of_links: Collection[str] = ()) -> Counters:
+    """Return the drops of the queues in front of the devices from `tc -statistics -json qdisc show`.
+
+    `of_links` are the kinds that are links, whose drops are told by them.
+    """
     found: Counters = {}
     for queue in json.loads(text or "[]"):
+        if queue["kind"] in of_links:
+            continue
         name = f"{queue['dev']} queue {queue['kind']} drops"
         found[name] = found.get(name, 0) + int(queue.get("drops", 0))
     return found
@@ -83,12 +90,13 @@ def parse_backlog(text: str) -> Counters:
 
 def read_counters(host: Host) -> Counters:
     """Ask a host for all of them; raises MpxError."""
+    of_links = LINK_QUEUES if is_simulated() else ()
     files = ["/proc/net/snmp", "/proc/net/netstat", "/proc/net/snmp6"]
     return {
         **parse_devices(_output(host, ["cat", "/proc/net/dev"])),
         **parse_sockets(_output(host, ["cat", *files])),
         **parse_backlog(_output(host, ["cat", "/proc/net/softnet_stat"])),
-        **parse_queues(_output(host, ["tc", "-statistics", "-json", "qdisc", "show"])),
+        **parse_queues(_output(host, ["tc", "-statistics", "-json", "qdisc", "show"]), of_links),
     }
 
 

@@ -21,6 +21,7 @@ from mpx_lab.lab import Lab, require_root, take_down
 from mpx_lab.lab_list import found, meant
 from mpx_lab.lab_option import lab_option
 from mpx_lab.plan import DEFAULT_CONGESTION, parse_controller
+from mpx_lab.simulator.command import simulate_command
 from mpx_lab.status_text import UNLIMITED, status_lines
 from mpx_lab.topologies import TOPOLOGIES, named
 from mpx_lab.topology import Topology
@@ -45,6 +46,7 @@ def lab(context: click.Context) -> None:
 
 
 lab.add_command(dataset_command)
+lab.add_command(simulate_command)
 lab.add_command(traffic_command)
 
 

@@ -9,7 +9,9 @@ from mpx_lab.builder import ip
 from mpx_lab.capacities_file import rewrite_capacities
 from mpx_lab.devices import is_up
 from mpx_lab.emulator.accounting import LinkStats
+from mpx_lab.emulator.kernel_link import KernelLink
 from mpx_lab.emulator.link import RunningLink
+from mpx_lab.emulator.running import running_link
 from mpx_lab.namespace import inside
 from mpx_lab.plan import SWITCHES, netns_name, port_name
 from mpx_lab.shape import FULL_FRAME_BYTES, Direction, Shape
@@ -108,13 +110,13 @@ class LabLink:
         there, back = (WayStatus.of(way.shape) for way in (stats.a_to_b, stats.b_to_a))
         return LinkStatus(self.name, ends, there, back, stats.up, stats.hindrances)
 
-    def _emulator(self) -> RunningLink:
+    def _emulator(self) -> RunningLink | KernelLink:
         if not self.emulated:
             raise UsageError(
                 f"the link {self.name} is a plain cable, which can only be taken --down and --up; "
                 "give it a rate or a delay in the topology to have it emulated"
             )
-        return RunningLink(folder_of(self._lab_id), self.name)
+        return running_link(folder_of(self._lab_id), self.name)
 
     def _port(self) -> tuple[str, str]:
         """Return the end of a cable at a switch: a host would forget its routes if its end went down."""

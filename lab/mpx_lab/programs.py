@@ -9,6 +9,7 @@ from mpx_lab.state import LabError
 
 PACKAGES = {
     "ip": "iproute2",
+    "tc": "iproute2",
     "ovsdb-tool": "openvswitch-common",
     "ovsdb-server": "openvswitch-common",
     "ovs-vswitchd": "openvswitch-switch",

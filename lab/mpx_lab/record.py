@@ -19,6 +19,7 @@ import mpx
 from mpx.errors import UsageError
 from mpx_lab.cpu import CpuLog
 from mpx_lab.route_list import Route
+from mpx_lab.simulated import is_simulated
 from mpx_lab.traffic.log import now_s
 from mpx_lab.validity import Validity
 
@@ -96,7 +97,7 @@ class Run:
 
 
 def machine() -> dict[str, Any]:
-    """Return what a result depends on: the kernel, the processor, the memory."""
+    """Return what a result depends on: the kernel, the processor, the memory, whether time is simulated."""
     model = ""
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
@@ -107,4 +108,5 @@ def machine() -> dict[str, Any]:
         "processor": model or platform.machine(),
         "cores": os.cpu_count() or 1,
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "simulated": is_simulated(),
     }

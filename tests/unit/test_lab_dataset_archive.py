@@ -2,6 +2,7 @@
 
 import json
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,21 @@ def test_it_is_the_same_bytes_each_time(tmp_path: Path) -> None:
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
+def test_what_other_archives_hold_is_left_out(tmp_path: Path) -> None:
+    before = measured(tmp_path / "before")
+    first, second = tmp_path / "first.tar.xz", tmp_path / "second.tar.xz"
+    archive(before, first)
+    other = replace(RECIPE, mix="C")
+    write_run(before / other.name, other)
+    assert main([str(before), str(second), str(first)]) == 0
+    assert [path.name for path in unpacked(second, tmp_path / "added").iterdir()] == [other.name]
+    after = unpacked(second, unpacked(first, tmp_path / "after"))
+    assert load_dataset(after) == load_dataset(before)
+    about = json.loads((before / RECIPE.name / "run.json").read_text())
+    (before / RECIPE.name / "run.json").write_text(json.dumps({**about, "duration_s": 1.0}))
+    assert archive(before, second, [first]) == 2  # measured anew
+
+
 def test_a_folder_that_cannot_be_read_or_written_is_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -68,3 +84,6 @@ def test_a_folder_that_cannot_be_read_or_written_is_said(
     (before / RECIPE.name / "run.json").write_text("{")
     assert main([str(before), str(tmp_path / "kept.tar.xz")]) == 1
     assert "no folder of a run" in capsys.readouterr().err
+    (tmp_path / "none.tar.xz").write_text("no archive")
+    assert main([str(before), str(tmp_path / "kept.tar.xz"), str(tmp_path / "none.tar.xz")]) == 1
+    assert "archive:" in capsys.readouterr().err

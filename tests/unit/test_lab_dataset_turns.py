@@ -22,19 +22,23 @@ def test_the_first_begins_at_once_and_others_when_the_processors_have_room() -> 
 
 def test_one_begins_at_a_time() -> None:
     turns = Turns(lambda: 0.0)
-    begun = threading.Event()
+    both = threading.Barrier(2)
+    met = []
 
-    def second() -> None:
+    def begin() -> None:
         with turns.turn():
-            begun.set()
+            try:
+                both.wait(0.2)  # which nobody else comes to while one begins
+                met.append(True)
+            except threading.BrokenBarrierError:
+                met.append(False)
 
-    with turns.turn() as first:
-        other = threading.Thread(target=second)
+    others = [threading.Thread(target=begin) for _ in range(2)]
+    for other in others:
         other.start()
-        assert not begun.is_set()
-        first.close()
+    for other in others:
         other.join()
-    assert begun.is_set()
+    assert met == [False, False]
 
 
 def test_who_waits_for_room_may_be_interrupted() -> None:

@@ -1,9 +1,13 @@
 """What the kernel's counters say: processors, devices, queues, sockets."""
 
+from pathlib import Path
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mpx_lab import cpu
 from mpx_lab.counters import increase, parse_backlog, parse_devices, parse_queues, parse_sockets
-from mpx_lab.cpu import parse_stat, use_between
+from mpx_lab.cpu import busy_over, parse_stat, use_between
 
 STAT = """cpu  100 10 50 800 20 5 10 5 0 0
 cpu0 60 5 25 400 10 5 5 0 0 0
@@ -57,6 +61,18 @@ def test_shares_add_up_to_one(before: tuple[int, ...], after: tuple[int, ...]) -
     (use,) = use_between(0, {"all": before}, {"all": after})
     assert abs(use.user + use.system + use.interrupts + use.steal + use.idle - 1) < 1e-9
     assert -1e-9 <= use.busy <= 1
+
+
+def test_busy_is_what_all_processors_did_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stat = tmp_path / "stat"
+    monkeypatch.setattr(cpu, "_STAT", stat)
+    stat.write_text("cpu  100 10 50 800 20 5 10 5 0 0\n")
+
+    def wait(seconds: float) -> None:
+        assert seconds == 5.0
+        stat.write_text("cpu  150 10 70 820 30 5 10 5 0 0\n")
+
+    assert busy_over(5.0, wait) == pytest.approx(0.7)
 
 
 def test_devices_without_what_nobody_listens_for_and_what_is_told_elsewhere() -> None:

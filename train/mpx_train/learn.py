@@ -24,7 +24,7 @@ class Settings:
     """How much is spent on learning. The defaults make the shipped model."""
 
     trees: int = 150
-    least_in_leaf: int = 3
+    least_in_leaf: int = 6
     features: float = 0.2  # of all, for a node to choose from
     copies: int = 4  # windows that are drawn for each that fits
     folds: int = 10

@@ -1,7 +1,8 @@
-"""Keeps a dataset small: `python -m mpx_lab.dataset.archive DATASET FILE.tar.xz`.
+"""Keeps a dataset small: `python -m mpx_lab.dataset.archive DATASET FILE.tar.xz [KEPT.tar.xz ...]`.
 
 Of each run that counts only what training reads, and of the others why they do not: a fiftieth of what lies
-in the folder. Unpacked it is a dataset again, to train on or to add links to.
+in the folder. Unpacked it is a dataset again, to train on or to add links to. What is
+in other archives already is left out.
 """
 
 import argparse
@@ -9,7 +10,7 @@ import csv
 import io
 import sys
 import tarfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from mpx.errors import MpxError
@@ -20,21 +21,36 @@ from mpx_lab.record_reader import RecordedRun
 OF_OWN_DATA = ("t_s", "stream", "bytes_acked")
 
 
-def archive(folder: Path, file: Path) -> int:
+def archive(folder: Path, file: Path, kept: Sequence[Path] = ()) -> int:
     """Write the archive and return how many runs it holds. The same dataset makes the same bytes.
 
-    Raises UsageError for a folder that holds no dataset, OSError.
+    What other archives hold already is left out. Raises UsageError for a folder that holds no dataset,
+    OSError, and tarfile.TarError for what is no archive.
     """
-    runs = runs_of(folder)
+    before = dict(told for each in kept for told in _members(each))
+    runs = [run for run in runs_of(folder) if not _is_in(before, run.folder, "run.json")]
     with tarfile.open(file, "w:xz", preset=9) as tar:
         for run in runs:
             for name, data in _parts(run):
                 _add(tar, f"{run.folder.name}/{name}", data)
         for place in sorted(folder.glob(f"*.{INVALID}")):
             for told in (REASON, "run.json"):
-                if (place / told).exists():
+                if (place / told).exists() and not _is_in(before, place, told):
                     _add(tar, f"{place.name}/{told}", (place / told).read_bytes())
     return len(runs)
+
+
+def _members(file: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield what tells one run from another."""
+    with tarfile.open(file) as tar:
+        for member in tar:
+            data = tar.extractfile(member) if Path(member.name).name in (REASON, "run.json") else None
+            if data is not None:
+                yield member.name, data.read()
+
+
+def _is_in(before: Mapping[str, bytes], place: Path, told: str) -> bool:
+    return before.get(f"{place.name}/{told}") == (place / told).read_bytes()
 
 
 def _parts(run: RecordedRun) -> Iterator[tuple[str, bytes]]:
@@ -61,10 +77,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m mpx_lab.dataset.archive", description=__doc__)
     parser.add_argument("dataset", type=Path)
     parser.add_argument("file", type=Path)
+    parser.add_argument("kept", type=Path, nargs="*", help="other archives")
     options = parser.parse_args(arguments)
     try:
-        held = archive(options.dataset, options.file)
-    except (MpxError, OSError) as error:
+        held = archive(options.dataset, options.file, options.kept)
+    except (MpxError, OSError, tarfile.TarError) as error:
         sys.stderr.write(f"archive: {error}\n")
         return 1
     sys.stdout.write(f"{held} runs, {options.file.stat().st_size / 1e6:.1f} MB\n")

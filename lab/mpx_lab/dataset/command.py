@@ -1,5 +1,6 @@
 """`mpx lab dataset`."""
 
+import os
 from functools import partial
 from pathlib import Path
 
@@ -14,14 +15,21 @@ from mpx_lab.dataset.draws import PARTS, recipes
 @click.option("--part", "parts", multiple=True, type=click.Choice(PARTS), help="Only this; may be repeated.")
 @click.option("--links", type=click.IntRange(1, 10_000), default=40, show_default=True, help="Random links.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Of the links and all that is random.")
+@click.option("--at-once", type=click.IntRange(1, 32), help="Links at a time, at most: 8 unless given.")
 @click.option(
-    "--at-once", type=click.IntRange(1, 32), default=8, show_default=True, help="Links at a time, at most."
+    "--simulated", is_flag=True, help="Each on a machine with simulated time; at once as many as cores."
 )
 @click.option(
     "--list", "only_list", is_flag=True, help="Say what is measured and what is missing; measure nothing."
 )
 def dataset_command(
-    folder: Path, parts: tuple[str, ...], links: int, seed: int, at_once: int, only_list: bool
+    folder: Path,
+    parts: tuple[str, ...],
+    links: int,
+    seed: int,
+    at_once: int | None,
+    simulated: bool,
+    only_list: bool,
 ) -> None:
     """Measure round-trip times beside known mixes of congestion control, on random links.
 
@@ -30,10 +38,13 @@ def dataset_command(
     """
     from mpx_lab.dataset.collect import collect, wall_s
     from mpx_lab.dataset.run import Bench
+    from mpx_lab.dataset.simulated import SimulatedBench
     from mpx_lab.dataset.store import Dataset
     from mpx_lab.lab import require_root
     from mpx_lab.lab_command import sigterm_ends
+    from mpx_lab.simulator.kernel import built_kernel
 
+    at_once = at_once or (len(os.sched_getaffinity(0)) if simulated else 8)
     wanted = recipes(parts or PARTS, links, seed)
     dataset = Dataset(folder)
     missing = [recipe for recipe in wanted if not dataset.has(recipe)]
@@ -46,9 +57,9 @@ def dataset_command(
     if only_list or not missing:
         return
     require_root()
-    bench = Bench()
+    say = partial(click.echo, err=True)
+    bench = SimulatedBench(built_kernel(say), links, seed) if simulated else Bench()
     with sigterm_ends(), dataset.alone():
-        say = partial(click.echo, err=True)
         failed = collect(dataset, missing, at_once, bench.measure, bench.stop.set, say)
     if failed:
         raise MpxError(

@@ -15,7 +15,7 @@ from mpx_lab.traffic.tcp_sender import STREAM
 
 _PIECE_BYTES = 1 << 20
 _WAKE_BYTES = 16 * 1024
-_ROOM_FOR_IT = 4  # times as much; smaller windows would stand still until the acknowledgement that it delays
+_ROOM_FOR_IT = 3  # times as much; smaller windows would stand still until the acknowledgement that it delays
 _RETURN_S = 0.02  # a read that waits for more comes back after that, so that counts are never older
 _UDP_BUFFER_BYTES = 16 << 20
 _UDP_REST_S = 0.002

@@ -1,0 +1,30 @@
+"""`mpx lab simulate`."""
+
+import os
+import sys
+from functools import partial
+from pathlib import Path
+
+import click
+
+
+@click.command("simulate", context_settings={"ignore_unknown_options": True})
+@click.option(
+    "--source",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Of Linux, as a linux-source-*.tar.xz; the newest in /usr/src unless given.",
+)
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def simulate_command(source: Path | None, command: tuple[str, ...]) -> None:
+    """Run COMMAND on a machine whose time passes only while all of it waits.
+
+    It is Linux as a process of its own, with the files of this machine and network devices of its own. A lab
+    there is never late, however busy this machine is, and a measurement takes as long as the work in it.
+    Write -- before a command that has options. The exit code is the command's.
+    """
+    from mpx_lab.simulator.kernel import built_kernel
+    from mpx_lab.simulator.machine import run_simulated
+
+    kernel = built_kernel(partial(click.echo, err=True), source)
+    out, errors = sys.stdout.buffer, sys.stderr.buffer
+    sys.exit(run_simulated(kernel, command, os.environ, folder=Path.cwd(), out=out, errors=errors))

@@ -1,0 +1,81 @@
+"""The kernel of simulated machines: built once, from the source of Linux as a distribution packs it."""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from mpx.errors import UsageError
+from mpx_lab.simulator.machine import SimulatorError
+
+SOURCES = Path("/usr/src")
+_NEEDED = {"make": "make", "cc": "gcc", "flex": "flex", "bison": "bison", "bc": "bc", "xz": "xz-utils"}
+_TICKS = (("config HZ\n\tint\n\tdefault 100", "config HZ\n\tint\n\tdefault 250"),)  # a second, as on servers
+_LAST_LINES = 5
+
+
+def built_kernel(say: Callable[[str], None], source: Path | None = None) -> Path:
+    """Return the kernel, after some minutes the first time.
+
+    `source` is a tar file; None: the newest there is in /usr/src. Raises UsageError where there is no
+    source or a program is missing, SimulatorError where it cannot be built.
+    """
+    source = source or _newest_source()
+    config = Path(__file__).with_name("kernel.config").read_text()
+    try:
+        told = f"{source.name} {source.stat().st_size} {_TICKS} {config}"
+    except OSError as error:
+        raise UsageError(f"the source of Linux cannot be read: {error}") from None
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mpx" / "simulator"
+    kernel = cache / f"linux-{hashlib.sha256(told.encode()).hexdigest()[:16]}"
+    if not kernel.exists():
+        for program, package in _NEEDED.items():
+            if shutil.which(program) is None:
+                raise UsageError(f"the simulator needs {program}: install the Debian package {package}")
+        say(f"building the simulator's kernel from {source}, once; this takes some minutes")
+        cache.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="build-", dir=cache) as name:
+            built = _build(Path(name), source, config)
+            built.replace(kernel)
+    return kernel
+
+
+def _newest_source() -> Path:
+    found = sorted(SOURCES.glob("linux-source-*.tar.xz"), key=_version)
+    if not found:
+        raise UsageError(
+            "the simulator needs the source of Linux: install the Debian packages linux-source, flex, "
+            "bison and bc, or name a linux-source-*.tar.xz with --source"
+        )
+    return found[-1]
+
+
+def _version(source: Path) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", source.name)))
+
+
+def _build(folder: Path, source: Path, config: str) -> Path:
+    _run(["tar", "-xJf", str(source.absolute()), "--strip-components=1"], folder)
+    kconfig = folder / "arch" / "um" / "Kconfig"
+    text = kconfig.read_text()
+    for old, new in _TICKS:
+        text = text.replace(old, new)
+    kconfig.write_text(text)
+    (folder / "mpx.config").write_text(config)
+    make = ["make", "-s", "ARCH=um", "KCONFIG_ALLCONFIG=mpx.config"]
+    _run([*make, "allnoconfig"], folder)
+    _run([*make, f"-j{os.cpu_count() or 1}", "linux"], folder)
+    return folder / "linux"
+
+
+def _run(command: list[str], folder: Path) -> None:
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+    )
+    if done.returncode:
+        said = " / ".join((done.stderr or done.stdout).strip().splitlines()[-_LAST_LINES:])
+        raise SimulatorError(f"the simulator's kernel cannot be built: '{' '.join(command)}' said: {said}")

@@ -1,0 +1,153 @@
+"""Machines whose time passes only while they wait, and a lab on one."""
+
+import io
+import os
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from install_peers import CACHE
+from mpx_lab.dataset.draws import PARTS, recipes
+from mpx_lab.dataset.simulated import SimulatedBench
+from mpx_lab.simulator.kernel import SOURCES, built_kernel
+from mpx_lab.simulator.machine import SimulatorError, run_simulated
+
+from mpx.errors import Interrupted, MpxError
+
+Run = Callable[[str], list[str]]
+
+
+@pytest.fixture
+def kernel(monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The simulator's kernel, which install_peers.py has built; as root only, as its labs are."""
+    if os.geteuid() != 0 or not list(SOURCES.glob("linux-source-*.tar.xz")):
+        message = "needs root and the Debian packages linux-source-6.12, flex, bison and bc"
+        if os.environ.get("CI"):
+            pytest.fail(message)
+        pytest.skip(message)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE))
+    return built_kernel(lambda _: None)
+
+
+@pytest.fixture
+def run(kernel: Path, tmp_path: Path) -> Run:
+    """`run(program)` runs Python there and returns the lines that it says."""
+
+    def made(program: str) -> list[str]:
+        out, errors = io.BytesIO(), io.BytesIO()
+        command = [sys.executable, "-c", textwrap.dedent(program)]
+        code = run_simulated(kernel, command, os.environ, folder=tmp_path, out=out, errors=errors)
+        assert code == 0, errors.getvalue().decode()
+        return out.getvalue().decode().splitlines()
+
+    return made
+
+
+def test_time_passes_only_while_it_waits(run: Run) -> None:
+    waited, worked = run("""
+        import time
+        began = time.monotonic(); time.sleep(3600); print(time.monotonic() - began)
+        began = time.monotonic(); sum(range(10**6)); print(time.monotonic() - began)
+    """)
+    assert 3600 <= float(waited) < 3600.1
+    assert float(worked) < 0.001
+
+
+def test_files_environment_and_exit_code_are_as_without_it(
+    kernel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MINE", "told")
+    (tmp_path / "there").write_text("before")
+    out, errors = io.BytesIO(), io.BytesIO()
+    command = ["sh", "-c", 'cat there; echo " $MINE"; echo wrong >&2; echo after > there; exit 7']
+    code = run_simulated(kernel, command, os.environ, folder=tmp_path, out=out, errors=errors)
+    assert (code, out.getvalue(), errors.getvalue()) == (7, b"before told\n", b"wrong\n")
+    assert (tmp_path / "there").read_text() == "after\n"
+
+
+def test_a_command_that_is_not_there_is_said_to_be_missing(kernel: Path, tmp_path: Path) -> None:
+    errors = io.BytesIO()
+    assert run_simulated(kernel, ["no-such"], os.environ, folder=tmp_path, errors=errors) == 127
+    assert b"no-such" in errors.getvalue()
+
+
+def test_a_kernel_that_ends_at_once_is_told_of(tmp_path: Path) -> None:
+    with pytest.raises(SimulatorError, match="before its command"):
+        run_simulated(Path("/bin/false"), ["true"], os.environ, folder=tmp_path)
+
+
+def test_it_ends_with_who_waits_for_it(kernel: Path, tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+
+    def check() -> None:
+        if begun.exists():
+            raise Interrupted
+
+    command = ["sh", "-c", "touch begun; while :; do :; done"]
+    with pytest.raises(Interrupted):
+        run_simulated(kernel, command, os.environ, folder=tmp_path, check=check)
+    running = [entry for entry in Path("/proc").glob("[0-9]*/cmdline") if str(kernel) in _text(entry)]
+    assert not running
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text()
+    except OSError:
+        return ""
+
+
+LAB = """
+    import tempfile, time
+    from pathlib import Path
+    from mpx_lab.lab import Lab
+    from mpx_lab.record import Run
+    from mpx_lab.judged import judged
+    from mpx_lab.topology import Topology, wan
+    from mpx_lab.traffic.background import Background
+
+    link = wan("src", "dst", 20_000_000, 0.040)
+    with Lab.up(Topology("one", ("src",), ("dst",), (link,)), "simulated") as lab:
+        src, dst = lab.host("src"), lab.host("dst")
+        folder = Path(tempfile.mkdtemp()) / "run"
+        with Run(folder, "test", {}) as run, judged(lab, run):
+            where = (src, dst, dst.addresses[0], run.flows, run.epoch_s)
+            with Background("tcp(congestion=cubic)", "flow", *where):
+                time.sleep(5)
+                before = lab.link("wan").stats().a_to_b
+                time.sleep(20)
+                after = lab.link("wan").stats().a_to_b
+                lab.link("wan").change(rate_bps=10_000_000)
+                slow = lab.link("wan").stats().a_to_b
+                time.sleep(20)
+                last = lab.link("wan").stats().a_to_b
+        print((after.delivered.bytes - before.delivered.bytes) * 8 / 20e6)
+        print((last.delivered.bytes - slow.delivered.bytes) * 8 / 20e6)
+        print(after.dropped_queue.frames, last.shape.rate_bps, last.balance.frames)
+        print(run.validity.valid, run.validity.reasons, lab.lost_elsewhere())
+"""
+
+
+def test_a_lab_there_carries_what_its_links_are_told_and_is_never_late(run: Run) -> None:
+    first, then, counted, judged = run(LAB)
+    assert 19.9 < float(first) < 20.01
+    assert 9.95 < float(then) < 10.01
+    dropped, rate_bps, missing = map(int, counted.split())
+    assert dropped > 0
+    assert (rate_bps, missing) == (10_000_000, 0)
+    assert judged == "True () 0"
+
+
+def test_a_run_that_fails_there_says_why(kernel: Path, tmp_path: Path) -> None:
+    recipe = recipes(PARTS, 2, 1)[0]
+    with pytest.raises(MpxError, match=f"no run '{recipe.name}' among 1 links of seed 5"):
+        SimulatedBench(kernel, 1, 5).measure(recipe, tmp_path / "run", 1)
+
+
+def test_a_collection_that_is_ended_ends_its_machines(kernel: Path, tmp_path: Path) -> None:
+    bench = SimulatedBench(kernel, 2, 1)
+    bench.stop.set()
+    with pytest.raises(Interrupted):
+        bench.measure(recipes(PARTS, 2, 1)[0], tmp_path / "run", 1)

@@ -1,0 +1,52 @@
+"""The kernel of simulated machines, as far as it can be had without building one."""
+
+from pathlib import Path
+
+import pytest
+from mpx_lab.counters import parse_queues
+from mpx_lab.emulator.kernel_link import LINK_QUEUES
+from mpx_lab.simulator import kernel as simulator
+from mpx_lab.simulator.kernel import built_kernel
+from mpx_lab.simulator.machine import SimulatorError
+
+from mpx.errors import UsageError
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def test_without_a_source_it_says_which_package_has_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(simulator, "SOURCES", tmp_path)
+    with pytest.raises(UsageError, match="linux-source"):
+        built_kernel(lambda _: None)
+
+
+def test_a_source_that_is_none_is_told_of_and_nothing_is_kept(tmp_path: Path, cache: Path) -> None:
+    source = tmp_path / "linux-source-6.12.tar.xz"
+    source.write_text("no archive")
+    said: list[str] = []
+    with pytest.raises(SimulatorError, match="tar"):
+        built_kernel(said.append, source)
+    assert str(source) in said[0]
+    assert not list((cache / "mpx" / "simulator").iterdir())
+
+
+def test_of_several_sources_the_newest_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for version in ("6.9", "6.12", "6.1"):
+        (tmp_path / f"linux-source-{version}.tar.xz").write_text(version)
+    monkeypatch.setattr(simulator, "SOURCES", tmp_path)
+    said: list[str] = []
+    with pytest.raises(SimulatorError):
+        built_kernel(said.append)
+    assert "6.12" in said[0]
+
+
+def test_what_a_link_of_the_kernel_drops_is_not_lost_on_the_host() -> None:
+    text = """[{"dev": "eth0", "kind": "netem", "drops": 3}, {"dev": "eth0", "kind": "tbf", "drops": 3},
+               {"dev": "eth1", "kind": "pfifo_fast", "drops": 2}]"""
+    assert parse_queues(text, LINK_QUEUES) == {"eth1 queue pfifo_fast drops": 2}
