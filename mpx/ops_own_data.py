@@ -111,11 +111,9 @@ def parts_of(profile: Sequence[float], steps: int) -> list[tuple[Steps, Steps]]:
 
 
 def _share(goodput_bps: Floats) -> Floats:
-    """Return goodput relative to the highest of the window; both are means, as acknowledgements come in lumps."""
+    """Return goodput relative to the highest of the window, a mean, as acknowledgements come in lumps."""
     most = np.maximum(np.sort(_sliding_mean(goodput_bps, 2 * SMOOTH), axis=1)[:, -3], 1.0)
-    edge = SMOOTH // 2
-    whole = np.pad(goodput_bps, ((0, 0), (edge, edge)), mode="edge")
-    return np.asarray(_sliding_mean(whole, SMOOTH) / most[:, None])
+    return np.asarray(goodput_bps / most[:, None])
 
 
 def _sliding_mean(of: Floats, steps: int) -> Floats:

@@ -2,13 +2,17 @@
 
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
+from install_peers import CACHE
 from lab_pair import Pair
 from mpx_lab.emulator.link import EmulatedLink
 from mpx_lab.fixtures import lab_id, lab_root, make_lab  # noqa: F401  fixtures
 from mpx_lab.shape import Shape
+from mpx_lab.simulator.kernel import SOURCES, built_kernel
+from simulation import Run, run_python
 from wires import OPEN, Wire
 
 
@@ -45,3 +49,21 @@ def wired(pair: Pair) -> Iterator[Callable[..., tuple[EmulatedLink, Wire]]]:
     yield start
     for wire in wires:
         wire.close()
+
+
+@pytest.fixture
+def kernel(monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The simulator's kernel, which install_peers.py has built; as root only, as its labs are."""
+    if os.geteuid() != 0 or not list(SOURCES.glob("linux-source-*.tar.xz")):
+        message = "needs root and the Debian packages linux-source-6.12, flex, bison and bc"
+        if os.environ.get("CI"):
+            pytest.fail(message)
+        pytest.skip(message)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE))
+    return built_kernel(lambda _: None)
+
+
+@pytest.fixture
+def run(kernel: Path, tmp_path: Path) -> Run:
+    """`run(program)` runs Python on a machine with simulated time and returns the lines that it says."""
+    return partial(run_python, kernel, tmp_path)

@@ -2,47 +2,15 @@
 
 import io
 import os
-import sys
-import textwrap
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from install_peers import CACHE
 from mpx_lab.dataset.draws import PARTS, recipes
 from mpx_lab.dataset.simulated import SimulatedBench
-from mpx_lab.simulator.kernel import SOURCES, built_kernel
 from mpx_lab.simulator.machine import SimulatorError, run_simulated
+from simulation import Run
 
 from mpx.errors import Interrupted, MpxError
-
-Run = Callable[[str], list[str]]
-
-
-@pytest.fixture
-def kernel(monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The simulator's kernel, which install_peers.py has built; as root only, as its labs are."""
-    if os.geteuid() != 0 or not list(SOURCES.glob("linux-source-*.tar.xz")):
-        message = "needs root and the Debian packages linux-source-6.12, flex, bison and bc"
-        if os.environ.get("CI"):
-            pytest.fail(message)
-        pytest.skip(message)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE))
-    return built_kernel(lambda _: None)
-
-
-@pytest.fixture
-def run(kernel: Path, tmp_path: Path) -> Run:
-    """`run(program)` runs Python there and returns the lines that it says."""
-
-    def made(program: str) -> list[str]:
-        out, errors = io.BytesIO(), io.BytesIO()
-        command = [sys.executable, "-c", textwrap.dedent(program)]
-        code = run_simulated(kernel, command, os.environ, folder=tmp_path, out=out, errors=errors)
-        assert code == 0, errors.getvalue().decode()
-        return out.getvalue().decode().splitlines()
-
-    return made
 
 
 def test_time_passes_only_while_it_waits(run: Run) -> None:

@@ -150,6 +150,20 @@ def test_bursts_that_come_twice_in_a_window_are_one() -> None:
     assert "burst 3 own" not in found
 
 
+def test_our_share_counts_where_the_path_is_full() -> None:
+    row = np.concatenate([np.full(100, 0.05), np.full(100, 0.08)])  # empty, then full
+    own = np.concatenate([np.tile([2e7, 8e7], 50), np.full(50, 6e7), np.full(50, 4.5e7)])
+    found = dict(zip(feature_names(200, ACTIVE), features(windows(row, own=own), ACTIVE)[0], strict=True))
+    assert found["full"] == pytest.approx(0.5, abs=0.02)
+    assert found["own while full 0.9"] == pytest.approx(1, abs=0.01)
+    assert found["own while full 0.1"] == pytest.approx(0.75, abs=0.01)
+    assert found["own while full"] == pytest.approx(0.875, abs=0.01)
+    assert found["own while full spread"] == pytest.approx(0.125, abs=0.01)
+    empty = features(windows(np.full(200, 0.05), own=own), ACTIVE)[0]
+    told = dict(zip(feature_names(200, ACTIVE), empty, strict=True))
+    assert [told[name] for name in ("full", "own while full", "own while full 0.5")] == [0, 0, 0]
+
+
 @pytest.mark.parametrize("kind", PROFILES)
 def test_every_step_is_of_one_burst_and_ends_are_at_its_end(kind: str) -> None:
     parts = parts_of(PROFILES[kind], 400)

@@ -50,9 +50,10 @@ def commands(examples: Sequence[Example]) -> list[str]:
 
 
 def measured_with(run: RecordedRun) -> str:
-    """Return what names the code that measured a run, and its kernel."""
+    """Return what names the code that measured a run, its kernel, and whether time was simulated."""
     versions, machine = run.about.get("versions", {}), run.about.get("machine", {})
-    return f"mpx_lab {versions.get('mpx_lab', 'unknown')}, Linux {machine.get('kernel', 'unknown')}"
+    time = ", simulated time" if machine.get("simulated") else ""
+    return f"mpx_lab {versions.get('mpx_lab', 'unknown')}, Linux {machine.get('kernel', 'unknown')}{time}"
 
 
 def digest(folder: Path) -> str:
