@@ -29,7 +29,7 @@ PROGRAMS = {
 }
 LIBRARIES = {"libudt.so.0": "libudt0"}
 SOURCE = "linux-source-6.12"  # of the simulator's kernel
-CACHE = Path(__file__).parent.parent / ".cache"  # where that is
+CACHE = Path(__file__).resolve().parent.parent / ".cache"  # where that is
 # Debian asks this program before it starts a daemon that is being installed; the lab has a switch of its own.
 POLICY = Path("/usr/sbin/policy-rc.d")
 
@@ -72,8 +72,14 @@ def main(programs: list[str]) -> int:
     if not programs and os.geteuid() == 0:
         from mpx_lab.simulator.kernel import built_kernel
 
+        from mpx.errors import MpxError
+
         os.environ["XDG_CACHE_HOME"] = str(CACHE)
-        built_kernel(lambda said: print(said, flush=True))
+        try:
+            built_kernel(lambda said: print(said, flush=True))
+        except MpxError as error:
+            print(f"the simulator's kernel: {error}")
+            return 1
     return 0
 
 

@@ -2,6 +2,7 @@
 
 import io
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from mpx_lab.dataset.simulated import SimulatedBench
 from mpx_lab.simulator.machine import SimulatorError, run_simulated
 from simulation import Run
 
-from mpx.errors import Interrupted, MpxError
+from mpx.errors import Interrupted, MpxError, UsageError
 
 
 def test_time_passes_only_while_it_waits(run: Run) -> None:
@@ -47,7 +48,8 @@ def test_a_kernel_that_ends_at_once_is_told_of(tmp_path: Path) -> None:
 
 
 def test_it_ends_with_who_waits_for_it(kernel: Path, tmp_path: Path) -> None:
-    begun = tmp_path / "begun"
+    begun, mine = tmp_path / "begun", tmp_path / "linux"  # others may run the kernel meanwhile
+    shutil.copy(kernel, mine)
 
     def check() -> None:
         if begun.exists():
@@ -55,8 +57,8 @@ def test_it_ends_with_who_waits_for_it(kernel: Path, tmp_path: Path) -> None:
 
     command = ["sh", "-c", "touch begun; while :; do :; done"]
     with pytest.raises(Interrupted):
-        run_simulated(kernel, command, os.environ, folder=tmp_path, check=check)
-    running = [entry for entry in Path("/proc").glob("[0-9]*/cmdline") if str(kernel) in _text(entry)]
+        run_simulated(mine, command, os.environ, folder=tmp_path, check=check)
+    running = [entry for entry in Path("/proc").glob("[0-9]*/cmdline") if str(mine) in _text(entry)]
     assert not running
 
 
@@ -106,6 +108,43 @@ def test_a_lab_there_carries_what_its_links_are_told_and_is_never_late(run: Run)
     assert dropped > 0
     assert (rate_bps, missing) == (10_000_000, 0)
     assert judged == "True () 0"
+
+
+LIMITS = """
+    from mpx.errors import UsageError
+    from mpx_lab.lab import Lab
+    from mpx_lab.topology import Link, Topology
+
+    lossy = Link("src", "dst", "wan", rate_bps=20_000_000, delay_s=0.01, queue_packets=50, loss=0.2)
+    with Lab.up(Topology("one", ("src",), ("dst",), (lossy,)), "simulated") as lab:
+        send = "import socket, time; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM);"
+        send += "[(s.sendto(b'x' * 1000, ('10.0.0.2', 9)), time.sleep(0.01)) for _ in range(500)]"
+        lab.host("src").run(["python3", "-c", send], check=True)
+        there = lab.link("wan").stats().a_to_b
+        print(there.dropped_loss.frames, there.received.frames, there.balance.frames)
+        for change in ({"rate_bps": None}, {"queue_bytes": 100_000}):
+            try:
+                lab.link("wan").change(**change)
+            except UsageError as error:
+                print(error)
+        lab.link("wan").change("b-to-a", queue_packets=60, delay_s=0.02)
+        stats = lab.link("wan").stats()
+        print(stats.a_to_b.shape.delay_s, stats.b_to_a.shape.delay_s, stats.b_to_a.shape.queue_packets)
+"""
+
+
+def test_a_link_there_loses_and_refuses_what_it_cannot(run: Run) -> None:
+    counted, *refused, last = run(LIMITS)
+    lost, received, missing = map(int, counted.split())
+    assert 0.1 < lost / received < 0.3
+    assert missing == 0
+    assert len(refused) == 2 and all("no limit of a rate comes or goes" in line for line in refused)
+    assert last == "0.01 0.02 60"
+
+
+def test_folders_that_are_not_seen_there_are_refused() -> None:
+    with pytest.raises(UsageError, match="/run of its own"):
+        run_simulated(Path("/bin/true"), ["true"], {}, folder=Path("/run/user"))
 
 
 def test_a_run_that_fails_there_says_why(kernel: Path, tmp_path: Path) -> None:

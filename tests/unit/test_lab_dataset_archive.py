@@ -73,6 +73,11 @@ def test_what_other_archives_hold_is_left_out(tmp_path: Path) -> None:
     about = json.loads((before / RECIPE.name / "run.json").read_text())
     (before / RECIPE.name / "run.json").write_text(json.dumps({**about, "duration_s": 1.0}))
     assert archive(before, second, [first]) == 2  # measured anew
+    assert main([str(before), str(first), str(first)]) == 1  # it would lose what it holds
+    assert archive(before, tmp_path / "all", []) == 2
+    cut = tmp_path / "cut"
+    cut.write_bytes(first.read_bytes()[:-100])
+    assert main([str(before), str(second), str(cut)]) == 1
 
 
 def test_a_folder_that_cannot_be_read_or_written_is_said(

@@ -8,25 +8,29 @@ in other archives already is left out.
 import argparse
 import csv
 import io
+import lzma
 import sys
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from mpx.errors import MpxError
+from mpx.errors import MpxError, UsageError
 from mpx_lab.dataset.load import own_files
 from mpx_lab.dataset.store import INVALID, REASON, runs_of
 from mpx_lab.record_reader import RecordedRun
 
+BROKEN = (tarfile.TarError, EOFError, lzma.LZMAError)
 OF_OWN_DATA = ("t_s", "stream", "bytes_acked")
 
 
 def archive(folder: Path, file: Path, kept: Sequence[Path] = ()) -> int:
     """Write the archive and return how many runs it holds. The same dataset makes the same bytes.
 
-    What other archives hold already is left out. Raises UsageError for a folder that holds no dataset,
-    OSError, and tarfile.TarError for what is no archive.
+    What other archives hold already is left out. Raises UsageError for a folder that holds no dataset and
+    where the file is one of the others, OSError, and BROKEN for what is no archive.
     """
+    if file.resolve() in {each.resolve() for each in kept}:
+        raise UsageError(f"{file} would be written anew without what it holds already; name another file")
     before = dict(told for each in kept for told in _members(each))
     runs = [run for run in runs_of(folder) if not _is_in(before, run.folder, "run.json")]
     with tarfile.open(file, "w:xz", preset=9) as tar:
@@ -81,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         held = archive(options.dataset, options.file, options.kept)
-    except (MpxError, OSError, tarfile.TarError) as error:
+    except (MpxError, OSError, *BROKEN) as error:
         sys.stderr.write(f"archive: {error}\n")
         return 1
     sys.stdout.write(f"{held} runs, {options.file.stat().st_size / 1e6:.1f} MB\n")

@@ -50,16 +50,17 @@ def dataset_command(
     missing = [recipe for recipe in wanted if not dataset.has(recipe)]
     stale = sum(map(dataset.is_stale, missing))
     hours = wall_s(missing, at_once) / 3600
+    told = "hours of simulated time" if simulated else "hours at least"
     click.echo(
         f"{len(wanted) - len(missing)} of {len(wanted)} runs are there, {dataset.thrown_out()} more did not "
-        f"count, {stale} are of an older recipe; missing: {hours:.1f} hours at least"
+        f"count, {stale} are of an older recipe; missing: {hours:.1f} {told}"
     )
     if only_list or not missing:
         return
     require_root()
     say = partial(click.echo, err=True)
-    bench = SimulatedBench(built_kernel(say), links, seed) if simulated else Bench()
     with sigterm_ends(), dataset.alone():
+        bench = SimulatedBench(built_kernel(say), links, seed) if simulated else Bench()
         failed = collect(dataset, missing, at_once, bench.measure, bench.stop.set, say)
     if failed:
         raise MpxError(

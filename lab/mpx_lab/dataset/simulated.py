@@ -13,7 +13,7 @@ from mpx.errors import Interrupted, MpxError
 from mpx_lab.dataset.draws import PARTS, recipes
 from mpx_lab.dataset.recipe import Recipe
 from mpx_lab.dataset.run import Bench
-from mpx_lab.simulator.machine import run_simulated
+from mpx_lab.simulator.machine import check_seen, run_simulated
 
 
 class SimulatedBench:
@@ -29,6 +29,7 @@ class SimulatedBench:
 
         Raises Interrupted after `stop`, MpxError or OSError where it failed.
         """
+        check_seen(folder)
         command = [sys.executable, "-m", __name__, str(folder.absolute()), recipe.name, *self._drawn]
         errors = io.BytesIO()
         code = run_simulated(

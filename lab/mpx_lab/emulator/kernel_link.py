@@ -59,12 +59,13 @@ class KernelLink:
             _apply("add", _Side(netns, end.device, shape))
         self._save([_Side(*it) for it in zip(names, (a.device, b.device), (a_to_b, b_to_a), strict=True)])
 
-    def stop(self) -> None:
-        """Nothing: its devices go with their namespaces."""
-
     def change_each(self, changes: Mapping[Direction, Mapping[str, Any]]) -> None:
-        """Change what Shape names, in all directions named; raises UsageError for an impossible shape."""
-        sides = self._sides()
+        """Change what Shape names, in all directions named.
+
+        Raises UsageError for an impossible shape, and where a limit would come or go, or be of another kind.
+        """
+        before = self._sides()
+        sides = list(before)
         for number, direction in enumerate(Direction):
             wanted = dict(changes.get(direction, {}))
             if any(name.startswith("queue") for name in wanted):  # either kind takes the other's place
@@ -73,15 +74,23 @@ class KernelLink:
                 shape = replace(sides[number].shape, **wanted)
             except TypeError as exc:
                 raise UsageError(f"a link has no such property: {exc}") from exc
-            if shape != sides[number].shape:
-                sides[number] = replace(sides[number], shape=shape)
-                _apply("replace", sides[number])
+            if _kinds(shape) != _kinds(sides[number].shape):
+                raise UsageError(
+                    f"link {self.name}: where time is simulated no limit of a rate comes or goes, and a "
+                    "queue in bytes stays one in bytes; give it so in the topology"
+                )
+            sides[number] = replace(sides[number], shape=shape)
+        for old, new in zip(before, sides, strict=True):
+            if new != old:
+                _apply("replace", new)
         self._save(sides)
 
     def set_up(self, up: bool) -> None:
         """Raise UsageError unless it is to work, as it always does."""
         if not up:
-            raise UsageError(f"link {self.name} cannot be cut where time is simulated")
+            raise UsageError(
+                f"link {self.name} cannot be cut where time is simulated; use a lab of the machine itself"
+            )
 
     def stats(self) -> LinkStats:
         """Return everything it has counted since its start; raises LinkError where it is gone."""
@@ -99,11 +108,16 @@ class KernelLink:
         self._file.write_text(json.dumps([asdict(side) for side in sides]))
 
 
+def _kinds(shape: Shape) -> tuple[bool, bool]:
+    """Return which disciplines a shape takes."""
+    return shape.rate_bps is None, shape.queue_packets is None
+
+
 def _apply(verb: str, side: _Side) -> None:
     shape, where = side.shape, ["dev", side.device]
     words = ["root", "handle", "1:", "netem", "limit", str(_FRAMES), "delay", f"{shape.delay_s * 1e6:.3f}us"]
     if shape.loss:
-        words += ["loss", f"{shape.loss:.7%}", "seed", str(shape.seed)]
+        words += ["loss", f"{shape.loss:.7%}"]
     _tc(side.netns, "qdisc", verb, *where, *words)
     if shape.rate_bps is None:
         return

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 
-@click.command("simulate", context_settings={"ignore_unknown_options": True})
+@click.command("simulate", context_settings={"allow_interspersed_args": False})
 @click.option(
     "--source",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
@@ -20,11 +20,14 @@ def simulate_command(source: Path | None, command: tuple[str, ...]) -> None:
 
     It is Linux as a process of its own, with the files of this machine and network devices of its own. A lab
     there is never late, however busy this machine is, and a measurement takes as long as the work in it.
-    Write -- before a command that has options. The exit code is the command's.
+    The exit code is the command's.
     """
+    from mpx_lab.lab_command import sigterm_ends
     from mpx_lab.simulator.kernel import built_kernel
     from mpx_lab.simulator.machine import run_simulated
 
-    kernel = built_kernel(partial(click.echo, err=True), source)
     out, errors = sys.stdout.buffer, sys.stderr.buffer
-    sys.exit(run_simulated(kernel, command, os.environ, folder=Path.cwd(), out=out, errors=errors))
+    with sigterm_ends():
+        kernel = built_kernel(partial(click.echo, err=True), source)
+        code = run_simulated(kernel, command, os.environ, folder=Path.cwd(), out=out, errors=errors)
+    sys.exit(code)

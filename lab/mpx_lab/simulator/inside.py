@@ -25,15 +25,9 @@ def main() -> None:
     """Run the job, and leave its exit code beside it."""
     folder = Path(__file__).parent
     job = json.loads((folder / "job.json").read_text())
-    for kind, place in _MOUNTS:
-        if place.startswith("/dev/"):
-            Path(place).mkdir(exist_ok=True)
-        _LIBC.mount(kind.encode(), place.encode(), kind.encode(), ctypes.c_ulong(0), None)
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
-        Path(f"/dev/{name}").symlink_to(f"/proc/self/fd/{number}")
-    Path("/dev/fd").symlink_to("/proc/self/fd")
     with (folder / "out").open("wb") as out, (folder / "err").open("wb") as errors:
         try:
+            _mount_all()
             subprocess.run(["ip", "link", "set", "lo", "up"], env=job["environment"], check=True)
             done = subprocess.run(
                 job["command"],
@@ -53,6 +47,19 @@ def main() -> None:
     fresh.rename(folder / "code")
     os.sync()
     _LIBC.reboot(_POWER_OFF)
+
+
+def _mount_all() -> None:
+    """Raise OSError where something cannot be mounted: the command would write to this machine's instead."""
+    for kind, place in _MOUNTS:
+        if place.startswith("/dev/"):
+            Path(place).mkdir(exist_ok=True)
+        if _LIBC.mount(kind.encode(), place.encode(), kind.encode(), ctypes.c_ulong(0), None):
+            number = ctypes.get_errno()
+            raise OSError(number, f"cannot mount it: {os.strerror(number)}", place)
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        Path(f"/dev/{name}").symlink_to(f"/proc/self/fd/{number}")
+    Path("/dev/fd").symlink_to("/proc/self/fd")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mpx.errors import UsageError
+from mpx_lab.emulator.build import cache_folder
 from mpx_lab.simulator.machine import SimulatorError
 
 SOURCES = Path("/usr/src")
@@ -30,7 +31,7 @@ def built_kernel(say: Callable[[str], None], source: Path | None = None) -> Path
         told = f"{source.name} {source.stat().st_size} {_TICKS} {config}"
     except OSError as error:
         raise UsageError(f"the source of Linux cannot be read: {error}") from None
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mpx" / "simulator"
+    cache = cache_folder() / "simulator"
     kernel = cache / f"linux-{hashlib.sha256(told.encode()).hexdigest()[:16]}"
     if not kernel.exists():
         for program, package in _NEEDED.items():
@@ -48,7 +49,7 @@ def _newest_source() -> Path:
     found = sorted(SOURCES.glob("linux-source-*.tar.xz"), key=_version)
     if not found:
         raise UsageError(
-            "the simulator needs the source of Linux: install the Debian packages linux-source, flex, "
+            "the simulator needs the source of Linux: install the Debian packages linux-source-6.12, flex, "
             "bison and bc, or name a linux-source-*.tar.xz with --source"
         )
     return found[-1]
@@ -63,6 +64,8 @@ def _build(folder: Path, source: Path, config: str) -> Path:
     kconfig = folder / "arch" / "um" / "Kconfig"
     text = kconfig.read_text()
     for old, new in _TICKS:
+        if old not in text:
+            raise SimulatorError(f"{source} is a Linux that the simulator does not know; take another")
         text = text.replace(old, new)
     kconfig.write_text(text)
     (folder / "mpx.config").write_text(config)

@@ -17,13 +17,16 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from mpx.errors import MpxError
+from mpx.errors import MpxError, UsageError
 from mpx_lab.simulated import MARK
 
 MEMORY = "3G"  # at most: what is not used is not taken
 LOOK_S = 0.2
 _MEMORY = "/dev/shm"  # its memory is a file, which is best in ours
 _TOLD_BYTES = 1 << 16
+
+
+OWN = (Path("/run"), Path("/dev"))  # what is there on this machine is not seen from within
 
 
 class SimulatorError(MpxError):
@@ -43,14 +46,20 @@ def run_simulated(
 ) -> int:
     """Run a command there, in a folder, and return its exit code.
 
-    What it says is passed on as it comes; None: nowhere. `check` is called several times a second, and the
-    machine ends where that raises. All of it runs on one core of this machine, as hopping between two would
-    take most of the time (None: any, one that the caller may use). Raises SimulatorError.
+    What it says is passed on with a delay, at its end at the latest; None: nowhere. `check` is called several
+    times a second, and the machine ends where that raises. All of it runs on one core of this machine, as
+    hopping between two would take most of the time (None: any, one that the caller may use).
+
+    Raises SimulatorError, and UsageError where a folder is not to be seen from there.
     """
+    check_seen(folder)
     cores = sorted(os.sched_getaffinity(0))
     mine = cores[os.getpid() % len(cores)] if core is None else cores[core % len(cores)]
     with tempfile.TemporaryDirectory(prefix="mpx-simulated-") as name:
         place = Path(name)
+        check_seen(place)
+        if any(" " in each for each in (name, sys.executable)):
+            raise UsageError(f"a simulated machine takes no spaces in {name} and {sys.executable}")
         init = place / "init"
         inside = Path(__file__).with_name("inside.py").read_text()
         init.write_text(f"#!{sys.executable} -IS\n{inside}")
@@ -64,9 +73,9 @@ def run_simulated(
             *(f"{MARK}inf-cpu", "seccomp=auto", "quiet", "con=null", "con0=null", "ssl=null"),
             *(f"uml_dir={place}/", "umid=machine"),
         ]
-        memory = _MEMORY if os.access(_MEMORY, os.W_OK) else name
+        memory = _MEMORY if _can_be_mapped(_MEMORY) else name
         process = subprocess.Popen(
-            ["taskset", "-c", str(mine), str(kernel), *arguments],
+            ["setpriv", "--pdeathsig", "KILL", "taskset", "-c", str(mine), str(kernel), *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -96,11 +105,12 @@ def _watched(
         ended = False
         while not ended:
             check()
+            ended = process.poll() is not None
             ready, _, _ = select.select([process.stdout], [], [], LOOK_S)
             if ready:
                 piece = os.read(process.stdout.fileno(), _TOLD_BYTES)
                 said = (said + piece)[-_TOLD_BYTES:]
-                ended = not piece
+                ended = ended or not piece
             for source, to in ((told, out), (complained, errors)):
                 piece = source.read()
                 if piece and to is not None:
@@ -112,3 +122,18 @@ def _watched(
     except FileNotFoundError:
         last = said.decode(errors="replace").strip().splitlines()[-3:]
         raise SimulatorError(f"the simulated machine ended before its command: {' / '.join(last)}") from None
+
+
+def check_seen(folder: Path) -> None:
+    """Raise UsageError where a machine has something of its own in the place of a folder."""
+    for own in OWN:
+        if folder.resolve().is_relative_to(own):
+            raise UsageError(
+                f"{folder} is not to be seen from a simulated machine, which has a {own} of its own; take "
+                "another folder (for temporary ones: TMPDIR)"
+            )
+
+
+def _can_be_mapped(folder: str) -> bool:
+    """Whether memory that is to be executed may be a file there."""
+    return os.access(folder, os.W_OK) and not os.statvfs(folder).f_flag & os.ST_NOEXEC
