@@ -48,5 +48,6 @@ def test_of_several_sources_the_newest_is_taken(tmp_path: Path, monkeypatch: pyt
 
 def test_what_a_link_of_the_kernel_drops_is_not_lost_on_the_host() -> None:
     text = """[{"dev": "eth0", "kind": "netem", "drops": 3}, {"dev": "eth0", "kind": "tbf", "drops": 3},
+               {"dev": "eth0", "kind": "pfifo", "drops": 3},
                {"dev": "eth1", "kind": "pfifo_fast", "drops": 2}]"""
     assert parse_queues(text, LINK_QUEUES) == {"eth1 queue pfifo_fast drops": 2}

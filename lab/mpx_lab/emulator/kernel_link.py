@@ -22,7 +22,7 @@ from mpx_lab.namespace import inside
 from mpx_lab.programs import find, run
 from mpx_lab.shape import FULL_FRAME_BYTES, Direction, Shape
 
-LINK_QUEUES = ("netem", "tbf")  # and in front of no other device of a lab
+LINK_QUEUES = ("netem", "tbf", "pfifo")  # and in front of no other device of a lab
 _FRAMES = 10_000_000  # that are on their way at most: none is ever lost there
 _BURST_BYTES = 1600  # a frame, with what `tc` loses in rounding
 _UNLIMITED_BYTES = 1 << 31
