@@ -25,7 +25,7 @@ BESIDE = """
     FOLDER = Path("{folder}")
     flows = FOLDER / "flows"
     flows.mkdir()
-    link = wan("src", "dst", 50_000_000, 0.047)
+    link = wan("src", "dst", 40_000_000, 0.0734)
     with Lab.up(Topology("one", ("src",), ("dst",), (link,)), "beside") as lab:
         src, dst = lab.host("src"), lab.host("dst")
         opened = dict(host="10.0.0.2", writable=True, insecure=True, allow_from=["10.0.0.0/8"])
@@ -42,7 +42,7 @@ BESIDE = """
 
 
 def beside(run: Run, folder: Path, congestion: str, *words: str) -> str:
-    """What mpx says on a path of 50 Mbit/s and 47 ms beside a stream that has been there for 30 s."""
+    """What mpx says on a path of 40 Mbit/s and 73.4 ms beside a stream that has been there for 30 s."""
     mix = f"tcp(congestion={congestion})" if congestion else ""
     return "\n".join(run(BESIDE.format(folder=folder, mix=mix, words=list(words))))
 
