@@ -67,7 +67,7 @@ def main(programs: list[str]) -> int:
     if missing and (os.geteuid() != 0 or not shutil.which("apt-get")):
         print(f"not root: the tests against real peers and in a lab need these packages: {' '.join(missing)}")
         return 0
-    if missing and not _installed(missing):
+    if missing and not _install(missing):
         return 1
     if not programs and os.geteuid() == 0:
         from mpx_lab.simulator.kernel import built_kernel
@@ -83,7 +83,7 @@ def main(programs: list[str]) -> int:
     return 0
 
 
-def _installed(packages: list[str]) -> bool:
+def _install(packages: list[str]) -> bool:
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     subprocess.run(["apt-get", "update", "-qq"], env=environment, check=False)
     install = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *packages]

@@ -30,6 +30,7 @@ from mpx_lab.plan import (
     Step,
     WaitReachable,
     WriteFile,
+    cable,
     netns_name,
 )
 from mpx_lab.programs import find, run
@@ -90,10 +91,13 @@ class Builder:
         apply_settings(step.netns, step.settings)
 
     def _start_link(self, step: StartLink) -> None:
-        ends = _end(*step.a), _end(*step.b)
         if is_simulated():
-            KernelLink(self.folder, step.name).start(*ends, step.a_to_b, step.b_to_a, self._environment)
+            for each in cable(step.a, step.b):
+                self._do(each)
+            sides = (*step.a[:2], step.a_to_b), (*step.b[:2], step.b_to_a)
+            KernelLink(self.folder, step.name).start(*sides)
             return
+        ends = _end(*step.a), _end(*step.b)
         link = EmulatedLink(step.name, self.folder, *ends, step.a_to_b, step.b_to_a, pause_s=step.pause_s)
         link.start(self._environment)
         self.links[step.name] = link

@@ -185,7 +185,7 @@ def _steps(topology: Topology, lab_id: str, controller: Controller | None) -> It
                 link.pause_s,
             )
         else:
-            yield from _cable(topology, lab_id, link)
+            yield from cable(*(_end(topology, lab_id, link, name) for name in link.ends))
     if topology.switches:
         yield Configure(tuple(_bridges(topology, controller)))
     for host in topology.hosts:
@@ -270,8 +270,8 @@ def _end(topology: Topology, lab_id: str, link: Link, name: str) -> tuple[str, s
     return netns_name(lab_id, name), face.device, face.mac
 
 
-def _cable(topology: Topology, lab_id: str, link: Link) -> Iterator[Step]:
-    a, b = (_end(topology, lab_id, link, name) for name in link.ends)
+def cable(a: tuple[str, str, str | None], b: tuple[str, str, str | None]) -> Iterator[Step]:
+    """Yield what makes a plain cable between two ends: namespace, device and hardware address (None: any)."""
     address = [f" address {mac}" if mac else "" for _, _, mac in (a, b)]
     yield Ip(
         a[0],

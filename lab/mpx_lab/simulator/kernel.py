@@ -15,7 +15,7 @@ from mpx_lab.simulator.machine import SimulatorError
 
 SOURCES = Path("/usr/src")
 _NEEDED = {"make": "make", "cc": "gcc", "flex": "flex", "bison": "bison", "bc": "bc", "xz": "xz-utils"}
-_TICKS = (("config HZ\n\tint\n\tdefault 100", "config HZ\n\tint\n\tdefault 250"),)  # a second, as on servers
+_TICKS, _AS_ON_SERVERS = (f"config HZ\n\tint\n\tdefault {hertz}" for hertz in (100, 250))
 _LAST_LINES = 5
 
 
@@ -28,7 +28,7 @@ def built_kernel(say: Callable[[str], None], source: Path | None = None) -> Path
     source = source or _newest_source()
     config = Path(__file__).with_name("kernel.config").read_text()
     try:
-        told = f"{source.name} {source.stat().st_size} {_TICKS} {config}"
+        told = f"{source.name} {source.stat().st_size} {_AS_ON_SERVERS} {config}"
     except OSError as error:
         raise UsageError(f"the source of Linux cannot be read: {error}") from None
     cache = cache_folder() / "simulator"
@@ -63,11 +63,9 @@ def _build(folder: Path, source: Path, config: str) -> Path:
     _run(["tar", "-xJf", str(source.absolute()), "--strip-components=1"], folder)
     kconfig = folder / "arch" / "um" / "Kconfig"
     text = kconfig.read_text()
-    for old, new in _TICKS:
-        if old not in text:
-            raise SimulatorError(f"{source} is a Linux that the simulator does not know; take another")
-        text = text.replace(old, new)
-    kconfig.write_text(text)
+    if _TICKS not in text:
+        raise SimulatorError(f"{source} is a Linux that the simulator does not know; take another")
+    kconfig.write_text(text.replace(_TICKS, _AS_ON_SERVERS))
     (folder / "mpx.config").write_text(config)
     make = ["make", "-s", "ARCH=um", "KCONFIG_ALLCONFIG=mpx.config"]
     _run([*make, "allnoconfig"], folder)

@@ -15,17 +15,15 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from mpx.errors import MpxError, UsageError
 from mpx_lab.simulated import MARK
 
 MEMORY = "3G"  # at most: what is not used is not taken
+IN_MEMORY = "/dev/shm"  # that memory is a file, which is best in ours
 LOOK_S = 0.2
-_MEMORY = "/dev/shm"  # its memory is a file, which is best in ours
-_TOLD_BYTES = 1 << 16
-
-
+TOLD_BYTES = 1 << 16
 OWN = (Path("/run"), Path("/dev"))  # what is there on this machine is not seen from within
 
 
@@ -60,20 +58,14 @@ def run_simulated(
         check_seen(place)
         if any(" " in each for each in (name, sys.executable)):
             raise UsageError(f"a simulated machine takes no spaces in {name} and {sys.executable}")
-        init = place / "init"
-        inside = Path(__file__).with_name("inside.py").read_text()
-        init.write_text(f"#!{sys.executable} -IS\n{inside}")
-        init.chmod(0o755)
         job = {"command": list(command), "environment": dict(environment), "folder": str(folder.absolute())}
-        (place / "job.json").write_text(json.dumps(job))
-        for stream in ("out", "err"):
-            (place / stream).touch()
+        init = _written(place, job)
         arguments = [
             *(f"mem={MEMORY}", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "rw", f"init={init}"),
             *(f"{MARK}inf-cpu", "seccomp=auto", "quiet", "con=null", "con0=null", "ssl=null"),
             *(f"uml_dir={place}/", "umid=machine"),
         ]
-        memory = _MEMORY if _can_be_mapped(_MEMORY) else name
+        memory = IN_MEMORY if _can_be_mapped(IN_MEMORY) else name
         process = subprocess.Popen(
             ["setpriv", "--pdeathsig", "KILL", "taskset", "-c", str(mine), str(kernel), *arguments],
             stdin=subprocess.DEVNULL,
@@ -92,6 +84,17 @@ def run_simulated(
             process.stdout.close()
 
 
+def _written(place: Path, job: Mapping[str, Any]) -> Path:
+    """Write what the machine finds there, and return its first program."""
+    (place / "job.json").write_text(json.dumps(job))
+    for stream in ("out", "err"):
+        (place / stream).touch()
+    init = place / "init"
+    init.write_text(f"#!{sys.executable} -IS\n{Path(__file__).with_name('inside.py').read_text()}")
+    init.chmod(0o755)
+    return init
+
+
 def _watched(
     process: subprocess.Popen[bytes],
     place: Path,
@@ -108,8 +111,8 @@ def _watched(
             ended = process.poll() is not None
             ready, _, _ = select.select([process.stdout], [], [], LOOK_S)
             if ready:
-                piece = os.read(process.stdout.fileno(), _TOLD_BYTES)
-                said = (said + piece)[-_TOLD_BYTES:]
+                piece = os.read(process.stdout.fileno(), TOLD_BYTES)
+                said = (said + piece)[-TOLD_BYTES:]
                 ended = ended or not piece
             for source, to in ((told, out), (complained, errors)):
                 piece = source.read()
