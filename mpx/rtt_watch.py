@@ -14,7 +14,7 @@ from mpx import tcp
 from mpx.errors import ConnectionLost, Interrupted, MpxError
 from mpx.probing.choose import choose
 from mpx.probing.run import Run
-from mpx.probing.schedule import SINGLE_INTERVAL_S
+from mpx.probing.schedule import SINGLE_INTERVAL_S, single_s
 from mpx.rtt_series import Probe
 
 KEEP_S = 40.0  # what is older nobody asks for
@@ -120,4 +120,4 @@ def _while_answered(run: Run) -> Iterator[float]:
             latest = run.probes()[-look:]
             if len(latest) == look and all(probe.rtt_s is None for probe in latest):
                 raise ConnectionLost("probes are not answered any more")
-        yield number * SINGLE_INTERVAL_S
+        yield single_s(number)

@@ -181,7 +181,7 @@ def _background(asked: _Asked, probes: Sequence[Probe], sender: Sender | None) -
     # Where it was interrupted the last period is not whole, and windows begin with one.
     last_s = max((probe.t_s for probe in probes), default=0.0) + SINGLE_INTERVAL_S
     until_s = period_s(asked.kind) * math.floor(last_s / period_s(asked.kind) + _EXACT)
-    whole = [probe for probe in probes if probe.t_s < until_s - SINGLE_INTERVAL_S / 2]
+    whole = [probe for probe in probes if probe.t_s < until_s]
     return background(whole, asked.policy, asked.kind, sender.goodput)
 
 

@@ -66,14 +66,25 @@ def ran(way: Scripted, due: list[float], *, stop: Callable[[], bool] = lambda: F
     return run
 
 
+def even(window_s: float) -> list[float]:
+    return [number / 10 for number in range(round(10 * window_s))]
+
+
 # --- schedules -------------------------------------------------------------------------------------
 
 
 def test_ten_probes_a_second() -> None:
-    assert single(0.35) == pytest.approx([0, 0.1, 0.2, 0.3])
+    assert all(0 <= at_s - step / 10 < 0.06 + 1e-9 for step, at_s in enumerate(single(60.0)))
     assert len(single(10.0)) == 100
     assert single(0.001) == [0]
     assert [len(single(n * 0.1)) for n in range(1, 100)] == list(range(1, 100))  # however they are rounded
+
+
+@given(st.floats(0.1, 2.0))
+def test_no_rhythm_of_the_path_hides_behind_that_of_the_probes(period_s: float) -> None:
+    phases = sorted(at_s / period_s % 1 for at_s in single(10.0))
+    gaps = [later - earlier for earlier, later in pairwise([*phases, phases[0] + 1])]
+    assert max(gaps) < 0.45
 
 
 def test_the_sampling_of_the_paper() -> None:
@@ -88,10 +99,10 @@ def test_the_sampling_of_the_paper() -> None:
 
 def test_none_waits_for_the_one_before() -> None:
     way = Scripted(lambda _: 0.3)
-    run = ran(way, single(2.0))
+    run = ran(way, even(2.0))
     probes = run.probes()
     assert run.not_sent == 0
-    assert [probe.t_s for probe in probes] == pytest.approx(single(2.0))
+    assert [probe.t_s for probe in probes] == pytest.approx(even(2.0))
     assert {probe.rtt_s for probe in probes} == {0.3}
     assert way.most_under_way >= 3
 
@@ -102,18 +113,18 @@ def test_trains_leave_in_time_though_nothing_has_come_back() -> None:
 
 
 def test_it_ends_with_the_last_answer() -> None:
-    run = ran(Scripted(lambda number: 1.5 if number == 3 else 0.01), single(0.5))
+    run = ran(Scripted(lambda number: 1.5 if number == 3 else 0.01), even(0.5))
     assert run.duration_s == pytest.approx(0.3 + 1.5)
 
 
 def test_what_is_lost_is_known_when_its_time_has_passed() -> None:
-    run = ran(Scripted(lambda number: None if number == 4 else 0.01), single(0.5))
+    run = ran(Scripted(lambda number: None if number == 4 else 0.01), even(0.5))
     assert [probe.rtt_s for probe in run.probes()] == [0.01, 0.01, 0.01, 0.01, None]
     assert run.duration_s == pytest.approx(0.4 + Scripted.lost_after_s)
 
 
 def test_what_comes_too_late_was_lost() -> None:
-    run = ran(Scripted(lambda number: 3.5 if number == 0 else 0.01), single(5.0))
+    run = ran(Scripted(lambda number: 3.5 if number == 0 else 0.01), even(5.0))
     assert run.probes()[0].rtt_s is None
     assert all(probe.rtt_s == 0.01 for probe in run.probes()[1:])
 
@@ -122,7 +133,7 @@ def test_an_interruption_leaves_out_what_nobody_knows_yet() -> None:
     way = Scripted(lambda number: None if number in (0, 40) else 0.25)
     run = Run(way, clock=way.clock)
     with pytest.raises(Interrupted):
-        run.go(single(10.0), lambda: way.now_s >= BEGAN_S + 4.5)
+        run.go(even(10.0), lambda: way.now_s >= BEGAN_S + 4.5)
     probes = run.probes()
     assert probes[0].rtt_s is None  # 4.5 s ago
     assert all(probe.rtt_s == 0.25 for probe in probes[1:])
@@ -135,14 +146,14 @@ def test_it_does_not_even_begin_when_stopped_before() -> None:
     way = Scripted(lambda _: 0.01)
     run = Run(way, clock=way.clock)
     with pytest.raises(Interrupted):
-        run.go(single(1.0), lambda: True)
+        run.go(even(1.0), lambda: True)
     assert (run.probes(), way.sent_s) == ([], {})
 
 
 def test_a_program_that_stood_still_does_not_send_all_at_once() -> None:
     way = Scripted(lambda _: 0.02)
     way.stands_still = {2.0: 5.0}
-    run = ran(way, single(10.0))
+    run = ran(way, even(10.0))
     probes = run.probes()
     assert run.not_sent == 100 - len(probes)
     gaps = [second.t_s - first.t_s for first, second in pairwise(probes)]
@@ -164,7 +175,7 @@ def test_a_way_that_is_lost_tells_what_was_known() -> None:
     way.ask = lose  # type: ignore[method-assign]
     run = Run(way, clock=way.clock)
     with pytest.raises(ConnectionLost, match="gone"):
-        run.go(single(10.0), lambda: False)
+        run.go(even(10.0), lambda: False)
     assert [probe.rtt_s for probe in run.probes()] == [0.02] * 7
 
 
@@ -182,7 +193,7 @@ def test_every_answer_finds_its_probe(rtts: list[float | None]) -> None:
 def test_what_is_old_is_forgotten_and_numbers_go_on() -> None:
     way = Scripted(lambda number: None if number % 10 == 3 else 0.05)
     run = Run(way, keep_s=4.0, clock=way.clock)
-    run.go(single(10), lambda: False)
+    run.go(even(10), lambda: False)
     assert sorted(way.sent_s) == list(range(100))
     kept = [probe.t_s for probe in run.probes()]
     assert kept[0] == pytest.approx(5.9) and kept[-1] == pytest.approx(9.9)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from mpx import tcp
 from mpx.errors import UsageError
+from mpx.probing.schedule import later
 from mpx.timestamped import receive, stamp_arrivals
 from mpx_lab.traffic.echo import PROBE
 from mpx_lab.traffic.ending import Ending
@@ -33,7 +34,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--folder", type=Path, required=True, help="where to write")
     parser.add_argument("--name", required=True, help="of the file")
     parser.add_argument("--epoch-s", type=float, required=True, help="time zero on the monotonic clock")
-    parser.add_argument("--every-s", type=float, default=0.1, help="from one probe or train to the next")
+    parser.add_argument(
+        "--every-s",
+        type=float,
+        default=0.1,
+        help="from one to the next; single probes are sent up to 60 %% later than even",
+    )
     parser.add_argument("--train", type=int, default=1, help="so many probes at a time, 1 ms apart")
     options = parser.parse_args(arguments)
     ending = Ending()
@@ -61,7 +67,8 @@ def _probe(probing: socket.socket, log: Log, ending: Ending, every_s: float, tra
     poll = select.poll()
     poll.register(probing, select.POLLIN)
     waiting: dict[int, float] = {}  # number of a probe, when it was sent
-    number, due_s, next_train_s = 0, now_s(), now_s() + every_s
+    number, even_s = 0, now_s()
+    due_s = even_s
     while not ending():
         if now_s() >= due_s:
             waiting[number] = now_s()
@@ -71,7 +78,9 @@ def _probe(probing: socket.socket, log: Log, ending: Ending, every_s: float, tra
             if number % train:
                 due_s = max(due_s + TRAIN_SPACING_S, now_s())
             else:
-                due_s, next_train_s = max(next_train_s, now_s()), max(next_train_s, now_s()) + every_s
+                uneven_s = later(number, every_s) if train == 1 else 0.0
+                even_s = max(even_s + every_s, now_s() - uneven_s)  # what was held up is not made up for
+                due_s = even_s + uneven_s
         poll.poll(max(0.0, due_s - now_s()) * 1000)
         _answers(probing, log, waiting)
         for lost in [lost for lost, sent_s in waiting.items() if now_s() - sent_s > LOST_AFTER_S]:
