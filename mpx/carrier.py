@@ -5,8 +5,9 @@ pool, says what arrived, and is told only how many streams to use, how fast, and
 control. Journals, checksums and tuners stand above it.
 """
 
+import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -66,6 +67,10 @@ class Carrier(Protocol):
 
     def set_congestion(self, name: str) -> None:
         """Switch open streams and all later ones; raises UsageError if that is not permitted."""
+        ...
+
+    def connections(self) -> Sequence[socket.socket]:
+        """Return the connections that we send data over now; none where the server sends."""
         ...
 
     def sample(self) -> Sample:

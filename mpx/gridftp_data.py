@@ -1,5 +1,6 @@
 """The MODE E carriers: how many streams each session of a copy gets."""
 
+import socket
 import threading
 import time
 from collections.abc import Sequence
@@ -67,6 +68,10 @@ class _LaneCarrier:
     def _share(self) -> None:
         """Divide the streams over the lanes that are not gone."""
         raise NotImplementedError
+
+    def connections(self) -> Sequence[socket.socket]:
+        """See Carrier."""
+        return ()
 
     def renew_streams(self) -> None:
         """See Carrier."""
@@ -152,6 +157,10 @@ class UploadCarrier(_LaneCarrier):
         tcp.check_congestion(name)  # before any lane has it for its next streams
         for lane in self._uploads:
             lane.switch_congestion(name)
+
+    def connections(self) -> Sequence[socket.socket]:
+        """See Carrier."""
+        return [connection for lane in self._uploads for connection in lane.connections()]
 
 
 class DownloadCarrier(_LaneCarrier):

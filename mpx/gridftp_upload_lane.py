@@ -8,6 +8,7 @@ completion was read.
 
 import contextlib
 import os
+import socket
 import threading
 import time
 
@@ -90,14 +91,17 @@ class UploadLane(threading.Thread):
     def switch_congestion(self, name: str) -> None:
         """Use `name`, which is permitted, on open streams and later ones; locked routes keep theirs."""
         self.congestion = name
-        port = self._port
-        if port:
+        if port := self._port:
             port.congestion = name
-            for stream in port.live_streams():
-                connection = stream.connection
-                if connection is not None:
-                    with contextlib.suppress(OSError, UsageError):  # it has ended, or may not
-                        tcp.set_congestion(connection, name)
+        for connection in self.connections():
+            with contextlib.suppress(OSError, UsageError):  # it has ended, or may not
+                tcp.set_congestion(connection, name)
+
+    def connections(self) -> list[socket.socket]:
+        """Return those that are open."""
+        port = self._port
+        streams = port.live_streams() if port else []
+        return [stream.connection for stream in streams if stream.connection is not None]
 
     def cut(self) -> None:
         """Reset everything; the lane's thread ends soon."""

@@ -1,7 +1,9 @@
 """Copies from one local file to another: threads that read and write blocks."""
 
 import os
+import socket
 import threading
+from collections.abc import Sequence
 
 from mpx.carrier import Work
 from mpx.checksum import adler32
@@ -42,6 +44,10 @@ class LocalCarrier:
     def set_congestion(self, name: str) -> None:
         """See Carrier."""
         raise UsageError(f"a local copy has no congestion control; leave {name!r} out")
+
+    def connections(self) -> Sequence[socket.socket]:
+        """See Carrier."""
+        return ()
 
     def sample(self) -> Sample:
         """See Carrier."""

@@ -13,8 +13,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from mpx.ops_kinds import PASSIVE, PROFILES, TRANSFERS
+from mpx.ops_kinds import DIPS, PASSIVE, PROFILES, TRANSFERS
 from mpx.ops_own_data import own_bursts, own_data
+from mpx.ops_own_share import own_share
 from mpx.ops_windows import STEP_S, Booleans, Floats, Windows
 
 LEAST_SWING_S = 0.001  # below that it is noise, and its shape tells nothing
@@ -44,7 +45,8 @@ def features(windows: Windows, kind: str) -> Floats:
 def feature_names(steps: int, kind: str) -> tuple[str, ...]:
     """Return what the numbers of a window of so many steps are called."""
     any_window = np.ones((1, steps))
-    return tuple(_columns(Windows(any_window, any_window < 0, np.ones(1), any_window, np.ones(1)), kind))
+    windows = Windows(any_window, any_window < 0, np.ones(1), any_window, np.ones(1), any_window, any_window)
+    return tuple(_columns(windows, kind))
 
 
 def _columns(windows: Windows, kind: str) -> Columns:
@@ -82,6 +84,11 @@ def _columns(windows: Windows, kind: str) -> Columns:
         if windows.streams is None:
             raise ValueError("in a transfer it takes how many streams are ours")
         found["own streams"] = np.log2(windows.streams)
+        if kind in DIPS:
+            if windows.shares is None or windows.kept is None:
+                raise ValueError("with dips it takes what they told")
+            told = (windows.shares, windows.kept)
+            found |= own_share(x, base, windows.goodput_bps, windows.streams, *told)
     return found
 
 

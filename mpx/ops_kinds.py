@@ -2,7 +2,8 @@
 
 Passive: none of our data flows. Active: bursts probe, after a profile that repeats. In a transfer: our own
 copy is under way, whose congestion control and number of streams we know; under a load of our own an empty
-path looks as under somebody else's, and under CUBIC otherwise than under BBR.
+path looks as under somebody else's, and under CUBIC otherwise than under BBR. Where we are the sender our
+copy sends less for a moment now and then (dip.py), which tells our share of the link.
 """
 
 from collections.abc import Mapping
@@ -12,8 +13,10 @@ from types import MappingProxyType
 PASSIVE = "passive"
 ACTIVE, ACTIVE_SHORT = "active", "active short"
 TRANSFER_CUBIC, TRANSFER_BBR = "transfer cubic", "transfer bbr"
-KINDS = (PASSIVE, ACTIVE, ACTIVE_SHORT, TRANSFER_CUBIC, TRANSFER_BBR)
-TRANSFERS = (TRANSFER_CUBIC, TRANSFER_BBR)
+DIPS_CUBIC, DIPS_BBR = "dips cubic", "dips bbr"
+DIPS = (DIPS_CUBIC, DIPS_BBR)
+TRANSFERS = (TRANSFER_CUBIC, TRANSFER_BBR, *DIPS)
+KINDS = (PASSIVE, ACTIVE, ACTIVE_SHORT, *TRANSFERS)
 
 # How long each burst lasts, seconds; a window begins with the first. Active is the paper's profile (Anvari
 # and Lu, Computers 10(6):76, 2021): CUBIC, BBR, CUBIC, nothing. The short one is CUBIC, BBR, nothing.
@@ -28,11 +31,12 @@ class Own:
 
     congestion: str
     streams: int
+    dips: bool = False  # whether it makes any
 
     @property
     def kind(self) -> str:
         """The way of watching that this is."""
-        return f"transfer {self.congestion}"
+        return f"{'dips' if self.dips else 'transfer'} {self.congestion}"
 
 
 def period_s(kind: str) -> float:

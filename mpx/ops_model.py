@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mpx.dip import Fall
 from mpx.errors import UsageError
 from mpx.mix import MIXES, UNKNOWN, Mix, groups_of, likeliest
 from mpx.ops_kinds import PASSIVE, Own
@@ -40,15 +41,17 @@ class Model:
         *,
         kind: str = PASSIVE,
         own: Own | None = None,
+        falls: Sequence[Fall] = (),
     ) -> Mix:
         """Return the mix that the end of a series tells, ten probes a second, or `unknown`.
 
         `base_s` is the least round-trip time ever seen on the path. Probes whose answer may still come are to
         be left out. While bursts probe, `kind` is theirs; in a transfer `own` says what is ours. Both need
         the `goodput` of our own data: (time, bit/s), on the clock of the probes, a time being the end of
-        those 0.1 s in which that much was acknowledged. The longest window that the series fills counts. A
-        series that is too short, or where most probes were lost, is unknown. Raises UsageError for a kind
-        that the model has no part for, and where the goodput is missing or nothing says whose it is.
+        those 0.1 s in which that much was acknowledged. `falls` is what dips of a transfer told, on that
+        clock as well. The longest window that the series fills counts. A series that is too short, or where
+        most probes were lost, is unknown. Raises UsageError for a kind that the model has no part for, and
+        where the goodput is missing or nothing says whose it is.
         """
         kind = own.kind if own else kind
         parts = self._parts(kind)
@@ -58,7 +61,7 @@ class Model:
                 f"'{kind}' probing {wrong}; say by `kind` or `own` what we send, and its goodput"
             )
         streams = own.streams if own else 1
-        each = (part.judge(series, base_s, goodput or (), streams) for part in reversed(parts))
+        each = (part.judge(series, base_s, goodput or (), streams, falls) for part in reversed(parts))
         said = next((judged for judged in each if judged is not None), None)
         if said is None:
             return Mix(UNKNOWN, 1.0, groups_of([1 / len(MIXES)] * len(MIXES)))

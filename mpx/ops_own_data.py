@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from mpx.ops_windows import Floats, steps_of
+from mpx.ops_windows import Floats, sliding_mean, steps_of
 
 Steps = NDArray[np.intp]
 SMOOTH = 5  # steps: acknowledgements come in lumps
@@ -47,8 +46,8 @@ def own_data(x: Floats, level: Floats, base: Floats, goodput_bps: Floats) -> dic
 
 def _while_queued(x: Floats, base: Floats, share: Floats) -> dict[str, Floats]:
     """Return what our share of the link is while it is full: then only others change it."""
-    smooth = _sliding_mean(share, SMOOTH)
-    queue = _sliding_mean(x, SMOOTH) - base[:, None]
+    smooth = sliding_mean(share, SMOOTH)
+    queue = sliding_mean(x, SMOOTH) - base[:, None]
     is_full = queue > np.maximum(FULL_S, FULL_OF_BASE * base)[:, None]
     count = is_full.sum(axis=1)
     seen = np.where(is_full, smooth, 0.0)
@@ -112,12 +111,8 @@ def parts_of(profile: Sequence[float], steps: int) -> list[tuple[Steps, Steps]]:
 
 def _share(goodput_bps: Floats) -> Floats:
     """Return goodput relative to the highest of the window, a mean, as acknowledgements come in lumps."""
-    most = np.maximum(np.sort(_sliding_mean(goodput_bps, 2 * SMOOTH), axis=1)[:, -3], 1.0)
+    most = np.maximum(np.sort(sliding_mean(goodput_bps, 2 * SMOOTH), axis=1)[:, -3], 1.0)
     return np.asarray(goodput_bps / most[:, None])
-
-
-def _sliding_mean(of: Floats, steps: int) -> Floats:
-    return np.asarray(sliding_window_view(of, steps, axis=1).mean(axis=2))
 
 
 def _together(a: Floats, b: Floats) -> Floats:

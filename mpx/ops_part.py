@@ -5,12 +5,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mpx.dip import Fall
 from mpx.mix import MIXES
 from mpx.ops_features import features
 from mpx.ops_kinds import PASSIVE
 from mpx.ops_strange import Places, Ranks
 from mpx.ops_trees import Trees
-from mpx.ops_windows import Floats, Windows, bridged, enough, rates_on_grid, steps_of, the_end
+from mpx.ops_windows import (
+    Floats,
+    Windows,
+    bridged,
+    enough,
+    falls_on_grid,
+    rates_on_grid,
+    steps_of,
+    the_end,
+)
 from mpx.rtt_series import Probe
 
 FALSE_ALARMS = 0.05  # so many of the known windows may be said to be unknown
@@ -50,6 +60,7 @@ class Part:
         base_s: float,
         goodput: Sequence[tuple[float, float]] = (),
         streams: int = 1,
+        falls: Sequence[Fall] = (),
     ) -> Said | None:
         """Return what the end of a series tells; None if it is too short or most of it was lost."""
         steps = steps_of(self.window_s)
@@ -59,12 +70,15 @@ class Part:
         rtt_s = bridged(grid.rtt_s[None])
         own = None if self.kind == PASSIVE else rates_on_grid(goodput, grid.from_s, steps)[None]
         base = np.array([min(base_s, float(rtt_s.min()))])
-        windows = Windows(rtt_s, grid.lost[None], base, own, np.array([float(streams)]))
+        shares, kept = falls_on_grid(falls, grid.from_s, steps)
+        windows = Windows(
+            rtt_s, grid.lost[None], base, own, np.array([float(streams)]), shares[None], kept[None]
+        )
         row = features(windows, self.kind)[0]
-        shares = self.trees.shares(row)
-        probabilities = tempered(shares[None, : len(MIXES)], self.temperature)[0]
+        votes = self.trees.shares(row)
+        probabilities = tempered(votes[None, : len(MIXES)], self.temperature)[0]
         distance = float(self.places.distances(row[None])[0])
-        return Said(probabilities.tolist(), self.ranks.less_strange(distance, float(shares[-1])))
+        return Said(probabilities.tolist(), self.ranks.less_strange(distance, float(votes[-1])))
 
 
 def tempered(shares: Floats, temperature: float) -> Floats:

@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from mpx.dip import Fall
 from mpx.rtt_series import Probe
 
 STEP_S = 0.1
@@ -28,6 +30,8 @@ class Windows:
     base_s: Floats  # one for each window
     goodput_bps: Floats | None = None  # of our own data
     streams: Floats | None = None  # one for each window: how many of ours carry it, in a transfer
+    shares: Floats | None = None  # of the link that are ours, where a dip told it (Fall.share); else NaN
+    kept: Floats | None = None  # the same as our goodput told it (Fall.kept)
 
     def __len__(self) -> int:
         return len(self.rtt_s)
@@ -107,6 +111,21 @@ def rates_on_grid(goodput: Sequence[tuple[float, float]], first_s: float, steps:
     known = np.where(count > 0, np.arange(steps), 0)
     mean = grid / np.maximum(count, 1)
     return np.asarray(mean[np.maximum.accumulate(known)])
+
+
+def falls_on_grid(falls: Sequence[Fall], first_s: float, steps: int) -> tuple[Floats, Floats]:
+    """Return `shares` and `kept` of what dips told from that time on, NaN at steps without."""
+    shares, kept = np.full((2, steps), np.nan)
+    for fall in falls:
+        step = math.floor((fall.t_s - first_s) / STEP_S + 0.5)
+        if 0 <= step < steps:
+            shares[step], kept[step] = fall.share, fall.kept
+    return shares, kept
+
+
+def sliding_mean(of: Floats, steps: int) -> Floats:
+    """Return the mean over so many steps from each one on, row by row."""
+    return np.asarray(sliding_window_view(of, steps, axis=1).mean(axis=2))
 
 
 def bridged(rtts: Floats) -> Floats:

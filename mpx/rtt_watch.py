@@ -4,13 +4,16 @@ The way is the one that `mpx probe` would take, but of the two that need no port
 `mpx serve`, or an idle session.
 """
 
-import itertools
+import contextlib
 import math
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from itertools import count
 from typing import Protocol
 
 from mpx import tcp
+from mpx.dip import Fall
+from mpx.dips import Dips
 from mpx.errors import ConnectionLost, Interrupted, MpxError
 from mpx.probing.choose import choose
 from mpx.probing.run import Run
@@ -40,6 +43,10 @@ class Watches(Protocol):
         """Return the probes sent since then (monotonic clock) whose fate is known."""
         ...
 
+    def falls(self, from_s: float) -> Sequence[Fall] | None:
+        """Return what dips since then have told; None where there can be none."""
+        ...
+
 
 class RttWatch(threading.Thread):
     """Probes `address` until it is told to end; where that could never be, `trouble` says why.
@@ -48,7 +55,9 @@ class RttWatch(threading.Thread):
     known of the path already.
     """
 
-    def __init__(self, host: str, address: tcp.Address, base_s: float = math.inf) -> None:
+    def __init__(
+        self, host: str, address: tcp.Address, base_s: float = math.inf, dips: Dips | None = None
+    ) -> None:
         super().__init__(name="mpx-rtt-watch", daemon=True)
         self.trouble = ""
         self.way = ""  # which is taken, once that is known
@@ -58,6 +67,7 @@ class RttWatch(threading.Thread):
         self._done = threading.Event()
         self._begun = False
         self._least_s = base_s
+        self._dips = dips
 
     @property
     def base_s(self) -> float:
@@ -66,13 +76,26 @@ class RttWatch(threading.Thread):
 
     def series(self, from_s: float) -> list[Probe]:
         """Return the probes sent since then whose fate is known, on the monotonic clock."""
+        found = self._known()
+        even = found if self._dips is None else self._dips.without(found)
+        return [probe for probe in even if probe.t_s >= from_s]
+
+    def falls(self, from_s: float) -> list[Fall] | None:
+        """Return what dips since then (monotonic clock) have told; None where there can be none."""
+        return None if self._dips is None else self._dips.falls(self._known(), from_s)
+
+    def _least(self) -> float:
+        self._known()
+        return self._least_s
+
+    def _known(self) -> list[Probe]:
         run = self._run
         if run is None:
             return []
         found = [Probe(run.began_s + probe.t_s, probe.rtt_s) for probe in run.probes()]
         known = [probe.rtt_s for probe in found if probe.rtt_s is not None]
         self._least_s = min([self._least_s, *known])
-        return [probe for probe in found if probe.t_s >= from_s]
+        return found
 
     def run(self) -> None:
         """Choose a way, and probe, until told to end."""
@@ -97,7 +120,9 @@ class RttWatch(threading.Thread):
                 raise ConnectionLost(f"the server takes no further session for probes ({chosen.reason})")
             self.way = chosen.way.name
             self._run = run = Run(chosen.way, keep_s=KEEP_S)
-            run.go(_while_answered(run), self._done.is_set)
+            times = map(single_s, count()) if self._dips is None else self._dips.times(run, self._least)
+            with contextlib.closing(_while_answered(run, times)) as due:
+                run.go(due, self._done.is_set)
 
     def begin(self) -> None:
         """Start probing, once."""
@@ -112,12 +137,12 @@ class RttWatch(threading.Thread):
             self.join()
 
 
-def _while_answered(run: Run) -> Iterator[float]:
-    """Yield times for ever; raises ConnectionLost once nothing was answered for a while."""
+def _while_answered(run: Run, times: Iterable[float]) -> Generator[float]:
+    """Yield the times; raises ConnectionLost once nothing was answered for a while."""
     look = round(SILENT_S / SINGLE_INTERVAL_S)
-    for number in itertools.count():
+    for number, due_s in enumerate(times):
         if number and number % look == 0:
             latest = run.probes()[-look:]
             if len(latest) == look and all(probe.rtt_s is None for probe in latest):
                 raise ConnectionLost("probes are not answered any more")
-        yield single_s(number)
+        yield due_s

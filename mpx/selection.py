@@ -9,10 +9,11 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from mpx.dip import Fall
 from mpx.errors import UsageError
 from mpx.mix import Mix
 from mpx.ops_chooser import Chooser, Switch
-from mpx.ops_kinds import TRANSFERS, Own
+from mpx.ops_kinds import Own
 from mpx.ops_policy import BBR, CUBIC
 from mpx.rtt_series import Probe
 from mpx.rtt_watch import Watches
@@ -37,6 +38,7 @@ class Recognises(Protocol):
         goodput: Sequence[tuple[float, float]] | None = None,
         *,
         own: Own | None = None,
+        falls: Sequence[Fall] = (),
     ) -> Mix:
         """Return the mix that the end of a series tells."""
         ...
@@ -111,13 +113,16 @@ class Selection:
 
     def _read(self, model: Recognises, now_s: float, since_s: float, streams: int) -> Switch | None:
         """Read the background, if the window is full of what came since then."""
-        if now_s < since_s + model.window_s(TRANSFERS[self._congestion == BBR]):
+        falls = self._watch.falls(since_s)
+        own = Own(BBR if self._congestion == BBR else CUBIC, streams, dips=falls is not None)
+        if now_s < since_s + model.window_s(own.kind):
             return None
         series = self._watch.series(since_s)
         if not series:
             return None
-        own = Own(BBR if self._congestion == BBR else CUBIC, streams)
-        self.latest = model.classify(series, self._watch.base_s, list(self._goodput), own=own)
+        self.latest = model.classify(
+            series, self._watch.base_s, list(self._goodput), own=own, falls=falls or ()
+        )
         return self._chooser.read(self.latest)
 
     def switched(self, now_s: float, congestion: str) -> None:

@@ -127,7 +127,16 @@ def pace(connection: socket.socket) -> None:
     info = tcp_info(connection)
     if info and info.rtt_s and info.rtt_s >= PACED_RTT_S:
         with contextlib.suppress(OSError):
-            connection.setsockopt(socket.SOL_SOCKET, _SO_MAX_PACING_RATE, _UNLIMITED_PACE)
+            limit_pace(connection, None)
+
+
+def limit_pace(connection: socket.socket, rate_bps: float | None) -> None:
+    """Have the kernel send no faster than that from the next packet on; None: as fast as it may.
+
+    Raises OSError for a connection that has ended, and in a kernel that cannot.
+    """
+    pace = _UNLIMITED_PACE if rate_bps is None else struct.pack("=Q", int(rate_bps / 8))
+    connection.setsockopt(socket.SOL_SOCKET, _SO_MAX_PACING_RATE, pace)
 
 
 def unacknowledged_bytes(connection: socket.socket | None) -> int:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from mpx import tcp
 from mpx.carrier import Carrier, Work
 from mpx.congestion_plan import Plan, plan, why_not_from
+from mpx.dips import Dips
 from mpx.endpoint import Endpoint
 from mpx.errors import (
     ConnectionLost,
@@ -298,7 +299,8 @@ class _Copy:
             open_another=self.open_source if self.far_is_source else self.open_destination,
         )
         selects, yields = self.mode_e and self.plan.selects, self.plan.yields
-        watch = self.rtt_watch() if selects or yields else None
+        dips = Dips(carrier.connections) if selects and not self.far_is_source else None
+        watch = self.rtt_watch(dips) if selects or yields else None
         watcher = Watcher(
             carrier=carrier,
             tuner=tuner_for(options) if carrier.tunable and not yields else None,
@@ -322,12 +324,13 @@ class _Copy:
                 watch.end()
         lister.finish()
 
-    def rtt_watch(self) -> RttWatch | None:
+    def rtt_watch(self, dips: Dips | None) -> RttWatch | None:
         """Return who probes the path beside the copy, not begun yet."""
         rtt = self.rtt
         if rtt is None or rtt.address is None:
             return None
-        return RttWatch(self.far_end.location.host, rtt.address, min(rtt.asked_s, rtt.kernel_s or math.inf))
+        least_s = min(rtt.asked_s, rtt.kernel_s or math.inf)
+        return RttWatch(self.far_end.location.host, rtt.address, least_s, dips)
 
     def selection(self, watch: RttWatch) -> Selection:
         """Return who reads the background and says when to switch."""

@@ -11,6 +11,7 @@ from mpx.errors import ConnectionLost
 from mpx.rtt_series import p99
 
 Kind = Literal["echo", "session", "handshake", "icmp"]
+NAP_S = 0.0002  # an answer without a time of its own is noticed so much later, in the last millisecond
 CALIBRATIONS = 100  # how often a noise is measured; some take a millisecond
 CALIBRATION_S = 0.5  # an answer over loopback is there by then, or a firewall is in between
 LOST_AFTER_S = 3.0
@@ -69,14 +70,16 @@ class Way(Protocol):
 def wait(poll: "select.poll", until_s: float) -> list[tuple[int, int]]:
     """Poll until something comes or `until_s`.
 
-    Poll counts in milliseconds. The rest of one is spent asking again and again, so that probes leave in
-    time and answers are noticed meanwhile.
+    Poll counts in milliseconds. The rest of one is spent asking again and again, and sleeping a little in
+    between, so that probes leave in time and answers are noticed meanwhile.
     """
     while True:
         left_s = until_s - time.monotonic()
         ready = poll.poll(max(0, math.floor(left_s * 1000)))
-        if ready or time.monotonic() >= until_s:
+        left_s = until_s - time.monotonic()
+        if ready or left_s <= 0:
             return ready
+        time.sleep(min(left_s, NAP_S))
 
 
 def loopback_noise_s(way: Way) -> float:

@@ -13,6 +13,7 @@ from mpx_lab.traffic.socket_table import SocketTable
 import mpx
 from mpx import transfer
 from mpx.congestion_plan import SERVER_CHOOSES
+from mpx.dip import Fall
 from mpx.errors import UsageError
 from mpx.mix import MIXES, Mix, likeliest
 from mpx.ops_kinds import Own
@@ -43,6 +44,7 @@ class Says:
         goodput: Sequence[tuple[float, float]] | None = None,
         *,
         own: Own | None = None,
+        falls: Sequence[Fall] = (),
     ) -> Mix:
         assert own and goodput and series and 0 < base_s < 1
         assert all(series[0].t_s - 1 < t_s for t_s, _ in goodput[-5:])  # both are on one clock
@@ -94,7 +96,8 @@ def test_it_switches_in_the_middle(
     assert report.decisions["congestion"] == "cubic"
     (switch,) = [event for event in report.timeline if event.reason.startswith("switched to bbr")]
     assert switch.congestion == "bbr" and "looks like B" in switch.reason
-    assert says.asked[0] == Own("cubic", 2) and says.asked[-1] == Own("bbr", 2)
+    dips = way == "up"  # where the server sends we make none
+    assert says.asked[0] == Own("cubic", 2, dips) and says.asked[-1] == Own("bbr", 2, dips)
     assert report.notes == []
 
 

@@ -60,5 +60,8 @@ def write_run(folder: Path, recipe: Recipe, rtt_s: float = 0.05, noise_s: float 
                 if began_s <= t <= each.until_s
             ]
             table(flows / f"{name}.tcp.csv", ("t_s", "stream", "congestion", "bytes_acked"), rows)
+        if isinstance(spec, GridFtp) and spec.dips:
+            told_s = [t for t in ticks[::10] if began_s <= t <= each.until_s]
+            table(flows / f"{name}.dips.csv", ("t_s", "share", "kept"), [(t, 0.5, 0.6) for t in told_s])
         (flows / f"{name}.json").write_text(json.dumps(told))
     return folder

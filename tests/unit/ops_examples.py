@@ -6,6 +6,7 @@ import numpy as np
 from mpx_lab.dataset.load import Example
 from simulated_background import Wan, draw_wan, simulate
 
+from mpx.dip import Fall
 from mpx.mix import MIXES
 from mpx.rtt_series import Probe
 
@@ -24,6 +25,7 @@ def example(
     profile: str = "",
     own: tuple[str, int] = ("", 0),
     goodput: Sequence[tuple[float, float]] = (),
+    falls: Sequence[Fall] = (),
 ) -> Example:
     """One run; the paper's samples are every tenth probe."""
     return Example(
@@ -42,6 +44,7 @@ def example(
         single=series,
         paper=series[::10],
         goodput=goodput,
+        falls=falls,
     )
 
 

@@ -6,6 +6,7 @@ from itertools import pairwise
 import pytest
 from mpx_lab.dataset.collect import CAPACITY_BPS, OVERHEAD_S, wall_s
 from mpx_lab.dataset.draws import (
+    DIPS,
     LINKS,
     MIXES,
     OUTSIDE_KINDS,
@@ -60,22 +61,36 @@ def test_how_long_cubic_takes_by_hand() -> None:
 
 
 def test_every_class_is_there_on_every_link() -> None:
-    found = Counter((recipe.link.id, recipe.mix) for recipe in ALL)
-    for wan in draw_links(30, 1):
-        assert all(found[wan.id, mix] == 1 for mix in MIXES)
-        assert sum(recipe.link == wan and recipe.mix not in MIXES for recipe in ALL) == OUTSIDE_KINDS
+    for part in (LINKS, DIPS):
+        some = recipes((part,), 30, 1)
+        found = Counter((recipe.link.id, recipe.mix) for recipe in some)
+        for wan in draw_links(30, 1):
+            assert all(found[wan.id, mix] == 1 for mix in MIXES)
+            assert sum(recipe.link == wan and recipe.mix not in MIXES for recipe in some) == OUTSIDE_KINDS
 
 
 def test_every_run_on_a_link_has_series_of_every_kind() -> None:
-    for recipe in ALL[:-72]:
+    for recipe in recipes((LINKS,), 30, 1):
         parts = Counter(each.part for each in recipe.stretches)
         assert parts == {"passive": 2, "active": 1, "transfer": 2}
         assert [bool(each.nuisance) for each in recipe.stretches if each.part == "passive"] == [False, True]
 
 
+def test_every_link_has_copies_that_make_dips_with_each_congestion_control() -> None:
+    some = recipes((DIPS,), 30, 1)
+    for recipe in some:
+        assert recipe.name.endswith("-dips")
+        owns = [each.own for each in recipe.stretches]
+        assert {own.congestion for own in owns if own} == set(OWN_CONGESTIONS)
+        assert all(own and own.dips and parse(own.spec).dips == 1 for own in owns)
+    assert {own.streams for recipe in some for each in recipe.stretches if (own := each.own)} == {
+        *OWN_STREAMS
+    }
+
+
 def test_each_class_is_seen_clean_and_disturbed_in_every_way() -> None:
     found = {(r.mix, each.part, each.profile, bool(each.nuisance)) for r in ALL for each in r.stretches}
-    ways = [("passive", ""), ("active", "short"), ("transfer", "")]
+    ways = [("passive", ""), ("active", "short"), ("transfer", ""), ("dips", "")]
     assert {(mix, *way, bad) for mix in MIXES for way in ways for bad in (False, True)} <= found
     assert {mix for mix, _, profile, _ in found if profile == "paper"} >= set(MIXES)
 

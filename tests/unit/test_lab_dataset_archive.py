@@ -18,6 +18,7 @@ STRETCHES = (
     Stretch("passive", 10.0),
     Stretch("active", 10.0, profile="short"),
     Stretch("transfer", 10.0, own=Own("bbr", 4)),
+    Stretch("dips", 10.0, own=Own("cubic", 1, dips=True)),
 )
 RECIPE = Recipe(Wan("1-1", 20_000_000, 0.02, 1.0), "BC", MIXES["BC"], STRETCHES, fills=True)
 

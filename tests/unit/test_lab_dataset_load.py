@@ -50,6 +50,18 @@ def test_the_base_is_the_least_that_any_run_of_the_link_saw(tmp_path: Path) -> N
     assert bases == {"a0": 0.031, "a1": 0.031, "a2": 0.031, "b": 0.045}
 
 
+def test_what_dips_told_is_on_the_clock_of_the_series(tmp_path: Path) -> None:
+    ours = tuple(Stretch("dips", 10.0, own=Own(congestion, 4, dips=True)) for congestion in ("bbr", "cubic"))
+    recipe = Recipe(LINK, "none", (), ours)
+    write_run(tmp_path / recipe.name, recipe)
+    first, second = load_dataset(tmp_path)
+    for found in (first, second):
+        assert len(found.falls) == 10 and {(fall.share, fall.kept) for fall in found.falls} == {(0.5, 0.6)}
+        assert all(0 <= fall.t_s < 10 for fall in found.falls)
+    write_run(tmp_path / TRANSFER.name, TRANSFER)
+    assert [list(each.falls) for each in load_dataset(tmp_path) if each.part == "transfer"] == [[], []]
+
+
 def test_bursts_are_told_together(tmp_path: Path) -> None:
     """At first there is one, then each has a half."""
     write_run(tmp_path / ACTIVE.name, ACTIVE)

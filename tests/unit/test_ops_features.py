@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from mpx.ops_features import ECHOES, FEWEST_STEPS, feature_names, features
-from mpx.ops_kinds import ACTIVE, ACTIVE_SHORT, KINDS, PASSIVE, PROFILES, TRANSFER_BBR, period_s
+from mpx.ops_kinds import ACTIVE, ACTIVE_SHORT, DIPS_BBR, KINDS, PASSIVE, PROFILES, TRANSFER_BBR, period_s
 from mpx.ops_own_data import parts_of
 from mpx.ops_windows import Floats, Windows
 
@@ -42,7 +42,8 @@ def test_every_number_has_a_name_of_its_own(steps: int, kind: str) -> None:
     names = feature_names(steps, kind)
     some = np.random.default_rng(1).uniform(0.05, 0.1, (3, steps))
     own = np.random.default_rng(2).uniform(0, 1e8, (3, steps))
-    found = features(Windows(some, some < 0, np.full(3, 0.05), own, np.full(3, 4.0)), kind)
+    shares = np.where(some > 0.09, 0.5, np.nan)
+    found = features(Windows(some, some < 0, np.full(3, 0.05), own, np.full(3, 4.0), shares, shares), kind)
     assert found.shape == (3, len(names)) and len(set(names)) == len(names)
 
 
@@ -114,15 +115,20 @@ def test_against_plain_loops() -> None:
     arrays(float, (2, STEPS), elements=st.floats(1e-6, 100.0)),
     arrays(bool, (2, STEPS)),
     arrays(float, (2, STEPS), elements=st.floats(0, 1e12)),
+    arrays(float, (2, STEPS), elements=st.one_of(st.just(math.nan), st.floats(-1e3, 1e3))),
 )
-def test_whatever_is_measured_the_numbers_are_finite_and_rows_do_not_mix(rtt: Floats, lost, own) -> None:
+def test_whatever_is_measured_the_numbers_are_finite_and_rows_do_not_mix(
+    rtt: Floats, lost, own: Floats, shares: Floats
+) -> None:
     streams = np.array([1.0, 16.0])
-    both = features(Windows(rtt, lost, rtt.min(axis=1), own, streams), TRANSFER_BBR)
+    both = features(Windows(rtt, lost, rtt.min(axis=1), own, streams, shares, shares[::-1]), DIPS_BBR)
     assert np.isfinite(both).all() and np.isfinite(both.astype(np.float32)).all()
     for i in (0, 1):
         at = slice(i, i + 1)
-        one = Windows(rtt[at], lost[at], rtt[at].min(axis=1), own[at], streams[at])
-        alone = features(one, TRANSFER_BBR)
+        one = Windows(
+            rtt[at], lost[at], rtt[at].min(axis=1), own[at], streams[at], shares[at], shares[::-1][at]
+        )
+        alone = features(one, DIPS_BBR)
         assert alone[0] == pytest.approx(both[i], rel=1e-6, abs=1e-6)
 
 
@@ -162,6 +168,27 @@ def test_our_share_counts_where_the_path_is_full() -> None:
     empty = features(windows(np.full(200, 0.05), own=own), ACTIVE)[0]
     told = dict(zip(feature_names(200, ACTIVE), empty, strict=True))
     assert [told[name] for name in ("full", "own while full", "own while full 0.5")] == [0, 0, 0]
+
+
+def test_what_dips_told_is_our_share_and_gives_the_rate_of_the_link() -> None:
+    row = np.concatenate([np.full(50, 0.05), np.full(150, 0.08)])  # empty, then full
+    own = np.concatenate([np.full(50, 1e7), np.full(100, 4e7), np.full(50, 2e7)])
+    shares = np.full(200, np.nan)
+    shares[[60, 80, 100, 120, 140]] = 0.39, 0.4, 0.4, 0.4, 0.41
+    kept = shares.copy()
+    told = own[None], np.array([2.0]), shares[None], kept[None]
+    windows = Windows(row[None], row[None] < 0, np.array([0.05]), *told)
+    found = dict(zip(feature_names(200, DIPS_BBR), features(windows, DIPS_BBR)[0], strict=True))
+    assert found["dips"] == 5 and found["dip 0.5"] == pytest.approx(0.4)
+    assert found["dip beside 1"] == pytest.approx(0.6) and found["dip beside 2"] == pytest.approx(0.8)
+    assert found["ours while full 0.9"] == pytest.approx(0.4, abs=0.01)
+    assert found["ours while full 0.1"] == pytest.approx(0.2, abs=0.01)
+    assert found["ours while not full"] == pytest.approx(0.1, abs=0.02)
+    shares[80:] = np.nan  # one tells too little
+    found = dict(zip(feature_names(200, DIPS_BBR), features(windows, DIPS_BBR)[0], strict=True))
+    assert found["dips"] == 1 and found["dip 0.5"] == found["ours while full 0.9"] == 0
+    with pytest.raises(ValueError, match="what they told"):
+        features(Windows(row[None], row[None] < 0, np.array([0.05]), own[None], np.array([2.0])), DIPS_BBR)
 
 
 @pytest.mark.parametrize("kind", PROFILES)

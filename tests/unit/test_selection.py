@@ -5,10 +5,11 @@ from collections.abc import Sequence
 
 import pytest
 
+from mpx.dip import Fall
 from mpx.errors import UsageError
 from mpx.mix import MIXES, Mix, likeliest
 from mpx.ops_chooser import IN_A_ROW, Chooser
-from mpx.ops_kinds import TRANSFER_BBR, Own
+from mpx.ops_kinds import DIPS_CUBIC, TRANSFER_BBR, Own
 from mpx.rtt_series import Probe
 from mpx.selection import READ_S, SETTLES_RTT, SETTLES_S, Loading, Selection
 from mpx.tuner import Sample
@@ -34,6 +35,7 @@ class Scripted:
         self.from_s = 0.0
         self.trouble = ""
         self.begun = 0
+        self.told: list[Fall] | None = None
 
     def begin(self) -> None:
         self.begun += 1
@@ -45,6 +47,9 @@ class Scripted:
         self.from_s = from_s
         return [Probe(from_s, RTT_S)]
 
+    def falls(self, from_s: float) -> list[Fall] | None:
+        return self.told
+
     def classify(
         self,
         series: Sequence[Probe],
@@ -52,7 +57,9 @@ class Scripted:
         goodput: Sequence[tuple[float, float]] | None = None,
         *,
         own: Own | None = None,
+        falls: Sequence[Fall] = (),
     ) -> Mix:
+        assert list(falls) == (self.told or [])
         assert series and base_s == self.base_s and goodput is not None and own is not None
         self.asked.append((self.from_s, own, list(goodput)))
         return self.says
@@ -101,6 +108,14 @@ def test_the_first_reading_is_of_a_whole_window_after_the_beginning() -> None:
     ((from_s, own, _),) = copy.model.asked
     assert from_s == pytest.approx(BEGAN_S + TICK_S + SETTLED_S)
     assert own == Own("cubic", 4)
+
+
+def test_what_dips_tell_is_of_another_kind() -> None:
+    copy = Copy("none")
+    copy.model.told = [Fall(BEGAN_S + 5, 0.5, 0.5)]
+    copy.run(20)
+    assert {own for _, own, _ in copy.model.asked} == {Own("cubic", 4, dips=True)}
+    assert Own("cubic", 4, dips=True).kind == DIPS_CUBIC
 
 
 def test_time_without_data_is_no_beginning() -> None:

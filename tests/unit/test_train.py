@@ -17,7 +17,16 @@ from ops_examples import example, simulated, with_our_copy
 
 from mpx.errors import UsageError
 from mpx.mix import GROUP_OF
-from mpx.ops_kinds import ACTIVE, ACTIVE_SHORT, KINDS, PASSIVE, TRANSFER_BBR, TRANSFER_CUBIC, Own
+from mpx.ops_kinds import (
+    ACTIVE,
+    ACTIVE_SHORT,
+    DIPS,
+    KINDS,
+    PASSIVE,
+    TRANSFER_BBR,
+    TRANSFER_CUBIC,
+    Own,
+)
 from mpx.ops_model import load_model
 
 SECONDS = 12.0
@@ -98,17 +107,20 @@ def test_every_series_of_a_dataset_teaches_one_kind_but_those_of_the_paper() -> 
             ("active", "short", ""),
             ("transfer", "", "cubic"),
             ("transfer", "", "bbr"),
+            ("dips", "", "cubic"),
+            ("dips", "", "bbr"),
         )
     ]
-    assert kinds == [PASSIVE, ACTIVE, ACTIVE_SHORT, TRANSFER_CUBIC, TRANSFER_BBR] == list(KINDS)
+    assert kinds == [PASSIVE, ACTIVE, ACTIVE_SHORT, TRANSFER_CUBIC, TRANSFER_BBR, *DIPS] == list(KINDS)
     assert kind_of(example("C", [], part="paper", profile="paper")) == ""
 
 
 def test_the_commands_that_measure_the_same_again() -> None:
-    links = (("passive", "1-7"), ("passive", "1-12"), ("active", "2-3"), ("paper", "paper"))
+    links = (("passive", "1-7"), ("dips", "1-5"), ("passive", "1-12"), ("active", "2-3"), ("paper", "paper"))
     assert commands([example("C", [], part=part, link=link) for part, link in links]) == [
         "mpx lab dataset FOLDER --part links --links 12 --seed 1",
         "mpx lab dataset FOLDER --part links --links 3 --seed 2",
+        "mpx lab dataset FOLDER --part dips --links 5 --seed 1",
         "mpx lab dataset FOLDER --part paper",
     ]
 

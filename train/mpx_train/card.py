@@ -36,14 +36,15 @@ def data_of(folder: Path, examples: Sequence[Example]) -> dict[str, Any]:
 
 def commands(examples: Sequence[Example]) -> list[str]:
     """Return what measures such a dataset: links have the name SEED-NUMBER, those of the paper another."""
-    most: dict[str, int] = {}
+    most: dict[tuple[bool, str], int] = {}
     for example in examples:
         seed, dash, number = example.link.rpartition("-")
         if dash and number.isdecimal():
-            most[seed] = max(most.get(seed, 0), int(number))
+            what = example.part == "dips", seed
+            most[what] = max(most.get(what, 0), int(number))
     found = [
-        f"mpx lab dataset FOLDER --part links --links {links} --seed {seed}"
-        for seed, links in sorted(most.items())
+        f"mpx lab dataset FOLDER --part {'dips' if is_dips else 'links'} --links {links} --seed {seed}"
+        for (is_dips, seed), links in sorted(most.items())
     ]
     is_there = any(example.part == "paper" for example in examples)
     return [*found, *(["mpx lab dataset FOLDER --part paper"] if is_there else [])]

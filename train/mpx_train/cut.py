@@ -8,7 +8,7 @@ import numpy as np
 from mpx_lab.dataset.load import Example
 from numpy.typing import NDArray
 
-from mpx.ops_kinds import PASSIVE, period_s
+from mpx.ops_kinds import DIPS, PASSIVE, period_s
 from mpx.ops_windows import (
     STEP_S,
     Booleans,
@@ -16,6 +16,7 @@ from mpx.ops_windows import (
     Windows,
     bridged,
     enough,
+    falls_on_grid,
     on_grid,
     rates_on_grid,
     steps_of,
@@ -49,13 +50,12 @@ class Labelled:
 
     def where(self, rows: NDArray[np.bool_] | NDArray[np.intp]) -> "Labelled":
         """Return some of them."""
-        own, streams = self.windows.goodput_bps, self.windows.streams
+        has = self.windows
         windows = Windows(
-            self.windows.rtt_s[rows],
-            self.windows.lost[rows],
-            self.windows.base_s[rows],
-            None if own is None else own[rows],
-            None if streams is None else streams[rows],
+            has.rtt_s[rows],
+            has.lost[rows],
+            has.base_s[rows],
+            *(None if each is None else each[rows] for each in _of_own(has)),
         )
         return Labelled(windows, *(getattr(self, name)[rows] for name in TOLD))
 
@@ -68,6 +68,7 @@ class Gridded:
     rtt_s: Floats  # NaN: not known
     lost: Booleans
     goodput_bps: Floats | None
+    falls: tuple[Floats, Floats] | None  # of the link, where dips told it by each of two ways; else NaN
     paper_ms: Floats  # each second; a sample that was lost is the one before it
 
 
@@ -81,7 +82,8 @@ def gridded(examples: Sequence[Example], kind: str = PASSIVE, *, least_s: float 
         if len(grid) < steps_of(least_s):
             continue
         own = None if kind == PASSIVE else rates_on_grid(example.goodput, grid.from_s, len(grid))
-        grids.append(Gridded(example, grid.rtt_s, grid.lost, own, by_the_second(example)))
+        falls = falls_on_grid(example.falls, grid.from_s, len(grid)) if kind in DIPS else None
+        grids.append(Gridded(example, grid.rtt_s, grid.lost, own, falls, by_the_second(example)))
     return grids
 
 
@@ -152,13 +154,21 @@ def _cut(
         rows[also] = np.nan
         gone |= also
     owns = [grid.goodput_bps[at : at + steps] for grid, at in places if grid.goodput_bps is not None]
+    falls = [[told[at : at + steps] for told in grid.falls] for grid, at in places if grid.falls is not None]
     whole = bridged(rows)
     seconds = np.arange(int(steps * STEP_S))
     sampled = [grid.paper_ms.take(int(at * STEP_S) + seconds, mode="clip") for grid, at in places]
     told = [grid.example for grid, _ in places]
     streams = np.array([float(each.own_streams) for each in told])
     found = Labelled(
-        Windows(whole, gone, whole.min(axis=1), np.stack(owns) if owns else None, np.maximum(streams, 1)),
+        Windows(
+            whole,
+            gone,
+            whole.min(axis=1),
+            np.stack(owns) if owns else None,
+            np.maximum(streams, 1),
+            *(np.stack(told) for told in zip(*falls, strict=True)),
+        ),
         np.stack(sampled),
         np.array([each.mix for each in told]),
         np.array([each.run for each in told]),
@@ -173,16 +183,24 @@ def _cut(
 
 def joined(parts: Sequence[Labelled]) -> Labelled:
     """Return all windows of several."""
-    owns = [part.windows.goodput_bps for part in parts if part.windows.goodput_bps is not None]
-    streams = [part.windows.streams for part in parts if part.windows.streams is not None]
+    each = [part.windows for part in parts]
     windows = Windows(
-        np.concatenate([part.windows.rtt_s for part in parts]),
-        np.concatenate([part.windows.lost for part in parts]),
-        np.concatenate([part.windows.base_s for part in parts]),
-        np.concatenate(owns) if owns else None,
-        np.concatenate(streams) if streams else None,
+        np.concatenate([windows.rtt_s for windows in each]),
+        np.concatenate([windows.lost for windows in each]),
+        np.concatenate([windows.base_s for windows in each]),
+        *(_all(some) for some in zip(*map(_of_own, each), strict=True)),
     )
     return Labelled(windows, *(np.concatenate([getattr(part, name) for part in parts]) for name in TOLD))
+
+
+def _of_own(windows: Windows) -> tuple[Floats | None, ...]:
+    """Return the arrays that not all windows have, in the order of their places."""
+    return windows.goodput_bps, windows.streams, windows.shares, windows.kept
+
+
+def _all(some: Sequence[Floats | None]) -> Floats | None:
+    known = [each for each in some if each is not None]
+    return np.concatenate(known) if known else None
 
 
 def _with_base(of: Labelled, base_s: Floats) -> Labelled:

@@ -11,7 +11,16 @@ from mpx_lab.dataset.load import Example, load_dataset
 from mpx._version import __version__
 from mpx.errors import UsageError
 from mpx.mix import MIXES, UNKNOWN
-from mpx.ops_kinds import ACTIVE, ACTIVE_SHORT, PASSIVE, TRANSFER_BBR, TRANSFER_CUBIC, period_s
+from mpx.ops_kinds import (
+    ACTIVE,
+    ACTIVE_SHORT,
+    DIPS_BBR,
+    DIPS_CUBIC,
+    PASSIVE,
+    TRANSFER_BBR,
+    TRANSFER_CUBIC,
+    period_s,
+)
 from mpx.ops_part import Part
 from mpx_train.card import data_of
 from mpx_train.cut import gridded
@@ -30,6 +39,10 @@ TRAINED = (
     Kind(TRANSFER_CUBIC, 10.0),
     Kind(TRANSFER_BBR, 5.0),
     Kind(TRANSFER_BBR, 10.0),
+    Kind(DIPS_CUBIC, 5.0),
+    Kind(DIPS_CUBIC, 10.0),
+    Kind(DIPS_BBR, 5.0),
+    Kind(DIPS_BBR, 10.0),
 )
 FEWEST_LINKS = 2
 
@@ -90,8 +103,8 @@ def runs_for(kind: str, examples: Sequence[Example]) -> tuple[list[Example], lis
 
 def kind_of(example: Example) -> str:
     """Return the way of watching that a series teaches, empty for those of the paper's one link."""
-    if example.part == "transfer":
-        return f"transfer {example.own_congestion}"
+    if example.part in ("transfer", "dips"):
+        return f"{example.part} {example.own_congestion}"
     if example.part == "active":
         return {"paper": ACTIVE, "short": ACTIVE_SHORT}[example.profile]
     return PASSIVE if example.part == "passive" else ""

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from mpx.errors import MpxError, UsageError
-from mpx_lab.dataset.load import own_files
+from mpx_lab.dataset.load import dips_file, own_files
 from mpx_lab.dataset.store import INVALID, REASON, runs_of
 from mpx_lab.record_reader import RecordedRun
 
@@ -68,6 +68,8 @@ def _parts(run: RecordedRun) -> Iterator[tuple[str, bytes]]:
             writer.writeheader()
             writer.writerows(run.rows(name))
             yield name, text.getvalue().encode()
+        if (dips := dips_file(run, number)).exists():
+            yield str(dips.relative_to(run.folder)), dips.read_bytes()
 
 
 def _add(tar: tarfile.TarFile, name: str, data: bytes) -> None:

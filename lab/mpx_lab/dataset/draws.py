@@ -4,7 +4,7 @@ All of it follows from a seed: the same seed gives the same runs, and more links
 """
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from mpx.errors import UsageError
 from mpx_lab.dataset.links import PAPER, Wan, draw_links
@@ -21,14 +21,16 @@ MIXES: dict[str, tuple[str, ...]] = {
     "BC": (BBR, CUBIC),
     "BB": (BBR, BBR),
 }
-PASSIVE, ACTIVE, TRANSFER, PAPER_CELL = "passive", "active", "transfer", "paper"  # what a series is for
+# What a series is for; a transfer with dips is one of its own.
+PASSIVE, ACTIVE, TRANSFER, DIPS, PAPER_CELL = "passive", "active", "transfer", "dips", "paper"
 LINKS = "links"
-PARTS = (LINKS, PAPER_CELL)
+PARTS = (LINKS, DIPS, PAPER_CELL)
 
 SECONDS = 30.0  # of a passive series: windows of 5, 10 and 20 s fit in
 BURST_SECONDS = {"short": 25.0, "paper": 40.0}  # five periods of the bursts, and two
 PAPERS = 0.25  # of the runs have the paper's bursts
 COPY_SECONDS = 20.0  # of each of the two series beside our own copies
+DIPS_SECONDS = 25.0  # and where these make dips
 DISTURBED = 0.5  # of the active series, and of those beside our own copies
 SHORT_LOAD = (0.03, 0.15)  # short flows, of the rate
 UDP_LOAD = (0.01, 0.05)
@@ -50,26 +52,27 @@ def recipes(parts: Sequence[str], links: int, seed: int) -> list[Recipe]:
     for part in parts:
         if part not in PARTS:
             raise UsageError(f"'{part}' is no part of a dataset; there are {', '.join(PARTS)}")
-    wans = draw_links(links, seed) if LINKS in parts else []
+    wans = draw_links(links, seed)
     found: list[Recipe] = []
-    for first in range(0, len(wans), BLOCK_LINKS):
-        block = [recipe for wan in wans[first : first + BLOCK_LINKS] for recipe in _of(wan)]
-        random.Random(f"order {seed} {first}").shuffle(block)
-        found += block
+    for part, run in ((LINKS, _run), (DIPS, _dips)):
+        for first in range(0, len(wans) if part in parts else 0, BLOCK_LINKS):
+            block = [recipe for wan in wans[first : first + BLOCK_LINKS] for recipe in _of(wan, run)]
+            random.Random(f"order {seed} {first}").shuffle(block)
+            found += block
     return [*found, *(_paper() if PAPER_CELL in parts else ())]
 
 
-def _of(wan: Wan) -> Iterator[Recipe]:
+def _of(wan: Wan, run: Callable[[Wan, str, tuple[str, ...], bool], Recipe]) -> Iterator[Recipe]:
     """Yield a run with each mix, and some with traffic that is none of them; others on other links."""
     kinds = outside(wan)
     some = random.Random(f"kinds {wan.id}").sample(sorted(kinds), OUTSIDE_KINDS)
     for mix, streams in MIXES.items():
-        yield _run(wan, mix, streams, fills=bool(streams))
+        yield run(wan, mix, streams, bool(streams))
     for kind in some:
-        yield _run(wan, kind, kinds[kind], fills=kind in FILL)
+        yield run(wan, kind, kinds[kind], kind in FILL)
 
 
-def _run(wan: Wan, mix: str, streams: tuple[str, ...], *, fills: bool) -> Recipe:
+def _run(wan: Wan, mix: str, streams: tuple[str, ...], fills: bool) -> Recipe:
     """Return all that is measured beside a mix: in one run, as it takes half a minute to settle.
 
     By lot: how many streams our copies have, with which congestion control the first is, and whether it is
@@ -90,6 +93,18 @@ def _run(wan: Wan, mix: str, streams: tuple[str, ...], *, fills: bool) -> Recipe
     ours_first = chance.random() < 0.5
     stretches = (first, *alone, second) if ours_first else (*alone, first, second)
     return Recipe(wan, mix, streams, stretches, fills, ours_first)
+
+
+def _dips(wan: Wan, mix: str, streams: tuple[str, ...], fills: bool) -> Recipe:
+    """Return what copies of ours that make dips see beside a mix: one with each congestion control."""
+    chance = random.Random(f"dips {wan.id} {mix}")
+    stretches = tuple(
+        Stretch(DIPS, DIPS_SECONDS, _sometimes(wan, chance), own=Own(congestion, count, dips=True))
+        for congestion, count in zip(
+            chance.sample(OWN_CONGESTIONS, 2), chance.choices(OWN_STREAMS, k=2), strict=True
+        )
+    )
+    return Recipe(wan, mix, streams, stretches, fills, ours_first=chance.random() < 0.5)
 
 
 def _sometimes(wan: Wan, chance: random.Random) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from mpx.dip import Fall
 from mpx.errors import UsageError
 from mpx.rtt_series import Probe
 from mpx_lab.dataset.acknowledged import acknowledged
@@ -38,6 +39,7 @@ class Example:
     goodput: Sequence[
         tuple[float, float]
     ]  # (time, bit/s) of our own data, acknowledged until then; else empty
+    falls: Sequence[Fall]  # what dips of our own data told; else empty
 
 
 def load_dataset(folder: Path) -> list[Example]:
@@ -79,6 +81,7 @@ def _examples(run: RecordedRun) -> Iterator[Example]:
             single=_cut(single, from_s, until_s),
             paper=_cut(train, from_s, until_s),
             goodput=_together(flows, from_s, until_s),
+            falls=_falls(run, number, from_s, until_s),
         )
 
 
@@ -92,6 +95,18 @@ def _network_share(probes: Sequence[Recorded]) -> list[Probe]:
 
 def _cut(probes: Sequence[Probe], from_s: float, until_s: float) -> list[Probe]:
     return [Probe(probe.t_s - from_s, probe.rtt_s) for probe in probes if from_s <= probe.t_s < until_s]
+
+
+def _falls(run: RecordedRun, number: int, from_s: float, until_s: float) -> list[Fall]:
+    file = dips_file(run, number)
+    rows = run.rows(str(file.relative_to(run.folder))) if file.exists() else []
+    found = (Fall(float(row["t_s"]) - from_s, float(row["share"]), float(row["kept"])) for row in rows)
+    return [fall for fall in found if 0 <= fall.t_s < until_s - from_s]
+
+
+def dips_file(run: RecordedRun, number: int) -> Path:
+    """Return where a copy of ours wrote in a series what its dips told."""
+    return run.folder / "flows" / f"{COPY}-{number}.dips.csv"
 
 
 def own_files(run: RecordedRun, number: int) -> list[Path]:

@@ -42,11 +42,13 @@ class Own:
 
     congestion: str
     streams: int
+    dips: bool = False
 
     @property
     def spec(self) -> str:
         """The generator that does it."""
-        return f"gridftp(streams={self.streams}, congestion={self.congestion})"
+        dips = ", dips=1" if self.dips else ""
+        return f"gridftp(streams={self.streams}, congestion={self.congestion}{dips})"
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,8 @@ class Recipe:
     @property
     def name(self) -> str:
         """What its folder is called."""
-        return f"{self.link.id}-{re.sub('[^A-Za-z0-9]+', '-', self.mix)}-{self.turn}"
+        dips = "-dips" if any(stretch.own and stretch.own.dips for stretch in self.stretches) else ""
+        return f"{self.link.id}-{re.sub('[^A-Za-z0-9]+', '-', self.mix)}-{self.turn}{dips}"
 
     @property
     def arrives_s(self) -> float:

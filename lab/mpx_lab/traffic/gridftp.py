@@ -9,10 +9,14 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from mpx import tcp
+from mpx.dips import Dips
 from mpx.errors import ConnectionLost, MpxError
+from mpx.rtt_watch import RttWatch
+from mpx_lab.traffic.borrowed import Borrowed, sockets_of
 from mpx_lab.traffic.ending import Ending
 from mpx_lab.traffic.log import Log, next_tick, now_s
 from mpx_lab.traffic.private_memory import private_memory
@@ -20,6 +24,8 @@ from mpx_lab.traffic.socket_table import Connection
 from mpx_lab.traffic.watch import COLUMNS, Watch, write
 
 FILE_BYTES = 64 << 20
+DIPS = ("t_s", "share", "kept")  # when a dip began, and our share of the link as it told it
+TELL_S, TINY_S = 1.0, 1e-6
 FILES_PER_COPY = 1000
 _FILE = "zeros-"
 _ENDS_WITHIN_S = 5.0
@@ -71,7 +77,7 @@ class _WatchOf(Watch):
         self._inodes: frozenset[int] = frozenset()
 
     def look(self) -> list[tuple[int, Connection]]:
-        self._inodes = _sockets_of(self._process.pid)
+        self._inodes = frozenset(sockets_of(self._process.pid))
         return super().look()
 
     def _is_ours(self, connection: Connection) -> bool:
@@ -81,9 +87,12 @@ class _WatchOf(Watch):
 class GridFtpSender:
     """One copy after the other; the counter is complete once `run` has returned."""
 
-    def __init__(self, address: tcp.Address, streams: int, congestion: str, epoch_s: float) -> None:
+    def __init__(
+        self, address: tcp.Address, streams: int, congestion: str, epoch_s: float, *, dips: bool = False
+    ) -> None:
         self.copies = 0  # begun
         self._address = address
+        self._dips = dips
         self._words = ["--streams", str(streams), "--checksum", "none", "--overwrite", "always", "--quiet"]
         if congestion:
             self._words += ["--congestion", congestion]
@@ -97,11 +106,17 @@ class GridFtpSender:
         ):
             with (scratch / "zeros").open("wb") as source:
                 source.truncate(FILE_BYTES)
-            with Log(folder / f"{name}.tcp.csv", COLUMNS, self._epoch_s) as log:
+            with contextlib.ExitStack() as logs:
+                log = logs.enter_context(Log(folder / f"{name}.tcp.csv", COLUMNS, self._epoch_s))
+                falls = None
+                if self._dips:
+                    falls = logs.enter_context(Log(folder / f"{name}.dips.csv", DIPS, self._epoch_s))
                 while not ending():
-                    self._copy(began_s, ending, scratch, log, edges)
+                    self._copy(began_s, ending, scratch, log, edges, falls)
 
-    def _copy(self, began_s: float, ending: Ending, scratch: Path, log: Log, edges: Log) -> None:
+    def _copy(
+        self, began_s: float, ending: Ending, scratch: Path, log: Log, edges: Log, falls: Log | None
+    ) -> None:
         """Start a program, which takes seconds on a busy machine, and tell it then what to copy."""
         to = f"ftp://{tcp.show(self._address)}/"
         command = _mpx("copy", *self._words, "--from-file", "-", to)
@@ -118,8 +133,10 @@ class GridFtpSender:
                 edges.line(now_s(), 0, 1)
                 with contextlib.suppress(BrokenPipeError), copy.stdin as told:  # it says itself why it ended
                     told.write("".join(files).encode())
-                while copy.poll() is None and not ending.wait(next_tick(now_s(), self._epoch_s)):
-                    write(log, watch.look())
+                with self._dipping(copy.pid, falls) as tell:
+                    while copy.poll() is None and not ending.wait(next_tick(now_s(), self._epoch_s)):
+                        write(log, watch.look())
+                        tell()
                 edges.line(now_s(), 0, 0)
             finally:
                 watch.close()
@@ -128,23 +145,36 @@ class GridFtpSender:
                 said.seek(0)
                 raise ConnectionLost(f"the copy in the background failed: {said.read().decode().strip()}")
 
+    @contextlib.contextmanager
+    def _dipping(self, pid: int, log: Log | None) -> Iterator[Callable[[], None]]:
+        """Make dips over the connections of a copy, where that is wanted; yields what logs them."""
+        if log is None:
+            yield lambda: None
+            return
+        asked_s = told_s = 0.0
+
+        def tell() -> None:
+            nonlocal asked_s, told_s
+            if now_s() < asked_s + TELL_S:
+                return
+            asked_s = now_s()
+            for fall in watch.falls(told_s) or ():
+                told_s = max(told_s, fall.t_s + TINY_S)
+                log.line(fall.t_s, f"{fall.share:.4f}", f"{fall.kept:.4f}")
+
+        with Borrowed(pid, self._address[1]) as borrowed:
+            watch = RttWatch(self._address[0], self._address, dips=Dips(borrowed.connections))
+            watch.begin()
+            try:
+                yield tell
+            finally:
+                watch.end()
+
 
 def _mpx(*words: str) -> list[str]:
     """Return a command that runs mpx, and is killed when this process ends however it does."""
     python = [sys.executable, "-P", "-m"]  # -P: nothing is imported from the current folder
     return [*python, "mpx_lab.traffic.with_parent", str(os.getpid()), *python, "mpx", *words]
-
-
-def _sockets_of(pid: int) -> frozenset[int]:
-    """Return the inodes of the sockets that a process has open."""
-    found = set()
-    with contextlib.suppress(OSError):  # it has ended
-        for file in Path(f"/proc/{pid}/fd").iterdir():
-            with contextlib.suppress(OSError):  # closed meanwhile
-                kind, _, number = str(file.readlink()).partition(":[")
-                if kind == "socket":
-                    found.add(int(number.rstrip("]")))
-    return frozenset(found)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

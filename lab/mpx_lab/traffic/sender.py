@@ -82,7 +82,7 @@ def _run(
         counters = ("flows", "finished", "broken", "left_out")
         return {counter: getattr(flows, counter) for counter in counters}
     if isinstance(spec, GridFtp):
-        copies = GridFtpSender(address, spec.streams, spec.congestion, epoch_s)
+        copies = GridFtpSender(address, spec.streams, spec.congestion, epoch_s, dips=bool(spec.dips))
         copies.run(began_s, ending, folder, name)
         return {"copies": copies.copies}
     if isinstance(spec, Udt):

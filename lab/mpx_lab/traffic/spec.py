@@ -114,15 +114,20 @@ class UdpBursty:
 
 @dataclass(frozen=True, slots=True)
 class GridFtp:
-    """A real copy: `mpx copy --streams N` to a real `mpx serve`, file after file for as long as it runs."""
+    """A real copy: `mpx copy --streams N` to a real `mpx serve`, file after file for as long as it runs.
+
+    With `dips` 1 it sends less for a moment each second, and writes what that tells (mpx.dip).
+    """
 
     name: ClassVar[str] = "gridftp"
     streams: int = 4
     congestion: Congestion = ""
+    dips: int = 0
 
     def __post_init__(self) -> None:
         most = MOST_GRIDFTP_STREAMS
         _check(self.name, "streams", 1 <= self.streams <= most, f"1 to {most}")
+        _check(self.name, "dips", self.dips in (0, 1), "0 or 1")
 
 
 @dataclass(frozen=True, slots=True)

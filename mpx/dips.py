@@ -1,0 +1,113 @@
+"""Makes dips (dip.py) between the probes of a watch, one each second."""
+
+import bisect
+import math
+import socket
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+from statistics import median
+
+from mpx.dip import AROUND_S, DEPTH, MARGIN_S, PROBES, SPACING_S, Dip, Fall, Look, fall, length_s
+from mpx.probing.run import Run
+from mpx.probing.schedule import single_s
+from mpx.rtt_series import Probe
+from mpx.slowed import Slowed
+
+EVERY = 10  # probes
+LATEST = 3  # probes say how long the queue is
+KEEP_S = 60.0
+LOST_S = 5.0  # what has not come back by then will not tell
+
+
+class Dips:
+    """Those of one copy, over the connections that it sends over."""
+
+    def __init__(
+        self,
+        connections: Callable[[], Sequence[socket.socket]],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._slowed = Slowed(connections, clock)
+        self._clock = clock
+        self._extra: deque[float] = deque()  # when probes were sent that are there for dips alone
+        self._waiting: deque[Dip] = deque()  # some of their probes may still be under way
+        self._told: deque[Fall] = deque()
+
+    def times(self, run: Run, least_s: Callable[[], float]) -> Iterator[float]:
+        """Yield when the probes of a run are due, for ever; those of dips are among them.
+
+        What is done between two of them is done in between. `least_s` is the shortest round trip known.
+        """
+        dip: Iterator[float] = iter(())
+        due_s = math.inf
+        try:
+            for number in count():
+                at_s = single_s(number)
+                while due_s < at_s:
+                    yield due_s
+                    self._extra.append(self._clock())
+                    due_s = next(dip, math.inf)
+                yield at_s
+                if number % EVERY == EVERY - 1 and math.isinf(due_s):
+                    self._slowed.look()
+                    dip = self._dip(run, least_s())
+                    due_s = next(dip, math.inf)
+        finally:
+            self._slowed.restore()
+
+    def falls(self, probes: Sequence[Probe], from_s: float) -> list[Fall]:
+        """Return what the dips since then tell, as far as `probes`, all in order, know it."""
+        now_s = self._clock()
+        for dip in list(self._waiting):
+            told = fall(dip, _within(probes, dip.from_s - AROUND_S, dip.until_s))
+            if told:
+                self._told.append(told)
+            if told or dip.until_s < now_s - LOST_S:
+                self._waiting.remove(dip)
+        while self._told and self._told[0].t_s < now_s - KEEP_S:
+            self._told.popleft()
+        return [each for each in self._told if each.t_s >= from_s]
+
+    def without(self, probes: Sequence[Probe]) -> list[Probe]:
+        """Return the probes that would be there without dips."""
+        extra = list(self._extra)
+
+        def is_extra(probe: Probe) -> bool:
+            at = bisect.bisect_left(extra, probe.t_s)  # noted as soon as it was sent
+            return at < len(extra) and extra[at] < probe.t_s + SPACING_S / 2
+
+        return [probe for probe in probes if not is_extra(probe)]
+
+    def _dip(self, run: Run, least_s: float) -> Iterator[float]:
+        """Make one; yields when its probes are due, in seconds of the run, and goes on once each is sent."""
+        known = [probe.rtt_s for probe in run.probes()[-2 * EVERY :] if probe.rtt_s is not None][-LATEST:]
+        rtt_s = median(known) if known else 0.0
+        seconds = length_s(rtt_s - least_s) if math.isfinite(least_s) else 0.0
+        if not seconds:
+            return
+        now_s = self._clock() - run.began_s
+        yield from (now_s + (number + 1) * SPACING_S for number in range(PROBES))
+        from_s, begun = self._clock(), self._look()
+        depth = self._slowed.slow(1 - DEPTH, seconds)
+        if not depth:
+            return
+        at_s = from_s - run.began_s
+        yield from (at_s + seconds + (number - PROBES) * SPACING_S for number in range(PROBES))
+        self._slowed.restore()
+        until_s = self._clock()
+        yield max(until_s - run.began_s, at_s + rtt_s - MARGIN_S)
+        due = self._look()
+        yield until_s - run.began_s + rtt_s + MARGIN_S
+        self._waiting.append(Dip(from_s, until_s, depth, (begun, due, self._look())))
+        while self._extra[0] < until_s - KEEP_S:
+            self._extra.popleft()
+
+    def _look(self) -> Look:
+        return Look(self._clock(), self._slowed.acked_bytes())
+
+
+def _within(probes: Sequence[Probe], from_s: float, until_s: float) -> Sequence[Probe]:
+    first = bisect.bisect_left(probes, from_s, key=lambda probe: probe.t_s)
+    return probes[first : bisect.bisect_right(probes, until_s, key=lambda probe: probe.t_s)]

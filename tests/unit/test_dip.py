@@ -1,0 +1,209 @@
+"""Dips: what the fall of a queue tells of our share, connections that send less, and probes around both."""
+
+import socket
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_probe_run import BEGAN_S, Scripted
+
+from mpx.dip import DEPTH, LEAST_S, MOST_S, PROBES, Dip, Look, fall, length_s
+from mpx.dips import EVERY, Dips
+from mpx.errors import Interrupted
+from mpx.probing.run import Run
+from mpx.probing.schedule import single_s
+from mpx.rtt_series import Probe
+from mpx.slowed import Slowed
+
+BASE_S = 0.03
+SO_MAX_PACING_RATE = 47
+
+
+def dip_of(seconds: float, depth: float, share: float, rtt_s: float) -> Dip:
+    """One 5 s after the beginning, by what a share of 1 Mbyte/s is missed after a round trip."""
+    due_s, over_s = 5.0 + rtt_s - 0.005, 5.0 + seconds + rtt_s + 0.005
+    missing = 1e6 * depth * (1 - share) * seconds
+    acked = round(1e6 * (over_s - 5.0) - missing)
+    looks = Look(5.0, 7), Look(due_s, 7 + round(1e6 * (due_s - 5.0))), Look(over_s, 7 + acked)
+    return Dip(5.0, 5.0 + seconds, depth, looks)
+
+
+def queue_s(t_s: float, full_s: float, dip: Dip, share: float) -> float:
+    """A queue that only our dip changes."""
+    inside_s = min(max(t_s - dip.from_s, 0.0), dip.until_s - dip.from_s)
+    return full_s - share * dip.depth * inside_s
+
+
+@given(st.floats(0.01, 0.5), st.floats(0.02, 1.0), st.floats(0.3, 1.0))
+def test_the_fall_of_the_queue_is_our_share(full_s: float, share: float, depth: float) -> None:
+    seconds = length_s(full_s)
+    dip = dip_of(seconds, depth, share, BASE_S + full_s)
+    around = [5.0 - n * 0.001 for n in range(PROBES)] + [dip.until_s - n * 0.001 for n in range(PROBES)]
+    elsewhere = [1.0, 4.9, dip.until_s + 0.01, 7.0]
+    probes = [Probe(t_s, BASE_S + queue_s(t_s, full_s, dip, share)) for t_s in sorted(around + elsewhere)]
+    told = fall(dip, probes)
+    assert told is not None and told.t_s == 5.0
+    assert told.share == pytest.approx(share, rel=0.02)
+    assert told.kept == pytest.approx(share, abs=0.01)
+    assert min(probe.rtt_s or 0 for probe in probes) >= BASE_S + full_s / 2  # it does not run empty
+
+
+def test_a_dip_whose_probes_are_lost_tells_nothing() -> None:
+    dip = dip_of(0.02, DEPTH, 0.5, 0.05)
+    before, end = [4.997, 4.998, 4.999, 5.0], [5.017, 5.018, 5.019, 5.02]
+    sent = [Probe(t_s, 0.05) for t_s in before + end]
+    assert fall(dip, sent) is not None
+    assert fall(dip, [*sent[:4], *(Probe(t_s, None) for t_s in end[:3]), sent[7]]) is None
+    assert fall(dip, [Probe(t_s, None) for t_s in before] + sent[4:]) is None
+    nothing = Look(5.0, 7), Look(5.045, 7), Look(5.075, 7)  # of our data arrived before
+    assert fall(replace(dip, looks=nothing), sent) is None
+
+
+@given(st.floats(0, 1))
+def test_a_dip_is_short_beside_the_queue_or_not_worth_it(delay_s: float) -> None:
+    seconds = length_s(delay_s)
+    assert seconds == 0 or LEAST_S <= seconds <= min(MOST_S, delay_s / 2)
+    assert seconds > 0 or delay_s < 2 * LEAST_S
+
+
+class Sent:
+    """Connections over which so many bytes arrive at a time, on a clock of their own."""
+
+    def __init__(self, pairs: list[tuple[socket.socket, socket.socket]]) -> None:
+        self.pairs = pairs
+        self.now_s = 100.0
+
+    def connections(self) -> list[socket.socket]:
+        return [sender for sender, _ in self.pairs]
+
+    def pass_on(self, *sizes: int) -> None:
+        for (sender, receiver), size in zip(self.pairs, sizes, strict=True):
+            sender.sendall(bytes(size))
+            left = size
+            while left:
+                left -= len(receiver.recv(left))
+
+    def paces(self) -> list[int]:
+        """Byte/s of each."""
+        each = (sender.getsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, 8) for sender in self.connections())
+        return [struct.unpack("=Q", raw)[0] for raw in each]
+
+
+@contextmanager
+def sending(count: int) -> Iterator[Sent]:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        pairs = []
+        for _ in range(count):
+            sender = socket.create_connection(listening.getsockname())
+            pairs.append((sender, listening.accept()[0]))
+        sent = Sent(pairs)
+        yield sent
+        for sender, receiver in sent.pairs:
+            sender.close()
+            receiver.close()
+
+
+def test_each_connection_sends_a_part_of_what_it_sent_and_then_all_again(eventually) -> None:
+    with sending(2) as sent:
+        slowed = Slowed(sent.connections, lambda: sent.now_s)
+        slowed.look()
+        assert slowed.slow(0.25, 1.0) == 0  # nobody knows yet what they send
+        free = sent.paces()
+        sent.pass_on(400_000, 800_000)
+        sent.now_s += 2.0
+
+        def known() -> bool:  # acknowledgements take a moment
+            slowed.look()
+            sent.now_s += 0.0
+            return slowed.slow(0.25, 1.0) > 0
+
+        eventually(known)
+        assert sent.paces()[1] == pytest.approx(2 * sent.paces()[0], rel=0.05)
+        assert sent.paces()[0] == pytest.approx(0.25 * 200_000, rel=0.05)
+        slowed.restore()
+        assert min(sent.paces()) >= min(*free, 1 << 60)
+
+
+def test_a_new_connection_is_left_alone_and_so_are_all(eventually) -> None:
+    with sending(2) as sent:
+        new = sent.pairs.pop()
+        slowed = Slowed(sent.connections, lambda: sent.now_s)
+        slowed.look()
+        sent.pass_on(400_000)
+        sent.now_s += 1.0
+        sent.pairs.append(new)
+        slowed.look()
+        assert slowed.slow(0.25, 1.0) == 0
+        new[0].close()
+        sent.now_s += 1.0
+        slowed.look()  # closed: does not count
+        assert slowed.slow(0.25, 1.0) in (0.0, 0.75)
+
+
+def test_what_is_too_slow_to_be_slowed_is_not() -> None:
+    with sending(1) as sent:
+        slowed = Slowed(sent.connections, lambda: sent.now_s)
+        slowed.look()
+        sent.pass_on(2_000)
+        sent.now_s += 1.0
+        slowed.look()
+        assert slowed.slow(0.25, 0.01) == 0  # two segments last longer
+
+
+class Shared(Scripted):
+    """A path with a queue of 60 ms, of which `share` is ours; we send 100 kB between two single probes."""
+
+    def __init__(self, sent: Sent, share: float) -> None:
+        super().__init__(lambda _: self.rtt_s())
+        self.sent, self.share = sent, share
+        self.queue_s, self.before_s = 0.06, BEGAN_S
+
+    def rtt_s(self) -> float:
+        is_slow = self.sent.paces()[0] < 1 << 60
+        if is_slow:
+            self.queue_s -= self.share * DEPTH * (self.now_s - self.before_s)
+        else:
+            self.queue_s = 0.06
+        self.before_s = self.now_s
+        return BASE_S + self.queue_s
+
+    def ask(self, number: int) -> float:
+        if not self.sent_s or self.now_s > max(self.sent_s.values()) + 0.03:
+            self.sent.pass_on(100_000)
+        return super().ask(number)
+
+
+@pytest.mark.parametrize("share", [1.0, 0.5, 0.1])
+def test_dips_between_probes_tell_our_share(share: float) -> None:
+    with sending(1) as sent:
+        way = Shared(sent, share)
+        dips = Dips(sent.connections, way.clock)
+        run = Run(way, clock=way.clock)
+        with pytest.raises(Interrupted):
+            run.go(dips.times(run, lambda: BASE_S), lambda: way.now_s > BEGAN_S + 12)
+        probes = [Probe(BEGAN_S + probe.t_s, probe.rtt_s) for probe in run.probes()]
+        told = dips.falls(probes, BEGAN_S)
+        assert 8 <= len(told) <= 12
+        assert [each.share for each in told] == pytest.approx([share] * len(told), rel=0.1)
+        assert all(each.kept > 0.9 for each in told)  # all is acknowledged at once here
+        assert dips.falls(probes, BEGAN_S + 6) == [each for each in told if each.t_s >= BEGAN_S + 6]
+        single = dips.without(probes)
+        assert len(probes) - len(single) >= 8 * 2 * (PROBES + 1)
+        due = [single_s(number) for number in range(len(single))]
+        assert [probe.t_s - BEGAN_S for probe in single] == pytest.approx(due, abs=0.005)
+        assert sent.paces()[0] >= 1 << 60  # whatever ended it
+
+
+def test_without_a_queue_there_are_no_dips() -> None:
+    with sending(1) as sent:
+        way = Shared(sent, 1.0)
+        dips = Dips(sent.connections, way.clock)
+        run = Run(way, clock=way.clock)
+        with pytest.raises(Interrupted):
+            run.go(dips.times(run, lambda: BASE_S + 0.055), lambda: way.now_s > BEGAN_S + 5)
+        assert len(way.sent_s) == pytest.approx(5 * EVERY, abs=2)
+        assert dips.falls([Probe(BEGAN_S + probe.t_s, probe.rtt_s) for probe in run.probes()], BEGAN_S) == []
