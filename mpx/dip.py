@@ -4,8 +4,9 @@ While a queue keeps a link of C bit/s busy, the queueing delay changes by what a
 second. When we alone leave out `depth` of what we send, it falls by `depth` times our share in each second:
 within a round trip nobody else can know of it. Alone nothing of our goodput is missing, as the queue goes on
 to feed the link; beside others, who take our place in it, `depth` times their share is. Nothing else tells
-alone from beside streams that fall whenever we fall: our goodput is as steady. As the queue does not run
-empty, little is lost. Pure.
+alone from beside streams that fall whenever we fall: our goodput is as steady. Where no queue keeps the link
+busy, it does not fall, and all that we leave out is missing. As a queue does not run empty, little is lost.
+Pure.
 """
 
 from collections.abc import Sequence
@@ -15,8 +16,9 @@ from statistics import median
 from mpx.rtt_series import Probe
 
 DEPTH = 0.75  # of what we send
-OF_QUEUE = 0.5  # lasts so much of the queueing delay: even if all of the queue is ours, more than half stays
+OF_QUEUE = 0.8  # lasts so much of the queueing delay: even if all of the queue is ours, two fifths stay
 LEAST_S, MOST_S = 0.005, 0.04
+LEAST_RTT = 2.5  # of these in a round trip
 PROBES = 4  # before it, and again at its end
 SPACING_S = 0.001  # between these
 AROUND_S = 2 * PROBES * SPACING_S  # they are sent within that time
@@ -57,9 +59,9 @@ class Fall:
     kept: float
 
 
-def length_s(queue_s: float) -> float:
-    """Return how long a dip is to be, with so much queueing delay; 0: not worth one."""
-    return min(OF_QUEUE * queue_s, MOST_S) if OF_QUEUE * queue_s >= LEAST_S else 0.0
+def length_s(queue_s: float, rtt_s: float) -> float:
+    """Return how long a dip is to be, with so much queueing delay; 0: the round trip is too short for one."""
+    return min(max(OF_QUEUE * queue_s, LEAST_S), MOST_S) if rtt_s >= LEAST_RTT * LEAST_S else 0.0
 
 
 def fall(dip: Dip, probes: Sequence[Probe]) -> Fall | None:

@@ -19,6 +19,7 @@ EVERY = 10  # probes
 LATEST = 3  # probes say how long the queue is
 KEEP_S = 60.0
 LOST_S = 5.0  # what has not come back by then will not tell
+LATE_S, RESTS_S = 0.02, 30.0  # where this program is so late to end one it costs goodput: none for a while
 
 
 class Dips:
@@ -34,6 +35,7 @@ class Dips:
         self._extra: deque[float] = deque()  # when probes were sent that are there for dips alone
         self._waiting: deque[Dip] = deque()  # some of their probes may still be under way
         self._told: deque[Fall] = deque()
+        self._not_before_s = -math.inf
 
     def times(self, run: Run, least_s: Callable[[], float]) -> Iterator[float]:
         """Yield when the probes of a run are due, for ever; those of dips are among them.
@@ -60,12 +62,14 @@ class Dips:
     def falls(self, probes: Sequence[Probe], from_s: float) -> list[Fall]:
         """Return what the dips since then tell, as far as `probes`, all in order, know it."""
         now_s = self._clock()
-        for dip in list(self._waiting):
+        while self._waiting:
+            dip = self._waiting[0]
             told = fall(dip, _within(probes, dip.from_s - AROUND_S, dip.until_s))
+            if told is None and dip.until_s >= now_s - LOST_S:
+                break
+            self._waiting.popleft()
             if told:
                 self._told.append(told)
-            if told or dip.until_s < now_s - LOST_S:
-                self._waiting.remove(dip)
         while self._told and self._told[0].t_s < now_s - KEEP_S:
             self._told.popleft()
         return [each for each in self._told if each.t_s >= from_s]
@@ -84,8 +88,8 @@ class Dips:
         """Make one; yields when its probes are due, in seconds of the run, and goes on once each is sent."""
         known = [probe.rtt_s for probe in run.probes()[-2 * EVERY :] if probe.rtt_s is not None][-LATEST:]
         rtt_s = median(known) if known else 0.0
-        seconds = length_s(rtt_s - least_s) if math.isfinite(least_s) else 0.0
-        if not seconds:
+        seconds = length_s(rtt_s - min(rtt_s, least_s), rtt_s)
+        if not seconds or self._clock() < self._not_before_s:
             return
         now_s = self._clock() - run.began_s
         yield from (now_s + (number + 1) * SPACING_S for number in range(PROBES))
@@ -97,6 +101,8 @@ class Dips:
         yield from (at_s + seconds + (number - PROBES) * SPACING_S for number in range(PROBES))
         self._slowed.restore()
         until_s = self._clock()
+        if until_s > from_s + seconds + LATE_S:
+            self._not_before_s = until_s + RESTS_S
         yield max(until_s - run.began_s, at_s + rtt_s - MARGIN_S)
         due = self._look()
         yield until_s - run.began_s + rtt_s + MARGIN_S

@@ -7,7 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpx.ops_windows import STEP_S, Grid, bridged, enough, on_grid, rates_on_grid, steps_of, the_end
+from mpx.dip import Fall
+from mpx.ops_windows import (
+    STEP_S,
+    Grid,
+    bridged,
+    enough,
+    falls_on_grid,
+    on_grid,
+    rates_on_grid,
+    steps_of,
+    the_end,
+)
 from mpx.rtt_series import Probe
 
 
@@ -75,3 +86,9 @@ def test_goodput_stands_at_the_step_of_its_time_and_stays_until_the_next() -> No
     goodput = [(4.9, 9.0), (5.0, 10.0), (5.1, 20.0), (5.14, 40.0), (5.4, 5.0), (9.0, 7.0)]
     assert rates_on_grid(goodput, 5.0, 6).tolist() == [10.0, 30.0, 30.0, 30.0, 5.0, 5.0]
     assert rates_on_grid([], 5.0, 3).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_what_dips_told_has_its_step() -> None:
+    shares, kept = falls_on_grid([Fall(4.0, 1, 1), Fall(5.11, 0.5, 0.6), Fall(5.4, 0.7, 0.8)], 5.0, 5)
+    assert shares[[1, 4]].tolist() == [0.5, 0.7] and kept[[1, 4]].tolist() == [0.6, 0.8]
+    assert np.isnan(shares[[0, 2, 3]]).all() and np.isnan(kept[[0, 2, 3]]).all()
