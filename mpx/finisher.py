@@ -112,7 +112,8 @@ class Finisher:
         with self._guard:
             moving = list(self._moving.values())
         for move in moving:
-            self._journal_one(move)
+            if move.has_news:
+                self._journal_one(move)
 
     def _journal_one(self, move: Move) -> None:
         """Tell the journal what has arrived of one file, and what of it turned out not to have."""

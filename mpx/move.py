@@ -166,6 +166,11 @@ class Move:
             known = self._sums.within(start, end) if self._sums else []
         return sum_of(known, start, end, read)
 
+    @property
+    def has_news(self) -> bool:
+        """Whether there is anything to tell the journal; thousands are asked at a time, so without a lock."""
+        return bool(self._fresh or self._lost)
+
     def take_news(self) -> tuple[list[Range], list[Range]]:
         """Return what was lost, and then what has arrived, since the last call; each joined."""
         with self._lock:

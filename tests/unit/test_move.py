@@ -79,7 +79,9 @@ def test_the_journal_knows_what_has_arrived_and_no_more(steps: list[tuple[str, i
     move, journal = a_move(SIZE), RangeSet()
 
     def tell() -> None:
+        has_news = move.has_news
         lost, arrived = move.take_news()
+        assert has_news == bool(lost or arrived)
         for each in lost:
             journal.remove(*each)
         journal.update(arrived)
