@@ -70,7 +70,7 @@ class Carrier(Protocol):
         ...
 
     def connections(self) -> Sequence[socket.socket]:
-        """Return the connections that we send data over now; none where the server sends."""
+        """Return the connections that data move over now, in either direction, as far as they last."""
         ...
 
     def sample(self) -> Sample:

@@ -28,10 +28,10 @@ FEWEST = 2  # probes with an answer
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What had been acknowledged of all our data at a time."""
+    """What had been moved of all our data at a time."""
 
     t_s: float
-    acked_bytes: int
+    moved_bytes: int  # acknowledged, or received where the other side sends
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +72,11 @@ def fall(dip: Dip, probes: Sequence[Probe]) -> Fall | None:
     rtts = [rtt_s for rtt_s in before if rtt_s is not None]
     last = [(t_s, rtt_s) for t_s, rtt_s in ends if rtt_s is not None]
     begun, due, over = dip.looks
-    usual = (due.acked_bytes - begun.acked_bytes) / (due.t_s - begun.t_s)
+    usual = (due.moved_bytes - begun.moved_bytes) / (due.t_s - begun.t_s)
     if len(rtts) < FEWEST or len(last) < FEWEST or usual <= 0:
         return None
     lasted_s = median(t_s for t_s, _ in last) - dip.from_s
     fell_s = median(rtts) - median(rtt_s for _, rtt_s in last)
-    missing_s = over.t_s - due.t_s - (over.acked_bytes - due.acked_bytes) / usual
+    missing_s = over.t_s - due.t_s - (over.moved_bytes - due.moved_bytes) / usual
     others = missing_s / (dip.depth * (dip.until_s - dip.from_s))
     return Fall(dip.from_s, fell_s / (dip.depth * lasted_s), 1 - others)

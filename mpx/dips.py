@@ -2,18 +2,17 @@
 
 import bisect
 import math
-import socket
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from statistics import median
+from typing import Protocol
 
 from mpx.dip import AROUND_S, DEPTH, MARGIN_S, PROBES, SPACING_S, Dip, Fall, Look, fall, length_s
 from mpx.probing.run import Run
 from mpx.probing.schedule import single_s
 from mpx.rtt_series import Probe
-from mpx.slowed import Slowed
 
 EVERY = 10  # probes
 LATEST = 3  # probes say how long the queue is
@@ -22,20 +21,50 @@ LOST_S = 5.0  # what has not come back by then will not tell
 LATE_S, RESTS_S = 0.02, 30.0  # where this program is so late to end one it costs goodput: none for a while
 
 
-class Dips:
-    """Those of one copy, over the connections that it sends over."""
+class Slows(Protocol):
+    """The connections of a copy, and how they are slowed down for a moment (slowed.py, far_slowed.py)."""
 
-    def __init__(
-        self,
-        connections: Callable[[], Sequence[socket.socket]],
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._slowed = Slowed(connections, clock)
+    @property
+    def can(self) -> bool:
+        """Whether it can be done at all."""
+        ...
+
+    def look(self) -> None:
+        """Note what they have moved since the last look."""
+        ...
+
+    def moved_bytes(self) -> int:
+        """Return what all of them have moved."""
+        ...
+
+    def slow(self, share: float, seconds: float) -> bool:
+        """Have them send this share of what they do for so long; False where that is not to be had."""
+        ...
+
+    def restore(self) -> None:
+        """Let them send as fast as they may again."""
+        ...
+
+    def depth(self) -> float:
+        """Return how much less was sent the last time, as a share; 0 where that is not known."""
+        ...
+
+
+class Dips:
+    """Those of one copy."""
+
+    def __init__(self, slowed: Slows, clock: Callable[[], float] = time.monotonic) -> None:
+        self._slowed = slowed
         self._clock = clock
         self._extra: deque[float] = deque()  # when probes were sent that are there for dips alone
         self._waiting: deque[Dip] = deque()  # some of their probes may still be under way
         self._told: deque[Fall] = deque()
         self._not_before_s = -math.inf
+
+    @property
+    def can(self) -> bool:
+        """Whether there can be any."""
+        return self._slowed.can
 
     def times(self, run: Run, least_s: Callable[[], float]) -> Iterator[float]:
         """Yield when the probes of a run are due, for ever; those of dips are among them.
@@ -94,11 +123,10 @@ class Dips:
         now_s = self._clock() - run.began_s
         yield from (now_s + (number + 1) * SPACING_S for number in range(PROBES))
         from_s, begun = self._clock(), self._look()
-        depth = self._slowed.slow(1 - DEPTH, seconds)
-        if not depth:
+        if not self._slowed.slow(1 - DEPTH, seconds):
             return
         at_s = from_s - run.began_s
-        yield from (at_s + seconds + (number - PROBES) * SPACING_S for number in range(PROBES))
+        yield from (at_s + seconds + (number + 1 - PROBES) * SPACING_S for number in range(PROBES))
         self._slowed.restore()
         until_s = self._clock()
         if until_s > from_s + seconds + LATE_S:
@@ -106,12 +134,13 @@ class Dips:
         yield max(until_s - run.began_s, at_s + rtt_s - MARGIN_S)
         due = self._look()
         yield until_s - run.began_s + rtt_s + MARGIN_S
-        self._waiting.append(Dip(from_s, until_s, depth, (begun, due, self._look())))
+        if depth := self._slowed.depth():
+            self._waiting.append(Dip(from_s, until_s, depth, (begun, due, self._look())))
         while self._extra[0] < until_s - KEEP_S:
             self._extra.popleft()
 
     def _look(self) -> Look:
-        return Look(self._clock(), self._slowed.acked_bytes())
+        return Look(self._clock(), self._slowed.moved_bytes())
 
 
 def _within(probes: Sequence[Probe], from_s: float, until_s: float) -> Sequence[Probe]:

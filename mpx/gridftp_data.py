@@ -202,6 +202,10 @@ class DownloadCarrier(_LaneCarrier):
         for lane in self._downloads:
             lane.congestion = name
 
+    def connections(self) -> Sequence[socket.socket]:
+        """See Carrier."""
+        return [connection for lane in self._downloads for connection in lane.connections()]
+
     def _may_switch(self) -> bool:
         """Tell whether one more session may change its connections: at most half of them at a time."""
         active = sum(lane.target > 0 and not lane.gone for lane in self._downloads)

@@ -111,6 +111,12 @@ class Fan:
         if host == self._server_host:
             self.work.inbound.set()
 
+    def connections(self) -> list[socket.socket]:
+        """Return those that are open."""
+        with self._changed:
+            streams = list(self._streams)
+        return [stream.connection for stream in streams if stream.connection is not None]
+
     def admit(self, connection: socket.socket, header: BlockHeader) -> bool:
         """Start a stream on a connection whose first header is this; False if it does not belong here.
 

@@ -6,6 +6,7 @@ many sessions as allowed does each get more connections, one session at a time.
 """
 
 import os
+import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -95,6 +96,11 @@ class DownloadLane(threading.Thread):
         """Whether new connections replace old ones and nothing has come over them yet."""
         session = self._session
         return session is not None and session.is_switching
+
+    def connections(self) -> list[socket.socket]:
+        """Return those that are open."""
+        session = self._session
+        return session.open_connections() if session else []
 
     def under_way(self) -> list[Pending]:
         """Return the retrieves that this session still has to bring, and when it will have."""

@@ -4,6 +4,7 @@ Connections come in fans whose size is fixed. Another number is another fan: the
 behind the retrieves under way, which the old connections still serve.
 """
 
+import socket
 import threading
 import time
 from collections import deque
@@ -66,6 +67,10 @@ class DownloadSession:
     def connections(self) -> int:
         """How many connections further retrieves will use; 0 before the first fan."""
         return self._fans[-1].parallelism if self._fans else 0
+
+    def open_connections(self) -> list[socket.socket]:
+        """Return those that data may come over now."""
+        return [connection for fan in list(self._fans) for connection in fan.connections()]
 
     @property
     def has_connected(self) -> bool:

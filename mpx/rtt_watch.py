@@ -7,7 +7,7 @@ The way is the one that `mpx probe` would take, but of the two that need no port
 import contextlib
 import math
 import threading
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from itertools import count
 from typing import Protocol
 
@@ -18,6 +18,7 @@ from mpx.errors import ConnectionLost, Interrupted, MpxError
 from mpx.probing.choose import choose
 from mpx.probing.run import Run
 from mpx.probing.schedule import SINGLE_INTERVAL_S, single_s
+from mpx.probing.way import Way
 from mpx.rtt_series import Probe
 
 KEEP_S = 40.0  # what is older nobody asks for
@@ -52,11 +53,16 @@ class RttWatch(threading.Thread):
     """Probes `address` until it is told to end; where that could never be, `trouble` says why.
 
     A way that is lost is looked for again, and the series begins anew. `base_s` is the shortest RTT that is
-    known of the path already.
+    known of the path already; `found` is told of each way that is taken.
     """
 
     def __init__(
-        self, host: str, address: tcp.Address, base_s: float = math.inf, dips: Dips | None = None
+        self,
+        host: str,
+        address: tcp.Address,
+        base_s: float = math.inf,
+        dips: Dips | None = None,
+        found: Callable[[Way], None] | None = None,
     ) -> None:
         super().__init__(name="mpx-rtt-watch", daemon=True)
         self.trouble = ""
@@ -68,6 +74,7 @@ class RttWatch(threading.Thread):
         self._begun = False
         self._least_s = base_s
         self._dips = dips
+        self._found = found
 
     @property
     def base_s(self) -> float:
@@ -82,7 +89,8 @@ class RttWatch(threading.Thread):
 
     def falls(self, from_s: float) -> list[Fall] | None:
         """Return what dips since then (monotonic clock) have told; None where there can be none."""
-        return None if self._dips is None else self._dips.falls(self._known(), from_s)
+        dips = self._dips
+        return dips.falls(self._known(), from_s) if dips and dips.can else None
 
     def _least(self) -> float:
         self._known()
@@ -119,6 +127,8 @@ class RttWatch(threading.Thread):
             if chosen.way.kind == "handshake":  # ten a second, and many servers start a process for each
                 raise ConnectionLost(f"the server takes no further session for probes ({chosen.reason})")
             self.way = chosen.way.name
+            if self._found:
+                self._found(chosen.way)
             self._run = run = Run(chosen.way, keep_s=KEEP_S)
             times = map(single_s, count()) if self._dips is None else self._dips.times(run, self._least)
             with contextlib.closing(_while_answered(run, times)) as due:

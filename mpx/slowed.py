@@ -1,6 +1,7 @@
 """Connections that send more slowly for a moment, by the pace that the kernel keeps (SO_MAX_PACING_RATE)."""
 
 import contextlib
+import math
 import socket
 import time
 from collections.abc import Callable, Sequence
@@ -23,35 +24,53 @@ class Slowed:
     ) -> None:
         self._connections = connections
         self._clock = clock
-        self._looks: dict[socket.socket, tuple[float, int]] = {}
+        self._looks: dict[socket.socket, int] = {}  # acknowledged at the last look, bytes
         self._rates_bps: dict[socket.socket, float] = {}
         self._slow: list[socket.socket] = []
+        self._depth = 0.0
+        self._looked_s = -math.inf
 
     def look(self) -> None:
-        """Note what each has had acknowledged since the last look."""
+        """Note what each has had acknowledged since the last look, unless that was just now."""
         now_s, before = self._clock(), self._looks
+        since_s = now_s - self._looked_s
+        if since_s < LEAST_BETWEEN_S:
+            return
+        self._looked_s = now_s
         self._looks, rates = {}, {}
         for connection in self._connections():
             info = tcp.tcp_info(connection)
             if info is None:
                 continue
-            self._looks[connection] = now_s, info.bytes_acked
-            since_s, acked = before.get(connection, (now_s, 0))
-            if now_s - since_s >= LEAST_BETWEEN_S:
-                rates[connection] = 8 * (info.bytes_acked - acked) / (now_s - since_s)
+            self._looks[connection] = info.bytes_acked
+            if connection in before:
+                rates[connection] = 8 * (info.bytes_acked - before[connection]) / since_s
         self._rates_bps = rates if len(rates) == len(self._looks) else {}  # nothing, where one is too new
 
-    def acked_bytes(self) -> int:
+    @property
+    def can(self) -> bool:
+        """Whether there are connections of ours that send at all."""
+        return True
+
+    def moved_bytes(self) -> int:
         """Return what all of those that were looked at last have had acknowledged."""
         known = (tcp.tcp_info(connection) for connection in self._looks)
         return sum(info.bytes_acked for info in known if info is not None)
 
-    def slow(self, share: float, seconds: float) -> float:
+    def slow(self, share: float, seconds: float) -> bool:
         """Have each send this share of what it has sent lately, for about so long.
 
-        Returns how much less all of them send, as a share; 0.0 where it is not known what they have sent, or
-        would be too little less: nothing is changed then.
+        Returns False where it is not known what they have sent, or would be too little less: nothing is
+        changed then.
         """
+        self._depth = self._slow_down(share, seconds)
+        return self._depth > 0
+
+    def depth(self) -> float:
+        """Return how much less all of them have sent the last time, as a share."""
+        return self._depth
+
+    def _slow_down(self, share: float, seconds: float) -> float:
         rates = self._rates_bps
         total_bps = sum(rates.values())
         if not total_bps:

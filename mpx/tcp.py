@@ -31,6 +31,7 @@ class TcpInfo:
     """What the kernel tells of one connection (struct tcp_info); counters since it was opened."""
 
     bytes_acked: int
+    bytes_received: int
     retransmits: int
     rtt_s: float
     least_rtt_s: float
@@ -42,7 +43,7 @@ class TcpInfo:
 
 _FIELD = struct.Struct("=I")  # tcpi_rtt at 68, tcpi_total_retrans at 100, tcpi_min_rtt at 148, ...
 _WINDOW_AT = 228  # ... tcpi_snd_wnd
-_COUNTERS = struct.Struct("=Q")  # tcpi_bytes_acked at 120
+_COUNTERS = struct.Struct("=QQ")  # tcpi_bytes_acked at 120, tcpi_bytes_received
 _LIMITS = struct.Struct("=QQQ")  # tcpi_busy_time, tcpi_rwnd_limited, tcpi_sndbuf_limited at 168
 _TCP_INFO_BYTES = 192  # at least
 _TCP_NOTSENT_LOWAT = 25  # Linux; the socket module has no name for it
@@ -60,8 +61,10 @@ def tcp_info(connection: socket.socket) -> TcpInfo | None:
     if len(raw) < _TCP_INFO_BYTES:
         return None
     busy, receiver, sender = _LIMITS.unpack_from(raw, 168)
+    acked, received = _COUNTERS.unpack_from(raw, 120)
     return TcpInfo(
-        bytes_acked=_COUNTERS.unpack_from(raw, 120)[0],
+        bytes_acked=acked,
+        bytes_received=received,
         retransmits=_FIELD.unpack_from(raw, 100)[0],
         rtt_s=_FIELD.unpack_from(raw, 68)[0] / 1e6,
         least_rtt_s=_FIELD.unpack_from(raw, 148)[0] / 1e6,

@@ -21,6 +21,7 @@ from mpx.errors import (
 )
 from mpx.failure import Failure
 from mpx.far_congestion import why_not_far
+from mpx.far_slowed import FarSlowed
 from mpx.finisher import Finisher
 from mpx.gate import Gate
 from mpx.honour import check_congestion, check_links, check_options, usable_algorithm, within_mode_s
@@ -41,6 +42,7 @@ from mpx.rtt_watch import RttWatch
 from mpx.scavenger import Scavenger
 from mpx.schemes import carrier_for, check_pair, open_endpoint
 from mpx.selection import Loading, Selection
+from mpx.slowed import Slowed
 from mpx.tuners import first_streams, tuner_for
 from mpx.watcher import OnProgress, Watcher
 
@@ -299,8 +301,7 @@ class _Copy:
             open_another=self.open_source if self.far_is_source else self.open_destination,
         )
         selects, yields = self.mode_e and self.plan.selects, self.plan.yields
-        dips = Dips(carrier.connections) if selects and not self.far_is_source else None
-        watch = self.rtt_watch(dips) if selects or yields else None
+        watch = self.rtt_watch(carrier if selects else None) if selects or yields else None
         watcher = Watcher(
             carrier=carrier,
             tuner=tuner_for(options) if carrier.tunable and not yields else None,
@@ -324,13 +325,19 @@ class _Copy:
                 watch.end()
         lister.finish()
 
-    def rtt_watch(self, dips: Dips | None) -> RttWatch | None:
-        """Return who probes the path beside the copy, not begun yet."""
+    def rtt_watch(self, dipping: Carrier | None) -> RttWatch | None:
+        """Return who probes the path beside the copy, not begun yet; it makes dips in what that moves."""
         rtt = self.rtt
         if rtt is None or rtt.address is None:
             return None
         least_s = min(rtt.asked_s, rtt.kernel_s or math.inf)
-        return RttWatch(self.far_end.location.host, rtt.address, least_s, dips)
+        host = self.far_end.location.host
+        if dipping is None:
+            return RttWatch(host, rtt.address, least_s)
+        if not self.far_is_source:
+            return RttWatch(host, rtt.address, least_s, Dips(Slowed(dipping.connections)))
+        far = FarSlowed(dipping.connections)
+        return RttWatch(host, rtt.address, least_s, Dips(far), far.over)
 
     def selection(self, watch: RttWatch) -> Selection:
         """Return who reads the background and says when to switch."""

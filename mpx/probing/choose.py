@@ -100,13 +100,14 @@ def _echo(
     session: Session, host: str, told: Reply, opened: ExitStack, stop: Callable[[], bool]
 ) -> tuple[EchoWay | None, str]:
     """Return the echo that the features of a server announce, if it answers, or else why there is none."""
-    place = (
-        echo_wire.parse_place(parse_features(told).get(echo_wire.FEATURE, "")) if told.code == 211 else None
-    )
+    features = parse_features(told) if told.code == 211 else {}
+    place = echo_wire.parse_place(features.get(echo_wire.FEATURE, ""))
     if not place:
         return None, "the server announces no echo"
     try:
-        echo = opened.enter_context(closing(EchoWay(session, host, place)))
+        echo = opened.enter_context(
+            closing(EchoWay(session, host, place, can_dip=echo_wire.DIP_FEATURE in features))
+        )
     except OSError as error:
         return None, f"no socket for the server's echo: {error.strerror}"
     if _answers(echo, stop):

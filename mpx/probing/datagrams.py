@@ -48,12 +48,16 @@ class Datagrams:
         if error := self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             self.trouble = os.strerror(error)  # of an earlier one, and would be in the way of this
         self._sent[number] = sent_s = time.monotonic()
+        self.say(data)
+        return sent_s
+
+    def say(self, data: bytes) -> None:
+        """Send what is no probe."""
         if self._is_connected:
             try:
                 self._socket.send(data)
             except OSError as failure:
                 self.trouble = failure.strerror or str(failure)
-        return sent_s
 
     def arrivals(self, until_s: float) -> list[Arrival]:
         """Return what has come; wait for the first until then at most. Raises what is raised on heeding."""

@@ -31,7 +31,9 @@ class EchoWay:
     sees_loss = True
     retransmissions = None
 
-    def __init__(self, session: Session, host: str, place: EchoPlace) -> None:
+    def __init__(self, session: Session, host: str, place: EchoPlace, *, can_dip: bool = False) -> None:
+        self.can_dip = can_dip  # data of the server can be sent more slowly for a moment
+        self._dipped = (0, 0.0)  # the number of the last dip that was answered, and its depth
         self.name = f"echo of mpx serve (UDP port {place.port})"
         self._session = session
         self._alive_s = time.monotonic()
@@ -57,6 +59,7 @@ class EchoWay:
         """As Way."""
         found = []
         for arrival in self._datagrams.arrivals(until_s):
+            self._dipped = echo_wire.parse_dipped(arrival.data, self._token) or self._dipped
             answer = echo_wire.parse_answer(arrival.data)
             if answer and answer.token == self._token:
                 sent_s = self._datagrams.take_sent(answer.number)
@@ -67,6 +70,15 @@ class EchoWay:
                     else:
                         self._datagrams.trouble = "the echo says it held a question for longer than we waited"
         return found
+
+    def ask_to_dip(self, number: int, seconds: float, share: float) -> None:
+        """Ask the server to send this share of its data for so long; numbers rise."""
+        self._datagrams.say(echo_wire.ask_to_dip(self._token, number, seconds, share))
+
+    def dipped(self, number: int) -> float:
+        """Return how much less was sent in that dip, as a share; 0 where it was not made or not answered."""
+        answered, depth = self._dipped
+        return depth if answered == number else 0.0
 
     def noise(self) -> Noise:
         """As Way."""

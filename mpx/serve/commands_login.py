@@ -1,6 +1,6 @@
 """Commands about the session itself: login, features, modes, options."""
 
-from mpx import far_congestion, sink_wire, tcp
+from mpx import echo_wire, far_congestion, sink_wire, tcp
 from mpx.gridftp_wire import reply_line
 from mpx.serve import commands_site
 from mpx.serve.checksum import ALGORITHMS
@@ -38,7 +38,7 @@ def _features(session: Session, _: str) -> bytes:
     if usable := tcp.usable_congestion():
         lines += [f"{far_congestion.FEATURE} {' '.join(usable)}"]
     if session.echo:
-        lines += [session.echo.feature]
+        lines += [session.echo.feature, echo_wire.DIP_FEATURE]
     lines += [sink_wire.FEATURE, "PARALLEL", "REST STREAM", "SIZE", "SPAS", "SPOR", "TVFS", "UTF8", "WHOAMI"]
     return reply_line(211, "Extensions supported", *lines, "End.")
 

@@ -12,6 +12,7 @@ import socket
 import struct
 import threading
 from contextlib import suppress
+from weakref import WeakSet
 
 from mpx.errors import UsageError
 from mpx.gridftp_wire import HEADER_BYTES, Address
@@ -42,6 +43,11 @@ class Connection:
         self.closed = False
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _TICK)
+
+    @property
+    def as_socket(self) -> socket.socket:
+        """The connection itself."""
+        return self._sock
 
     @property
     def buffer(self) -> memoryview:
@@ -148,6 +154,7 @@ class DataChannel:
         self._family = family
         self._target: Address | None = None
         self._kept: list[Connection] = []
+        self._outgoing: WeakSet[Connection] = WeakSet()
         self.listener: socket.socket | None = None
         self.buffer_bytes = 0  # SBUF; 0 leaves the size to the kernel, which adapts it
 
@@ -222,7 +229,12 @@ class DataChannel:
             sock.setsockopt(socket.IPPROTO_IP, _IP_BIND_ADDRESS_NO_PORT, 1)
             sock.bind((self._local, 0))
             made.append(Connection(sock, self._target))
+        self._outgoing.update(made)
         return made
+
+    def sending(self) -> list[socket.socket]:
+        """Return those that we have connected, to send over, and that are open; from any thread."""
+        return [connection.as_socket for connection in list(self._outgoing) if not connection.closed]
 
     @property
     def connects(self) -> bool:

@@ -15,6 +15,7 @@ import socket
 import struct
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 
 from mpx import echo_wire, tcp
@@ -22,6 +23,7 @@ from mpx.echo_wire import EchoPlace
 from mpx.timestamped import Arrival, receive, stamp_arrivals
 
 RATE, BURST = 200.0, 50  # questions of one session: ten at once each second are well below
+DIP_RATE, DIP_BURST = 2.0, 2  # dips of one session: one each second is usual
 HEEDED_RATE, HEEDED_BURST = 5000.0, 500  # datagrams of all the world that are looked at
 _PAUSE_S = 0.01  # beyond that: what does not fit into the kernel's buffer meanwhile costs us nothing
 _IP_PKTINFO = 8  # Linux; the socket module has no name for it before Python 3.14
@@ -55,9 +57,11 @@ class Echo:
     thread can be had.
     """
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, dip: Callable[[str, float, float], float]) -> None:
+        """`dip` is asked by whoever asks for one: for which client, how long, and the share that is left."""
+        self._dip = dip
         # Bytes are hashed with a secret of this process: how long a look-up takes tells nothing of a token.
-        self._admitted: dict[bytes, tuple[str, Allowance]] = {}  # by token: the client's address
+        self._admitted: dict[bytes, _Admitted] = {}  # by token
         self._heeded = Allowance(HEEDED_RATE, HEEDED_BURST)
         self._socket = _bound(host, port)
         self._stopping = threading.Event()
@@ -72,7 +76,7 @@ class Echo:
     def admit(self, host: str) -> EchoPlace:
         """Answer the client at an address from now on, and return what it needs to know."""
         token = secrets.token_bytes(echo_wire.TOKEN_BYTES)
-        self._admitted[token] = host, Allowance(RATE, BURST)
+        self._admitted[token] = _Admitted(host)
         return EchoPlace(self._port, token)
 
     def dismiss(self, place: EchoPlace) -> None:
@@ -104,11 +108,27 @@ class Echo:
                 self._stopping.wait(_PAUSE_S)
 
     def _answer(self, asked: Arrival) -> None:
-        token = echo_wire.token_of(asked.data)
-        host, allowance = self._admitted.get(token, (None, None)) if token else (None, None)
-        if allowance and asked.sender[0] == host and allowance.take(asked.at_s):
+        dip = echo_wire.parse_dip(asked.data)
+        token = dip.token if dip else echo_wire.token_of(asked.data)
+        who = self._admitted.get(token) if token else None
+        if who is None or asked.sender[0] != who.host:
+            return
+        if not (who.dips if dip else who.probes).take(asked.at_s):
+            return
+        if dip:
+            reply = echo_wire.answer_dip(asked.data, self._dip(who.host, dip.seconds, dip.share))
+        else:
             reply = echo_wire.answer(asked.data, time.monotonic() - asked.received_s)
-            self._socket.sendmsg([reply], _from_where_it_came(asked), 0, asked.sender)
+        self._socket.sendmsg([reply], _from_where_it_came(asked), 0, asked.sender)
+
+
+class _Admitted:
+    """The client of one session: its address, and how often it may ask."""
+
+    def __init__(self, host: str) -> None:
+        self.host = host
+        self.probes = Allowance(RATE, BURST)
+        self.dips = Allowance(DIP_RATE, DIP_BURST)
 
 
 def _bound(host: str, port: int) -> socket.socket:

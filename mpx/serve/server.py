@@ -14,6 +14,7 @@ from types import TracebackType
 from mpx.errors import UsageError
 from mpx.serve.commands import COMMANDS
 from mpx.serve.control import Control
+from mpx.serve.dipping import Dipping
 from mpx.serve.echo import Echo
 from mpx.serve.root import Root
 from mpx.serve.session import Limits, Session
@@ -59,6 +60,7 @@ class Server:
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self.host, self.port = self._listener.getsockname()[:2]
+        self._dipping = Dipping(self._sending_to)
         self._echo = self._open_echo()
         self._thread = threading.Thread(target=self._accept, name="mpx-serve", daemon=True)
         self._thread.start()
@@ -99,7 +101,7 @@ class Server:
 
     def _open_echo(self) -> Echo | None:
         try:
-            return Echo(self.host, self.port)
+            return Echo(self.host, self.port, self._dipping.dip)
         except (OSError, RuntimeError) as error:
             _log.warning("no echo for probes: %s", error)
             return None
@@ -161,8 +163,17 @@ class Server:
     def _forget(self, session: Session) -> None:
         with self._lock:
             del self._sessions[session]
+            is_last = all(other.control.peer != session.control.peer for other in self._sessions)
         if self._echo and session.echo:
             self._echo.dismiss(session.echo)
+        if is_last:
+            self._dipping.forget(session.control.peer)
+
+    def _sending_to(self, host: str) -> list[socket.socket]:
+        """Return the connections over which data go to a client."""
+        with self._lock:
+            theirs = [session for session in self._sessions if session.control.peer == host]
+        return [connection for session in theirs for connection in session.channel.sending()]
 
 
 _Network = ipaddress.IPv4Network | ipaddress.IPv6Network

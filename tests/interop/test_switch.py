@@ -96,8 +96,7 @@ def test_it_switches_in_the_middle(
     assert report.decisions["congestion"] == "cubic"
     (switch,) = [event for event in report.timeline if event.reason.startswith("switched to bbr")]
     assert switch.congestion == "bbr" and "looks like B" in switch.reason
-    dips = way == "up"  # where the server sends we make none
-    assert says.asked[0] == Own("cubic", 2, dips) and says.asked[-1] == Own("bbr", 2, dips)
+    assert says.asked[0] == Own("cubic", 2, dips=True) and says.asked[-1] == Own("bbr", 2, dips=True)
     assert report.notes == []
 
 

@@ -18,6 +18,7 @@ from mpx.probing.run import Run
 from mpx.probing.schedule import single_s
 from mpx.rtt_series import Probe
 from mpx.slowed import Slowed
+from mpx.tcp import tcp_info
 
 BASE_S = 0.03
 SO_MAX_PACING_RATE = 47
@@ -93,6 +94,10 @@ class Sent:
             while left:
                 left -= len(receiver.recv(left))
 
+    def acked(self) -> list[int]:
+        infos = [tcp_info(sender) for sender in self.connections()]
+        return [info.bytes_acked - 1 for info in infos if info]  # the SYN counts as one
+
     def paces(self) -> list[int]:
         """Byte/s of each."""
         each = (sender.getsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, 8) for sender in self.connections())
@@ -117,17 +122,14 @@ def test_each_connection_sends_a_part_of_what_it_sent_and_then_all_again(eventua
     with sending(2) as sent:
         slowed = Slowed(sent.connections, lambda: sent.now_s)
         slowed.look()
-        assert slowed.slow(0.25, 1.0) == 0  # nobody knows yet what they send
+        assert not slowed.slow(0.25, 1.0)  # nobody knows yet what they send
         free = sent.paces()
         sent.pass_on(400_000, 800_000)
         sent.now_s += 2.0
 
-        def known() -> bool:  # acknowledgements take a moment
-            slowed.look()
-            sent.now_s += 0.0
-            return slowed.slow(0.25, 1.0) > 0
-
-        eventually(known)
+        eventually(lambda: sent.acked() == [400_000, 800_000])
+        slowed.look()
+        assert slowed.slow(0.25, 1.0) and slowed.depth() == pytest.approx(0.75)
         assert sent.paces()[1] == pytest.approx(2 * sent.paces()[0], rel=0.05)
         assert sent.paces()[0] == pytest.approx(0.25 * 200_000, rel=0.05)
         slowed.restore()
@@ -143,11 +145,11 @@ def test_a_new_connection_is_left_alone_and_so_are_all(eventually) -> None:
         sent.now_s += 1.0
         sent.pairs.append(new)
         slowed.look()
-        assert slowed.slow(0.25, 1.0) == 0
+        assert not slowed.slow(0.25, 1.0)
         new[0].close()
         sent.now_s += 1.0
         slowed.look()  # closed: does not count
-        assert slowed.slow(0.25, 1.0) in (0.0, 0.75)
+        assert not slowed.slow(0.25, 1.0) or slowed.depth() == 0.75
 
 
 def test_what_is_too_slow_to_be_slowed_is_not() -> None:
@@ -157,7 +159,7 @@ def test_what_is_too_slow_to_be_slowed_is_not() -> None:
         sent.pass_on(2_000)
         sent.now_s += 1.0
         slowed.look()
-        assert slowed.slow(0.25, 0.01) == 0  # two segments last longer
+        assert not slowed.slow(0.25, 0.01)  # two segments last longer
 
 
 class Shared(Scripted):
@@ -187,7 +189,7 @@ class Shared(Scripted):
 def test_dips_between_probes_tell_our_share(share: float) -> None:
     with sending(1) as sent:
         way = Shared(sent, share)
-        dips = Dips(sent.connections, way.clock)
+        dips = Dips(Slowed(sent.connections, way.clock), way.clock)
         run = Run(way, clock=way.clock)
         with pytest.raises(Interrupted):
             run.go(dips.times(run, lambda: BASE_S), lambda: way.now_s > BEGAN_S + 12)
@@ -206,7 +208,7 @@ def test_dips_between_probes_tell_our_share(share: float) -> None:
 def test_whoever_is_stopped_in_a_dip_does_not_stay_slow() -> None:
     with sending(1) as sent:
         way = Shared(sent, 0.5)
-        dips = Dips(sent.connections, way.clock)
+        dips = Dips(Slowed(sent.connections, way.clock), way.clock)
         run = Run(way, clock=way.clock)
         with closing(dips.times(run, lambda: BASE_S)) as times, pytest.raises(Interrupted):
             run.go(times, lambda: sent.paces()[0] < 1 << 60)
@@ -216,7 +218,7 @@ def test_whoever_is_stopped_in_a_dip_does_not_stay_slow() -> None:
 def test_who_is_late_to_end_a_dip_makes_none_for_a_while() -> None:
     with sending(1) as sent:
         way = Shared(sent, 0.5)
-        dips = Dips(sent.connections, way.clock)
+        dips = Dips(Slowed(sent.connections, way.clock), way.clock)
         run = Run(way, clock=way.clock)
         ask = way.ask
 
@@ -236,7 +238,7 @@ def test_who_is_late_to_end_a_dip_makes_none_for_a_while() -> None:
 def test_where_the_round_trip_is_too_short_there_are_no_dips() -> None:
     with sending(1) as sent:
         way = Scripted(lambda _: 0.005)
-        dips = Dips(sent.connections, way.clock)
+        dips = Dips(Slowed(sent.connections, way.clock), way.clock)
         run = Run(way, clock=way.clock)
         with pytest.raises(Interrupted):
             run.go(dips.times(run, lambda: 0.004), lambda: way.now_s > BEGAN_S + 5)

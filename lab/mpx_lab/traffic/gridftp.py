@@ -16,6 +16,7 @@ from mpx import tcp
 from mpx.dips import Dips
 from mpx.errors import ConnectionLost, MpxError
 from mpx.rtt_watch import RttWatch
+from mpx.slowed import Slowed
 from mpx_lab.traffic.borrowed import Borrowed, sockets_of
 from mpx_lab.traffic.ending import Ending
 from mpx_lab.traffic.log import Log, next_tick, now_s
@@ -163,7 +164,7 @@ class GridFtpSender:
                 log.line(fall.t_s, f"{fall.share:.4f}", f"{fall.kept:.4f}")
 
         with Borrowed(pid, self._address[1]) as borrowed:
-            watch = RttWatch(self._address[0], self._address, dips=Dips(borrowed.connections))
+            watch = RttWatch(self._address[0], self._address, dips=Dips(Slowed(borrowed.connections)))
             watch.begin()
             try:
                 yield tell

@@ -1,0 +1,94 @@
+"""Dips that a client asks `mpx serve` for: the datagrams, who may ask, and what becomes of the data."""
+
+import math
+import struct
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from raw_client import RawClient
+from test_dip import sending
+from test_serve_echo import Asker, place_of
+
+from mpx import echo_wire
+from mpx.echo_wire import BYTES, DIP_FEATURE, DipAsked
+from mpx.gridftp_wire import parse_features
+from mpx.serve import echo
+from mpx.serve.dipping import Dipping
+
+TOKEN = b"8 bytes."
+
+
+@given(st.integers(0, 2**64 - 1), st.floats(0.001, 0.1), st.floats(0.1, 0.99), st.floats(0, 1))
+def test_what_is_asked_and_answered_reads_back(
+    number: int, seconds: float, share: float, depth: float
+) -> None:
+    asked = echo_wire.ask_to_dip(TOKEN, number, seconds, share)
+    assert echo_wire.parse_dip(asked) == DipAsked(TOKEN, seconds, share)
+    answered = echo_wire.answer_dip(asked, depth)
+    assert len(asked) == len(answered) == BYTES
+    assert echo_wire.parse_dipped(answered, TOKEN) == (number, depth)
+    assert echo_wire.parse_dipped(answered, b"another.") is None
+    for each in (asked, answered):  # neither is taken for a probe, nor an answer for a question
+        assert echo_wire.token_of(each) is None and echo_wire.parse_answer(each) is None
+    assert echo_wire.parse_dip(answered) is None and echo_wire.parse_dipped(asked, TOKEN) is None
+
+
+def test_the_datagrams_are_as_the_page_draws_them() -> None:
+    asked = b"mpx~" + bytes(4) + TOKEN + (258).to_bytes(8, "big") + struct.pack("!dd", 0.02, 0.25) + bytes(24)
+    assert echo_wire.ask_to_dip(TOKEN, 258, 0.02, 0.25) == asked
+    answered = b"mpx-" + asked[4:24] + struct.pack("!d", 0.75) + bytes(32)
+    assert echo_wire.answer_dip(asked, 0.75) == answered
+
+
+@pytest.mark.parametrize(
+    ("seconds", "share"),
+    [(0.2, 0.25), (0.0, 0.25), (-1.0, 0.25), (math.nan, 0.25), (math.inf, 0.25), (0.02, 0.0), (0.02, 1.0),
+     (0.02, math.nan), (0.02, -1.0)],
+)  # fmt: skip
+def test_nobody_can_ask_for_more_than_a_moment(seconds: float, share: float) -> None:
+    assert echo_wire.parse_dip(echo_wire.ask_to_dip(TOKEN, 1, seconds, share)) is None
+
+
+@given(st.binary(max_size=200))
+def test_no_datagram_breaks_the_reader(datagram: bytes) -> None:
+    echo_wire.parse_dip(datagram)
+    echo_wire.parse_dipped(datagram, TOKEN)
+
+
+def test_a_client_to_whom_nothing_is_sent_is_told_so(client: RawClient) -> None:
+    assert DIP_FEATURE in parse_features(client.do("FEAT"))
+    place = place_of(client)
+    with Asker(place) as asker:
+        (data,) = asker.ask(echo_wire.ask_to_dip(place.token, 7, 0.02, 0.25))
+        assert echo_wire.parse_dipped(data, place.token) == (7, 0.0)
+        assert asker.ask(echo_wire.ask_to_dip(TOKEN, 8, 0.02, 0.25)) == []  # nobody's
+
+
+def test_dips_are_rare_however_often_they_are_asked_for(client: RawClient) -> None:
+    place = place_of(client)
+    with Asker(place) as asker:
+        asked = [echo_wire.ask_to_dip(place.token, number, 0.02, 0.25) for number in range(20)]
+        assert len(asker.ask(*asked)) <= echo.DIP_BURST + 1
+
+
+def test_data_are_slowed_and_then_not_any_more(eventually: Callable[..., None]) -> None:
+    with sending(1) as sent, sending(1) as others:
+        dipping = Dipping(lambda host: (sent if host == "client" else others).connections())
+        assert dipping.dip("client", 0.1, 0.25) == 0  # nobody knows yet what is sent
+        free = sent.paces()
+        depths: list[float] = []
+
+        def made() -> bool:
+            sent.pass_on(400_000)
+            depths.append(dipping.dip("client", 0.1, 0.25))
+            return depths[-1] > 0
+
+        eventually(made)
+        assert depths[-1] == pytest.approx(0.75)
+        assert dipping.dip("client", 0.1, 0.25) == 0  # one at a time
+        eventually(lambda: sent.paces() == [1 << 62])
+        assert others.paces() == free
+        dipping.forget("client")
+        assert dipping.dip("client", 0.1, 0.25) == 0  # known no more
