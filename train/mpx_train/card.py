@@ -58,11 +58,12 @@ def measured_with(run: RecordedRun) -> str:
 
 
 def digest(folder: Path) -> str:
-    """Return a SHA-256 sum of the probes of all runs that count, and of what they are called."""
+    """Return a SHA-256 sum of the probes and dips of all runs that count, and of what they are called."""
     found = hashlib.sha256()
     for run in runs_of(folder):
         found.update(f"{run.folder.name}\n".encode())
-        found.update(hashlib.sha256((run.folder / "rtt" / "single.csv").read_bytes()).digest())
+        for file in (run.folder / "rtt" / "single.csv", *sorted(run.folder.glob("flows/*.dips.csv"))):
+            found.update(hashlib.sha256(file.read_bytes()).digest())
     return found.hexdigest()
 
 
