@@ -36,7 +36,8 @@ def test_the_lab_measures_the_same_mixes_and_copies() -> None:
     for mix, streams in draws.MIXES.items():
         said = "".join({"cubic": "C", "bbr": "B"}[parse(text).congestion] for text in streams)
         assert said == mix.replace("none", "")
-    assert tuple(Own(name, 1).kind for name in draws.OWN_CONGESTIONS) == TRANSFERS
+    kinds = [Own(name, 1, dips).kind for dips in (False, True) for name in draws.OWN_CONGESTIONS]
+    assert tuple(kinds) == TRANSFERS
 
 
 @pytest.mark.parametrize(("kind", "measured"), [(ACTIVE, "paper"), (ACTIVE_SHORT, "short")])
