@@ -10,12 +10,12 @@ import subprocess
 from pathlib import Path
 
 _MOUNTS = (
-    ("proc", "/proc"),
-    ("sysfs", "/sys"),
-    ("devtmpfs", "/dev"),
-    ("devpts", "/dev/pts"),
-    ("tmpfs", "/dev/shm"),
-    ("tmpfs", "/run"),  # where labs are: nothing of them is seen outside
+    ("proc", "/proc", None),
+    ("sysfs", "/sys", None),
+    ("devtmpfs", "/dev", None),
+    ("devpts", "/dev/pts", None),
+    ("tmpfs", "/dev/shm", b"size=90%"),  # copies of minutes end there
+    ("tmpfs", "/run", None),  # where labs are: nothing of them is seen outside
 )
 _POWER_OFF = 0x4321FEDC
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -51,10 +51,10 @@ def main() -> None:
 
 def _mount_all() -> None:
     """Raise OSError where something cannot be mounted: the command would write to this machine's instead."""
-    for kind, place in _MOUNTS:
+    for kind, place, options in _MOUNTS:
         if place.startswith("/dev/"):
             Path(place).mkdir(exist_ok=True)
-        if _LIBC.mount(kind.encode(), place.encode(), kind.encode(), ctypes.c_ulong(0), None):
+        if _LIBC.mount(kind.encode(), place.encode(), kind.encode(), ctypes.c_ulong(0), options):
             number = ctypes.get_errno()
             raise OSError(number, f"cannot mount it: {os.strerror(number)}", place)
     for number, name in enumerate(("stdin", "stdout", "stderr")):

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 from mpx.errors import MpxError, UsageError
 from mpx_lab.simulated import MARK
 
-MEMORY = "3G"  # at most: what is not used is not taken
+MEMORY = "8G"  # at most: what is not used is not taken
 IN_MEMORY = "/dev/shm"  # that memory is a file, which is best in ours
 LOOK_S = 0.2
 TOLD_BYTES = 1 << 16
