@@ -57,10 +57,11 @@ def written(folder: Path, examples: Sequence[Example]) -> Path:
         if each.own_streams:
             acked = [(p.t_s, 0, round(p.t_s * 1e6)) for p in each.single]
             table(run / "flows" / "transfer-1.tcp.csv", ("t_s", "stream", "bytes_acked"), acked)
-    invalid = folder / "1-7-many-mixed-1.1.invalid"
-    invalid.mkdir()
     reasons = ["late: 1 % of the frames came over 0.4 ms late", "late: 0.3 % of them over 1 ms"]
-    (invalid / "run.json").write_text(json.dumps({**about, "validity": {"valid": False, "reasons": reasons}}))
+    told = json.dumps({**about, "validity": {"valid": False, "reasons": reasons}})
+    for name in ("1-7-many-mixed-1.1.invalid", "1-7-B-1-dips.1.invalid"):
+        (folder / name).mkdir()
+        (folder / name / "run.json").write_text(told)
     return folder
 
 
@@ -73,7 +74,7 @@ def test_what_is_trained_knows_unseen_links_and_says_how_well(tmp_path: Path) ->
     assert [part.window_s for part in model.parts[PASSIVE]] == [5.0, 10.0]
     card = model.card
     assert card["data"]["links"] == 9 and card["data"]["series"]["passive"]["BC"] == 18
-    assert card["data"]["thrown out"] == {"late": {"many-mixed": 1}}
+    assert card["data"]["thrown out"] == {"late": {"B": 1, "many-mixed": 1}}
     assert card["command"] == "mpx train DATASET -o MODEL --seed 1"
     for part in card["parts"]:
         clean = part["base: least of the window"]["clean"]
