@@ -21,7 +21,7 @@ from ops_models import ALARMS_ALLOWED, REJECTED
 
 from mpx.errors import MpxError
 from mpx.mix import MIXES, UNKNOWN
-from mpx.ops_kinds import ACTIVE_SHORT, KINDS, PASSIVE, TRANSFERS, Own
+from mpx.ops_kinds import ACTIVE_SHORT, DIPS, KINDS, PASSIVE, TRANSFERS, Own
 from mpx.ops_model import SHIPPED, Model, load_model
 from mpx.ops_part import FALSE_ALARMS
 from mpx.ops_windows import STEP_S
@@ -102,13 +102,13 @@ def answers(
     true, said, links = [], [], []
     for each in examples:
         kind = kind_of(each)
-        own = Own(each.own_congestion, each.own_streams) if each.own_streams else None
+        own = Own(each.own_congestion, each.own_streams, kind in DIPS) if each.own_streams else None
         seconds = max(SECONDS, model.window_s(kind))
         lasts_s = each.single[-1].t_s - each.single[0].t_s + 2 * STEP_S  # whole windows, whatever the phase
         for number in range(int(lasts_s // seconds)):
             series = [p for p in each.single if number * seconds <= p.t_s < (number + 1) * seconds]
             goodput = None if kind == PASSIVE else each.goodput
-            mix = model.classify(series, each.base_s, goodput, kind=kind, own=own)
+            mix = model.classify(series, each.base_s, goodput, kind=kind, own=own, falls=each.falls)
             true.append(each.mix)
             said.append(mix.name)
             links.append(each.link)

@@ -4,7 +4,7 @@ import bisect
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from itertools import count
 from statistics import median
 from typing import Protocol
@@ -12,6 +12,7 @@ from typing import Protocol
 from mpx.dip import AROUND_S, DEPTH, MARGIN_S, PROBES, SPACING_S, Dip, Fall, Look, fall, length_s
 from mpx.probing.run import Run
 from mpx.probing.schedule import single_s
+from mpx.probing.way import Way
 from mpx.rtt_series import Probe
 
 EVERY = 10  # probes
@@ -27,6 +28,10 @@ class Slows(Protocol):
     @property
     def can(self) -> bool:
         """Whether it can be done at all."""
+        ...
+
+    def over(self, way: Way) -> None:
+        """Say by which way the path is probed from now on."""
         ...
 
     def look(self) -> None:
@@ -66,7 +71,11 @@ class Dips:
         """Whether there can be any."""
         return self._slowed.can
 
-    def times(self, run: Run, least_s: Callable[[], float]) -> Iterator[float]:
+    def over(self, way: Way) -> None:
+        """Say by which way the path is probed from now on: some carry what asks for dips."""
+        self._slowed.over(way)
+
+    def times(self, run: Run, least_s: Callable[[], float]) -> Generator[float]:
         """Yield when the probes of a run are due, for ever; those of dips are among them.
 
         What is done between two of them is done in between. `least_s` is the shortest round trip known.
@@ -78,10 +87,10 @@ class Dips:
                 at_s = single_s(number)
                 while due_s < at_s:
                     yield due_s
-                    self._extra.append(self._clock())
+                    self._note_extra()
                     due_s = next(dip, math.inf)
                 yield at_s
-                if number % EVERY == EVERY - 1 and math.isinf(due_s):
+                if self.can and number % EVERY == EVERY - 1 and math.isinf(due_s):
                     self._slowed.look()
                     dip = self._dip(run, least_s())
                     due_s = next(dip, math.inf)
@@ -136,7 +145,12 @@ class Dips:
         yield until_s - run.began_s + rtt_s + MARGIN_S
         if depth := self._slowed.depth():
             self._waiting.append(Dip(from_s, until_s, depth, (begun, due, self._look())))
-        while self._extra[0] < until_s - KEEP_S:
+
+    def _note_extra(self) -> None:
+        """Note that a probe was sent just now that is there for a dip alone."""
+        now_s = self._clock()
+        self._extra.append(now_s)
+        while self._extra[0] < now_s - KEEP_S:
             self._extra.popleft()
 
     def _look(self) -> Look:

@@ -7,7 +7,7 @@ The way is the one that `mpx probe` would take, but of the two that need no port
 import contextlib
 import math
 import threading
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from itertools import count
 from typing import Protocol
 
@@ -35,6 +35,10 @@ class Watches(Protocol):
         """Start probing, once."""
         ...
 
+    def end(self) -> None:
+        """Stop probing."""
+        ...
+
     @property
     def base_s(self) -> float:
         """The shortest round trip ever seen, seconds."""
@@ -53,16 +57,11 @@ class RttWatch(threading.Thread):
     """Probes `address` until it is told to end; where that could never be, `trouble` says why.
 
     A way that is lost is looked for again, and the series begins anew. `base_s` is the shortest RTT that is
-    known of the path already; `found` is told of each way that is taken.
+    known of the path already.
     """
 
     def __init__(
-        self,
-        host: str,
-        address: tcp.Address,
-        base_s: float = math.inf,
-        dips: Dips | None = None,
-        found: Callable[[Way], None] | None = None,
+        self, host: str, address: tcp.Address, base_s: float = math.inf, dips: Dips | None = None
     ) -> None:
         super().__init__(name="mpx-rtt-watch", daemon=True)
         self.trouble = ""
@@ -74,7 +73,6 @@ class RttWatch(threading.Thread):
         self._begun = False
         self._least_s = base_s
         self._dips = dips
-        self._found = found
 
     @property
     def base_s(self) -> float:
@@ -127,12 +125,16 @@ class RttWatch(threading.Thread):
             if chosen.way.kind == "handshake":  # ten a second, and many servers start a process for each
                 raise ConnectionLost(f"the server takes no further session for probes ({chosen.reason})")
             self.way = chosen.way.name
-            if self._found:
-                self._found(chosen.way)
             self._run = run = Run(chosen.way, keep_s=KEEP_S)
-            times = map(single_s, count()) if self._dips is None else self._dips.times(run, self._least)
-            with contextlib.closing(_while_answered(run, times)) as due:
-                run.go(due, self._done.is_set)
+            with contextlib.closing(self._times(run, chosen.way)) as times:
+                run.go(_while_answered(run, times), self._done.is_set)
+
+    def _times(self, run: Run, way: Way) -> Generator[float]:
+        """Return when to probe, for ever; to be closed, so that what a dip slows down is so no longer."""
+        if self._dips is None:
+            return (single_s(number) for number in count())
+        self._dips.over(way)
+        return self._dips.times(run, self._least)
 
     def begin(self) -> None:
         """Start probing, once."""
@@ -147,7 +149,7 @@ class RttWatch(threading.Thread):
             self.join()
 
 
-def _while_answered(run: Run, times: Iterable[float]) -> Generator[float]:
+def _while_answered(run: Run, times: Iterable[float]) -> Iterator[float]:
     """Yield the times; raises ConnectionLost once nothing was answered for a while."""
     look = round(SILENT_S / SINGLE_INTERVAL_S)
     for number, due_s in enumerate(times):

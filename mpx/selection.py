@@ -99,16 +99,19 @@ class Selection:
         if now_s < since_s:
             return None
         self._read_s = now_s
+        self._loading.begin()
+        self.trouble = self._loading.trouble
+        if self._loading.model is None:
+            return None
         self._watch.begin()
         self.trouble = self._watch.trouble
-        self._loading.begin()
-        self.trouble = self.trouble or self._loading.trouble
-        if self._loading.model is None or self.trouble:
+        if self.trouble:
             return None
         try:
             return self._read(self._loading.model, now_s, since_s, sample.streams)
         except UsageError as error:
             self.trouble = str(error)
+            self._watch.end()
             return None
 
     def _read(self, model: Recognises, now_s: float, since_s: float, streams: int) -> Switch | None:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from mpx import tcp
+from mpx.probing.way import Way
 
 LEAST_BETWEEN_S = 0.3  # two looks at what was acknowledged: a rate over less is mostly chance
 PIECES = 2  # the least that a kernel paces at once, in segments
@@ -29,6 +30,9 @@ class Slowed:
         self._slow: list[socket.socket] = []
         self._depth = 0.0
         self._looked_s = -math.inf
+
+    def over(self, way: Way) -> None:
+        """Whatever the way is, we are the sender."""
 
     def look(self) -> None:
         """Note what each has had acknowledged since the last look, unless that was just now."""

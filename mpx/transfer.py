@@ -331,13 +331,9 @@ class _Copy:
         if rtt is None or rtt.address is None:
             return None
         least_s = min(rtt.asked_s, rtt.kernel_s or math.inf)
-        host = self.far_end.location.host
-        if dipping is None:
-            return RttWatch(host, rtt.address, least_s)
-        if not self.far_is_source:
-            return RttWatch(host, rtt.address, least_s, Dips(Slowed(dipping.connections)))
-        far = FarSlowed(dipping.connections)
-        return RttWatch(host, rtt.address, least_s, Dips(far), far.over)
+        slows = FarSlowed if self.far_is_source else Slowed
+        dips = Dips(slows(dipping.connections)) if dipping else None
+        return RttWatch(self.far_end.location.host, rtt.address, least_s, dips)
 
     def selection(self, watch: RttWatch) -> Selection:
         """Return who reads the background and says when to switch."""

@@ -12,7 +12,6 @@ import socket
 import struct
 import threading
 from contextlib import suppress
-from weakref import WeakSet
 
 from mpx.errors import UsageError
 from mpx.gridftp_wire import HEADER_BYTES, Address
@@ -154,7 +153,7 @@ class DataChannel:
         self._family = family
         self._target: Address | None = None
         self._kept: list[Connection] = []
-        self._outgoing: WeakSet[Connection] = WeakSet()
+        self._outgoing: list[Connection] = []  # replaced, never changed: others read it
         self.listener: socket.socket | None = None
         self.buffer_bytes = 0  # SBUF; 0 leaves the size to the kernel, which adapts it
 
@@ -229,12 +228,12 @@ class DataChannel:
             sock.setsockopt(socket.IPPROTO_IP, _IP_BIND_ADDRESS_NO_PORT, 1)
             sock.bind((self._local, 0))
             made.append(Connection(sock, self._target))
-        self._outgoing.update(made)
+        self._outgoing = [*(each for each in self._outgoing if not each.closed), *made]
         return made
 
     def sending(self) -> list[socket.socket]:
         """Return those that we have connected, to send over, and that are open; from any thread."""
-        return [connection.as_socket for connection in list(self._outgoing) if not connection.closed]
+        return [connection.as_socket for connection in self._outgoing if not connection.closed]
 
     @property
     def connects(self) -> bool:

@@ -235,6 +235,22 @@ def test_who_is_late_to_end_a_dip_makes_none_for_a_while() -> None:
         assert first < 5 and 30 < later[0] - first < 35 and len(later) > 5
 
 
+class Cannot(Slowed):
+    """As a server that is no `mpx serve`."""
+
+    can = False
+
+
+def test_nobody_probes_for_dips_that_cannot_be_made() -> None:
+    with sending(1) as sent:
+        way = Shared(sent, 0.5)
+        dips = Dips(Cannot(sent.connections, way.clock), way.clock)
+        run = Run(way, clock=way.clock)
+        with pytest.raises(Interrupted):
+            run.go(dips.times(run, lambda: BASE_S), lambda: way.now_s > BEGAN_S + 5)
+        assert len(way.sent_s) == pytest.approx(5 * EVERY, abs=2)
+
+
 def test_where_the_round_trip_is_too_short_there_are_no_dips() -> None:
     with sending(1) as sent:
         way = Scripted(lambda _: 0.005)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -33,10 +34,11 @@ from recognition.row import Row
 from simulated_background import Wan, simulate
 from small_model import write_small_model
 
+from mpx.dip import Fall
 from mpx.errors import UsageError
-from mpx.mix import MIXES, UNKNOWN
-from mpx.ops_kinds import PASSIVE, TRANSFER_BBR
-from mpx.ops_model import load_model
+from mpx.mix import MIXES, UNKNOWN, Mix, likeliest
+from mpx.ops_kinds import DIPS_BBR, PASSIVE, TRANSFER_BBR, Own
+from mpx.ops_model import Model, load_model
 from mpx.rtt_series import Probe
 
 PIECES = 5
@@ -253,6 +255,29 @@ def test_what_a_decision_costs(links: list[Example]) -> None:
     known, by = gridded(links), Settings(trees=10, copies=1, folds=2)
     judged = out_of_fold(known, [], PASSIVE_10, 1, by)
     assert "1-NN DTW with 1000 templates" in cost(known, [], judged, by).measured
+
+
+def test_a_copy_that_makes_dips_is_judged_as_one() -> None:
+    asked = []
+
+    class Listens:
+        def window_s(self, kind: str) -> float:
+            return 10.0
+
+        def classify(self, *_: object, own: Own, falls: object, **__: object) -> Mix:
+            asked.append((own.kind, falls))
+            return likeliest([1 / len(MIXES)] * len(MIXES))
+
+    falls = [Fall(1.0, 0.5, 0.5)]
+    probes = [Probe(i / 10, 0.05) for i in range(101)]
+    goodput = [(probe.t_s, 1e7) for probe in probes]
+    told = {"own": ("bbr", 4), "goodput": goodput}
+    some = [
+        example("C", probes, part="dips", falls=falls, **told),
+        example("C", probes, part="transfer", **told),
+    ]
+    answers(some, cast(Model, Listens()))
+    assert asked == [(DIPS_BBR, falls), (TRANSFER_BBR, ())]
 
 
 def test_the_held_out_links_are_judged_by_the_model_as_it_is_read(tmp_path: Path) -> None:

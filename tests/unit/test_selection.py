@@ -34,11 +34,14 @@ class Scripted:
         self.asked: list[tuple[float, Own, list[tuple[float, float]]]] = []  # since when, of whom, goodput
         self.from_s = 0.0
         self.trouble = ""
-        self.begun = 0
+        self.begun = self.ended = 0
         self.told: list[Fall] | None = None
 
     def begin(self) -> None:
         self.begun += 1
+
+    def end(self) -> None:
+        self.ended += 1
 
     def window_s(self, kind: str) -> float:
         return LONGER_S if kind == TRANSFER_BBR else WINDOW_S
@@ -192,6 +195,7 @@ def test_without_a_model_it_says_why_and_asks_no_more(error: Exception, said: st
     copy.selection = Selection(AtOnce(load), copy.model, Chooser("fair", "cubic", permitted), "cubic")
     copy.run(60)
     assert copy.selection.trouble == said and copy.loaded == 1 and copy.switches == []
+    assert copy.model.begun == 0  # nobody probes for nothing
 
 
 @pytest.mark.parametrize("asked", ["window_s", "classify"])
@@ -204,6 +208,7 @@ def test_a_model_that_cannot_tell_a_copy_ends_nothing(asked: str, monkeypatch: p
     monkeypatch.setattr(copy.model, asked, cannot)
     copy.run(60)
     assert copy.selection.trouble == "it has no part for that" and copy.switches == []
+    assert copy.model.ended == 1
 
 
 def test_while_a_model_is_loading_the_copy_goes_on() -> None:

@@ -2,19 +2,25 @@
 
 import math
 import struct
+import threading
 from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from raw_client import RawClient
 from test_dip import sending
-from test_serve_echo import Asker, place_of
+from test_serve_echo import Asker, place_of, session_from
 
+import mpx
 from mpx import echo_wire
 from mpx.echo_wire import BYTES, DIP_FEATURE, DipAsked
+from mpx.errors import Interrupted
 from mpx.gridftp_wire import parse_features
-from mpx.serve import echo
+from mpx.options import CopyOptions
+from mpx.serve import Server, echo
 from mpx.serve.dipping import Dipping
 
 TOKEN = b"8 bytes."
@@ -71,6 +77,41 @@ def test_dips_are_rare_however_often_they_are_asked_for(client: RawClient) -> No
     with Asker(place) as asker:
         asked = [echo_wire.ask_to_dip(place.token, number, 0.02, 0.25) for number in range(20)]
         assert len(asker.ask(*asked)) <= echo.DIP_BURST + 1
+
+
+def test_only_the_clients_own_data_are_slowed(
+    root: Path, server: Server, tmp_path: Path, eventually: Callable[..., None]
+) -> None:
+    with (root / "zeros").open("wb") as file:
+        file.truncate(24_000_000)
+    cancel = threading.Event()
+    options = CopyOptions(rate_bps=16e6, checksum="none", congestion="kernel")
+    words = (f"{server.url}zeros", str(tmp_path / "here"))
+
+    def copy() -> None:
+        with suppress(Interrupted):
+            mpx.copy(*words, options, cancel=cancel)
+
+    copying = threading.Thread(target=copy)
+    copying.start()
+    with ExitStack() as stack:
+        askers = []
+        for source in ("127.0.0.1", "127.0.0.2"):
+            place = stack.enter_context(session_from(source, server))
+            askers.append((place, stack.enter_context(Asker(place, source=source))))
+        depths: list[list[float]] = [[], []]
+
+        def asked() -> bool:
+            for (place, asker), found in zip(askers, depths, strict=True):
+                for data in asker.ask(echo_wire.ask_to_dip(place.token, 1, 0.05, 0.25)):
+                    told = echo_wire.parse_dipped(data, place.token)
+                    found.extend([told[1]] if told else [])
+            return max(depths[0], default=0.0) > 0 and len(depths[1]) > 2
+
+        eventually(asked)
+    cancel.set()
+    copying.join()
+    assert set(depths[1]) == {0.0}
 
 
 def test_data_are_slowed_and_then_not_any_more(eventually: Callable[..., None]) -> None:

@@ -1,0 +1,71 @@
+"""What a client asks `mpx serve` to send it more slowly: over which way, and what the answer says."""
+
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+
+import pytest
+from raw_client import RawClient
+from test_serve_echo import TIMEOUT_S, place_of
+
+from mpx import echo_wire
+from mpx.echo_wire import EchoPlace
+from mpx.far_slowed import FarSlowed
+from mpx.gridftp_session import Session, SessionOptions
+from mpx.location import Location
+from mpx.probing.echo_way import EchoWay
+from mpx.probing.session_way import SessionWay
+from mpx.serve import Server
+
+
+@pytest.fixture
+def session(server: Server) -> Iterator[Session]:
+    with Session(Location("ftp", "/", "127.0.0.1", server.port), SessionOptions()) as session:
+        session.greet()
+        yield session
+
+
+def test_only_an_echo_that_says_so_can(session: Session, client: RawClient) -> None:
+    slowed = FarSlowed(lambda: [])
+    assert not slowed.can and not slowed.slow(0.25, 0.02) and slowed.depth() == 0
+    place = place_of(client)
+    for can in (False, True, False):
+        with closing(EchoWay(session, "127.0.0.1", place, can_dip=can)) as way:
+            slowed.over(way)
+            assert slowed.can is can
+    slowed.over(SessionWay(session))
+    assert not slowed.can
+
+
+def test_the_depth_is_that_of_the_last_dip_and_nobody_elses(session: Session) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+        server.bind(("127.0.0.1", 0))
+        way = EchoWay(session, "127.0.0.1", EchoPlace(server.getsockname()[1], b"8 bytes."), can_dip=True)
+        slowed = FarSlowed(lambda: [])
+        slowed.over(way)
+
+        def asked() -> tuple[bytes, Callable[[bytes], None]]:
+            assert slowed.slow(0.25, 0.02)
+            data, sender = server.recvfrom(100)
+            assert echo_wire.parse_dip(data) == echo_wire.DipAsked(b"8 bytes.", 0.02, 0.25)
+
+            def answer(what: bytes) -> None:
+                server.sendto(what, sender)
+                way.answers(time.monotonic() + TIMEOUT_S)  # until it has come
+
+            return data, answer
+
+        first, answer = asked()
+        assert slowed.depth() == 0  # not answered
+        answer(echo_wire.answer_dip(first, 0.75))
+        assert slowed.depth() == 0.75
+        second, answer = asked()
+        assert slowed.depth() == 0
+        answer(echo_wire.answer_dip(first, 0.75))  # late
+        assert slowed.depth() == 0
+        answer(echo_wire.answer_dip(echo_wire.ask_to_dip(b"another.", 2, 0.02, 0.25), 0.75))
+        assert slowed.depth() == 0
+        answer(echo_wire.answer_dip(second, 0.5))
+        assert slowed.depth() == 0.5
+        way.close()
