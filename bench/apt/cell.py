@@ -4,6 +4,8 @@ import re
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from apt.tools import UDT
+
 PAYLOAD_SHARE = 1448 / 1514  # of a full frame: Ethernet, IPv4 and TCP headers with time stamps off it
 
 
@@ -75,6 +77,11 @@ class Cell:
         joins = f"-{self.transfers}x{self.every_s:g}s" if self.transfers > 1 else ""
         at_once = "" if self.waits else "-at-once"
         return f"{self.link.name}-{self.tool}-{self.seconds:g}s{joins}{at_once}-{self.repetition}"
+
+    @property
+    def can_be_simulated(self) -> bool:
+        """Whether simulated time binds all of it: UDT waits by the processor's counter instead of a clock."""
+        return UDT not in (self.tool, *self.link.neighbours.values())
 
     def described(self) -> dict[str, Any]:
         """Return it as JSON holds it."""

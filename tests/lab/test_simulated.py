@@ -24,6 +24,18 @@ def test_time_passes_only_while_it_waits(run: Run) -> None:
     assert float(worked) < 0.001
 
 
+def test_udt_is_refused(run: Run) -> None:
+    (said,) = run("""
+        from mpx.errors import MpxError
+        from mpx_lab.traffic.udt import Library
+        try:
+            Library()
+        except MpxError as error:
+            print(error)
+    """)
+    assert "without mpx lab simulate" in said
+
+
 def test_files_environment_and_exit_code_are_as_without_it(
     kernel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -43,6 +43,19 @@ def test_a_run_that_does_not_count_is_laid_aside(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == [CELL.name, f"{CELL.name}.1.invalid"]
 
 
+@pytest.mark.parametrize(
+    ("link", "tool", "can"),
+    [
+        (Link(), "auto", True),
+        (Link(), "udt", False),
+        (Link(beside="tcp + udp(rate=1Mbit/s)"), "plain", True),
+        (Link(beside="tcp + udt"), "plain", False),
+    ],
+)
+def test_cells_with_udt_cannot_be_simulated(link: Link, tool: str, can: bool) -> None:
+    assert Cell(link, tool, 10).can_be_simulated is can
+
+
 def runs(monkeypatch: pytest.MonkeyPatch, *outcomes: BaseException | bool) -> None:
     """Have one run of a cell after the other end so: with an error, valid or not."""
     left = list(outcomes)

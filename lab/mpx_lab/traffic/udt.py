@@ -13,6 +13,7 @@ from pathlib import Path
 
 from mpx import tcp
 from mpx.errors import ConnectionLost, MpxError
+from mpx_lab.simulated import is_simulated
 from mpx_lab.traffic.ending import Ending
 from mpx_lab.traffic.log import Log, now_s
 
@@ -30,7 +31,12 @@ class Library:
     """The functions of libudt that are needed, by their C++ names."""
 
     def __init__(self) -> None:
-        """Raise MpxError where there is none."""
+        """Raise MpxError where there is none, and in simulated time."""
+        if is_simulated():
+            raise MpxError(
+                "UDT waits by the processor's counter, which simulated time does not bind; run this without "
+                "mpx lab simulate"
+            )
         try:
             self._udt = ctypes.CDLL(LIBRARY)
         except OSError as error:
