@@ -1,5 +1,6 @@
 """The command line. Every subcommand imports its code only when it is called."""
 
+import os
 import signal
 import sys
 import threading
@@ -103,13 +104,18 @@ def complain(message: str) -> None:
 
 
 class Signals:
-    """Turns SIGINT and SIGTERM into the cancel event of a copy or a probe; a second signal ends at once."""
+    """Turns SIGINT and SIGTERM into the cancel event of a copy or a probe; a second signal ends at once.
+
+    Nobody but the user is to send them: numpy's OpenBLAS starts a thread for each core as it is imported, and
+    where it may not it raises SIGINT. We need none of these threads.
+    """
 
     def __init__(self) -> None:
         self.cancel = threading.Event()
         self.received: int | None = None
 
     def __enter__(self) -> "Signals":
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._received)
         return self

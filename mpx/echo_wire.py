@@ -16,7 +16,7 @@ _DIP, _DIPPED = b"mpx~", b"mpx-"
 _DATAGRAM = struct.Struct(f"!4s4x{TOKEN_BYTES}sQd32x")  # kind, token, number, how long it was held in seconds
 _DIP_DATAGRAM = struct.Struct(f"!4s4x{TOKEN_BYTES}sQdd24x")  # kind, token, number, seconds or depth, share
 BYTES = _DATAGRAM.size
-MOST_DIP_S, LEAST_DIP_SHARE = 0.1, 0.1
+MOST_DIP_S, LEAST_DIP_SHARE = 0.04, 0.25
 _PLACE = re.compile(rf"([0-9]{{1,5}}) ([0-9a-f]{{{2 * TOKEN_BYTES}}})", re.ASCII)
 
 

@@ -2,6 +2,9 @@
 
 A switch costs: new streams' worth of start-up, and the watching begins anew, as our own data are part of what
 is seen. So one reading is never enough, and each switch back has to be surer than the one before.
+
+What was switched to needs its reason all the time: without any sure reading for minutes it is given up.
+Others may pay for it, and where our own data hide them nothing else would ever end it.
 """
 
 from collections.abc import Callable
@@ -12,9 +15,10 @@ from mpx.ops_policy import permitted, wanted
 
 SURE = 0.8  # that probability of a group ...
 IN_A_ROW = 3  # ... in so many readings, a second apart
-SURER_BY = 0.5  # each switch back leaves that share of the doubt
-SURER_READINGS = 2  # and takes so many times the readings
-MOST_READINGS = 48
+SUREST = 0.9  # what each switch back comes nearer to by half: beside our own data more is hardly ever said
+MORE_READINGS, MOST_READINGS = 2, 48  # and it takes so many times the readings
+UNSURE_READINGS = 180  # without a sure one that asks for it, until a switch is given up ...
+MORE_PATIENCE, MOST_PATIENCE = 2, 8  # ... so many times as many each time, and at most so many times
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,30 +36,57 @@ class Chooser:
         """Begin with `congestion`; `why_not` as for `ops_policy.permitted`."""
         self._policy = policy
         self._why_not = why_not
-        self._now = congestion  # what the policy has asked for last
+        self._first = self._now = congestion
         self._used = {congestion}
-        self._doubt = 1 - SURE
+        self._sure = SURE
         self._readings = IN_A_ROW
         self._said: list[str] = []  # what the latest readings ask for, all the same
+        self._unsure, self._patience = 0, UNSURE_READINGS
 
     def read(self, mix: Mix) -> Switch | None:
-        """Take a reading, a second after the last one; return a switch if it is time for one."""
+        """Take a reading, a second after the last one; return a switch if it is time for one.
+
+        The caller says with `made` or `refused` what came of it, before the next reading.
+        """
         group = max(GROUPS, key=lambda each: mix.groups[each])
         asks = permitted(wanted(self._policy, group), self._why_not).taken
-        is_sure = mix.name != UNKNOWN and mix.groups[group] >= 1 - self._doubt
-        if asks is None or asks == self._now or not is_sure:
+        probability = mix.groups[group] if mix.name != UNKNOWN else 0.0
+        self._unsure = 0 if asks == self._now and probability >= SURE else self._unsure + 1
+        if asks is None or asks == self._now or probability < self._sure:
             self._said.clear()
-            return None
+            return self._give_up()
         if self._said and self._said[-1] != asks:
             self._said.clear()
         self._said.append(asks)
         if len(self._said) < self._readings:
-            return None
-        if asks in self._used:
-            self._doubt *= SURER_BY
-            self._readings = min(MOST_READINGS, self._readings * SURER_READINGS)
-        self._used.add(asks)
-        self._now = asks
-        self._said.clear()
-        share = f"{mix.groups[group]:.0%}"
+            return self._give_up()
+        share = f"{probability:.0%}"
         return Switch(asks, f"the background looks like {mix.name} ({group} with {share}); {self._policy}")
+
+    def made(self, congestion: str) -> None:
+        """Say that the streams were switched to this."""
+        if self._is_unsure:
+            self._patience = min(MOST_PATIENCE * UNSURE_READINGS, MORE_PATIENCE * self._patience)
+        elif congestion in self._used:
+            self._sure = (self._sure + SUREST) / 2
+            self._readings = min(MOST_READINGS, MORE_READINGS * self._readings)
+        self._used.add(congestion)
+        self._now = congestion
+        self._unsure = 0
+        self._said.clear()
+
+    def refused(self) -> None:
+        """Say that a switch cannot be had: nothing changes, and it is asked for more seldom."""
+        self._readings = min(MOST_READINGS, MORE_READINGS * self._readings)
+        self._unsure = 0
+        self._said.clear()
+
+    @property
+    def _is_unsure(self) -> bool:
+        return self._now != self._first and self._unsure >= self._patience
+
+    def _give_up(self) -> Switch | None:
+        if not self._is_unsure:
+            return None
+        why = f"{self._unsure} readings without a reason to go on as before; {self._policy}"
+        return Switch(self._first, why)

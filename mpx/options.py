@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from mpx.checksum import ALGORITHMS
-from mpx.congestion_plan import AUTO, KERNEL
+from mpx.congestion_plan import AUTO
 from mpx.errors import UsageError
 from mpx.ops_policy import FAIR, POLICIES, SCAVENGER
 from mpx.tcp import parse_ports
@@ -61,9 +61,9 @@ class CopyOptions:
         3.0, "duration", "how long the paper's tuner measures one number of streams"
     )
     congestion: str = _option(
-        KERNEL,
+        AUTO,
         "text",
-        "congestion control of the streams: kernel (its choice), auto (by who shares the path), or a name",
+        "congestion control of the streams: auto (by who shares the path), kernel (its choice), or a name",
     )
     policy: str = _option(
         FAIR,
@@ -123,18 +123,13 @@ class CopyOptions:
         for name in ("tuner", "initial_streams"):
             if self.streams is not None and self.was_given(name):
                 raise UsageError(f"--streams {self.streams} fixes their number; leave {flag_of(name)} out")
-        if self.was_given("congestion") and self.congestion != AUTO and self.was_given("policy"):
+        if self.congestion != AUTO and self.was_given("policy"):
             raise UsageError(f"--congestion {self.congestion} leaves no choice; leave --policy out")
         if self.policy == SCAVENGER and self.was_given("tuner"):
             raise UsageError("--policy scavenger keeps the streams it begins with; leave --tuner out")
         for name in ("growth", "chunk_time_s"):
             if self.tuner != "paper" and self.was_given(name):
                 raise UsageError(f"{flag_of(name)} is for --tuner paper only; give that too, or leave it out")
-
-    @property
-    def chosen_congestion(self) -> str:
-        """What `congestion` says; a policy that was asked for is for `auto`."""
-        return AUTO if self.was_given("policy") else self.congestion
 
     def was_given(self, name: str) -> bool:
         """Tell whether an option was given by hand, so that it must be honoured or refused."""

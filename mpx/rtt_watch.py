@@ -7,6 +7,7 @@ The way is the one that `mpx probe` would take, but of the two that need no port
 import contextlib
 import math
 import threading
+import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from itertools import count
 from typing import Protocol
@@ -16,20 +17,22 @@ from mpx.dip import Fall
 from mpx.dips import Dips
 from mpx.errors import ConnectionLost, Interrupted, MpxError
 from mpx.probing.choose import choose
+from mpx.probing.echo_way import EchoWay
 from mpx.probing.run import Run
 from mpx.probing.schedule import SINGLE_INTERVAL_S, single_s
 from mpx.probing.way import Way
 from mpx.rtt_series import Probe
 
 KEEP_S = 40.0  # what is older nobody asks for
-AGAIN_S, SELDOM_S = 5.0, 300.0  # a way that was lost is looked for again after so long, and ever more seldom
+AGAIN_S, SELDOM_S = 5.0, 300.0  # a way is looked for again after so long, and ever more seldom
+HELD_S = 60.0  # what lasted so long was a good one: the next is looked for as soon as the first
 SILENT_S = 10.0  # without any answer it is lost
 
 
 class Watches(Protocol):
     """What is asked of who probes beside a copy."""
 
-    trouble: str  # why there are no probes, or no more
+    trouble: str  # why there have been no probes yet, though it was tried
 
     def begin(self) -> None:
         """Start probing, once."""
@@ -54,15 +57,24 @@ class Watches(Protocol):
 
 
 class RttWatch(threading.Thread):
-    """Probes `address` until it is told to end; where that could never be, `trouble` says why.
+    """Probes `address` until it is told to end; a way that is not there, or is lost, is looked for again.
 
-    A way that is lost is looked for again, and the series begins anew. `base_s` is the shortest RTT that is
-    known of the path already.
+    What a lost way has told is forgotten but for the shortest round trip.
     """
 
     def __init__(
-        self, host: str, address: tcp.Address, base_s: float = math.inf, dips: Dips | None = None
+        self,
+        host: str,
+        address: tcp.Address,
+        *,
+        asked_s: float = math.inf,
+        kernel_s: float = math.inf,
+        dips: Dips | None = None,
     ) -> None:
+        """`asked_s` is the shortest RTT to the server's program that is known, `kernel_s` to its kernel.
+
+        An idle session answers like the first, the echo like the second.
+        """
         super().__init__(name="mpx-rtt-watch", daemon=True)
         self.trouble = ""
         self.way = ""  # which is taken, once that is known
@@ -71,7 +83,8 @@ class RttWatch(threading.Thread):
         self._run: Run | None = None
         self._done = threading.Event()
         self._begun = False
-        self._least_s = base_s
+        self._least_s = asked_s
+        self._kernel_s = kernel_s
         self._dips = dips
 
     @property
@@ -107,14 +120,16 @@ class RttWatch(threading.Thread):
         """Choose a way, and probe, until told to end."""
         again_s = AGAIN_S
         while not self._done.is_set():
+            began_s = time.monotonic()
             try:
                 self._probe()
             except Interrupted:
                 return  # it was told to end
-            except MpxError as error:
-                if not self.way:
-                    self.trouble = str(error)
-                    return
+            except (MpxError, OSError) as error:  # OSError: no descriptors are left for the moment
+                self.trouble = "" if self.way else str(error)
+            self._run = None
+            if time.monotonic() - began_s >= HELD_S:
+                again_s = AGAIN_S
             self._done.wait(again_s)
             again_s = min(SELDOM_S, 2 * again_s)
 
@@ -124,7 +139,9 @@ class RttWatch(threading.Thread):
         with chosen.opened:
             if chosen.way.kind == "handshake":  # ten a second, and many servers start a process for each
                 raise ConnectionLost(f"the server takes no further session for probes ({chosen.reason})")
-            self.way = chosen.way.name
+            self.way, self.trouble = chosen.way.name, ""
+            if isinstance(chosen.way, EchoWay):
+                self._least_s = min(self._least_s, self._kernel_s)
             self._run = run = Run(chosen.way, keep_s=KEEP_S)
             with contextlib.closing(self._times(run, chosen.way)) as times:
                 run.go(_while_answered(run, times), self._done.is_set)

@@ -18,23 +18,21 @@ class Scavenger:
 
     def __init__(self, watch: Watches, pacer: Pacer, may_probe: Callable[[], bool]) -> None:
         """`may_probe` says when there is a session to spare for probes: the copy's own come first."""
-        self.trouble = ""  # why it cannot yield
+        self.trouble = ""  # why it cannot yield for now
         self._watch, self._pacer, self._may_probe = watch, pacer, may_probe
         self._most_bps = pacer.rate_bps or math.inf
         self._yielding = Yielding()
         self._gave_way = False  # as was said last
         self._as_said_s = -math.inf  # when it was like that last
-        pacer.piece_s = PIECE_S
         self._set(self._yielding.observe(0.0, [], 0))
 
     def observe(self, now_s: float, arrived_bytes: int) -> str:
         """Take what has arrived up to now (monotonic clock); return what is new, in words, else nothing."""
-        if self.trouble or not self._may_probe():
+        if not self._may_probe():
             return ""
         self._watch.begin()
-        if self._watch.trouble:
-            self.trouble = self._watch.trouble
-            self._pacer.piece_s = OF_A_RATE_S
+        self.trouble = self._watch.trouble
+        if self.trouble:
             self._set(math.inf)
             return ""
         self._set(self._yielding.observe(now_s, self._watch.series(now_s - _KEEP_S), arrived_bytes))
@@ -51,5 +49,6 @@ class Scavenger:
         return f"gives way: others keep a queue of {1000 * queue_s:.0f} ms"
 
     def _set(self, rate_bps: float) -> None:
+        self._pacer.piece_s = OF_A_RATE_S if math.isinf(rate_bps) else PIECE_S
         least_bps = min(rate_bps, self._most_bps)
         self._pacer.rate_bps = None if math.isinf(least_bps) else least_bps

@@ -75,7 +75,8 @@ class Selection:
 
     def __init__(self, loading: Loading, watch: Watches, chooser: Chooser, congestion: str) -> None:
         self.latest: Mix | None = None  # the last reading
-        self.trouble = ""  # why there are none, or no more
+        self.trouble = ""  # why there are none
+        self._cannot = False  # nor will there ever be
         self._loading, self._watch, self._chooser = loading, watch, chooser
         self._congestion = congestion
         self._began_s: float | None = None  # when the streams began to be as they are
@@ -86,9 +87,9 @@ class Selection:
     def observe(self, now_s: float, sample: Sample) -> Switch | None:
         """Take what was moved up to now (monotonic clock); return a switch if it is time for one.
 
-        The caller says with `switched` what came of it.
+        The caller says with `switched` or `refused` what came of it.
         """
-        if self.trouble:
+        if self._cannot:
             return None
         self._count(now_s, sample.arrived_bytes)
         if self._began_s is None and sample.arrived_bytes:
@@ -100,7 +101,8 @@ class Selection:
             return None
         self._read_s = now_s
         self._loading.begin()
-        self.trouble = self._loading.trouble
+        if self._loading.trouble:
+            self._give_up(self._loading.trouble)
         if self._loading.model is None:
             return None
         self._watch.begin()
@@ -110,9 +112,14 @@ class Selection:
         try:
             return self._read(self._loading.model, now_s, since_s, sample.streams)
         except UsageError as error:
-            self.trouble = str(error)
-            self._watch.end()
-            return None
+            self._give_up(str(error))
+        except Exception as error:  # no memory for numpy, say: the copy goes on without
+            self._give_up(f"{type(error).__name__}: {error}")
+        return None
+
+    def _give_up(self, why: str) -> None:
+        self.trouble, self._cannot = why, True
+        self._watch.end()
 
     def _read(self, model: Recognises, now_s: float, since_s: float, streams: int) -> Switch | None:
         """Read the background, if the window is full of what came since then."""
@@ -131,6 +138,11 @@ class Selection:
     def switched(self, now_s: float, congestion: str) -> None:
         """Say what the streams use from now on."""
         self._congestion, self._began_s = congestion, now_s
+        self._chooser.made(congestion)
+
+    def refused(self) -> None:
+        """Say that the switch that was asked for cannot be had."""
+        self._chooser.refused()
 
     def _count(self, now_s: float, arrived_bytes: int) -> None:
         if self._before is not None and now_s > self._before[0]:

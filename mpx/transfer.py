@@ -1,5 +1,6 @@
 """copy(): moves files from one endpoint to another, start to end. Reads as the list of its steps."""
 
+import functools
 import math
 import threading
 from collections.abc import Callable, Sequence
@@ -174,7 +175,7 @@ class _Copy:
         """Return what the streams begin with, and whether the background decides later."""
         if self.far_end.location.scheme == "file":
             return Plan(None)
-        return plan(self.options.chosen_congestion, self.options.policy, self.why_not_congestion())
+        return plan(self.options.congestion, self.options.policy, self.why_not_congestion())
 
     def why_not_congestion(self) -> Callable[[str], str] | None:
         """Return what says why a congestion control may not be used; None where the sender is not told."""
@@ -330,15 +331,17 @@ class _Copy:
         rtt = self.rtt
         if rtt is None or rtt.address is None:
             return None
-        least_s = min(rtt.asked_s, rtt.kernel_s or math.inf)
         slows = FarSlowed if self.far_is_source else Slowed
         dips = Dips(slows(dipping.connections)) if dipping else None
-        return RttWatch(self.far_end.location.host, rtt.address, least_s, dips)
+        kernel_s = rtt.kernel_s or math.inf
+        host = self.far_end.location.host
+        return RttWatch(host, rtt.address, asked_s=rtt.asked_s, kernel_s=kernel_s, dips=dips)
 
     def selection(self, watch: RttWatch) -> Selection:
         """Return who reads the background and says when to switch."""
         congestion = self.plan.congestion or CUBIC
-        chooser = Chooser(self.options.policy, congestion, self.why_not_congestion() or str)
+        why_not = functools.cache(self.why_not_congestion() or str)  # each question takes a socket
+        chooser = Chooser(self.options.policy, congestion, why_not)
         return Selection(Loading(load_model), watch, chooser, congestion)
 
     def run(

@@ -1,5 +1,6 @@
 """Watches a copy run: every 100 ms it feeds the tuner, acts on decisions, and tells journal and caller."""
 
+import math
 import threading
 import time
 from collections import deque
@@ -21,6 +22,7 @@ from mpx.tuner import Decision, Sample, Tuner
 TICK_S = 0.1
 GOODPUT_WINDOW_S = 1.0
 ENDING_S = 1.0  # less than this is left: nothing decided now would show
+WORTH_A_SWITCH_S = 8.0  # less than this is left: nobody is known by then who is not known already
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +106,12 @@ class Watcher:
             while now - self._window[0][0] > GOODPUT_WINDOW_S:
                 self._window.popleft()
             self._tell(now, sample)
-            if self._is_ending(sample):
+            lasts_s = self._lasts_s(sample)
+            if lasts_s < ENDING_S:
                 continue
             if self._scavenger is not None:
                 self._yield(self._scavenger, now, sample)
-            if self._selection is not None:
+            if self._selection is not None and lasts_s >= WORTH_A_SWITCH_S:
                 self._select(self._selection, now, sample)
             if self._tuner is None:
                 continue
@@ -120,7 +123,6 @@ class Watcher:
         """Be as fast as leaves no queue; where that cannot be told, say so and go on."""
         news = scavenger.observe(time.monotonic(), sample.arrived_bytes)
         if scavenger.trouble:
-            self._scavenger = None
             self._report.note(f"the copy cannot yield, as nobody answers its probes: {scavenger.trouble}")
         if news:
             self._record(Decision(self._carrier.path, sample.streams, news), now, sample.arrived_bytes)
@@ -137,6 +139,7 @@ class Watcher:
             self._carrier.set_congestion(switch.congestion)
         except UsageError as error:
             self._report.note(f"the streams stay with {self._congestion}: {error}")
+            selection.refused()
             return
         self._congestion = switch.congestion
         selection.switched(time.monotonic(), switch.congestion)
@@ -149,14 +152,17 @@ class Watcher:
         rtt = self._rtt()
         return {self._carrier.path: replace(sample, rtt_s=rtt.asked_s if rtt else None)}
 
-    def _is_ending(self, sample: Sample) -> bool:
-        """Tell whether streams leave for want of work, which tells a tuner nothing about the network.
+    def _lasts_s(self, sample: Sample) -> float:
+        """Return for how long there is work at the present rate; infinite where more may be found.
 
-        A tuner that shuts the gate has the last word on it, so it is asked to the end.
+        Streams that leave for want of work tell a tuner nothing about the network. A tuner that shuts the
+        gate has the last word on it, so it is asked to the end.
         """
         (since, before), (until, latest) = self._window[0], self._window[-1]
-        per_s = (latest - before) / (until - since) if until > since else 0.0
-        return self._pool.is_listed and not self._gate.is_used and sample.bytes_left < per_s * ENDING_S
+        moved = latest - before
+        if not self._pool.is_listed or self._gate.is_used or not moved:
+            return math.inf
+        return sample.bytes_left * (until - since) / moved
 
     def _act(self, decision: Decision) -> None:
         if decision.barrier:

@@ -51,6 +51,7 @@ class Site:
     keeps_fractions: bool = False  # of modification times
     links: str = "any"  # it makes any links, absolute ones to what is there, or none
     resolves_links: bool = False  # it tells only where a link leads in the end
+    takes_congestion: bool = False  # sends with the congestion control that it is told
     opened: list[Endpoint] = field(default_factory=list)
 
     def open(self, *, writing: bool) -> Endpoint:
@@ -113,7 +114,7 @@ def stock_site(folder: Path) -> Iterator[Site]:
 @contextmanager
 def own_site(folder: Path) -> Iterator[Site]:
     with Server(folder, writable=True) as server:
-        yield Site(folder, server.url, links="none")
+        yield Site(folder, server.url, links="none", takes_congestion=True)
 
 
 SITES: dict[str, Callable[[Path], contextlib.AbstractContextManager[Site]]] = {

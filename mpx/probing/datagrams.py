@@ -9,6 +9,7 @@ from collections.abc import Callable
 from mpx.probing.way import wait
 from mpx.timestamped import Arrival, receive, stamp_arrivals
 
+_KEEP_S = 60.0  # whose answer takes longer is lost
 _MOST_AT_ONCE = 64  # however many an unfriendly side sends, the next probe leaves in time
 
 
@@ -48,6 +49,8 @@ class Datagrams:
         if error := self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             self.trouble = os.strerror(error)  # of an earlier one, and would be in the way of this
         self._sent[number] = sent_s = time.monotonic()
+        while self._sent[oldest := next(iter(self._sent))] < sent_s - _KEEP_S:
+            del self._sent[oldest]
         self.say(data)
         return sent_s
 

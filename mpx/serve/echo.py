@@ -20,10 +20,10 @@ from contextlib import suppress
 
 from mpx import echo_wire, tcp
 from mpx.echo_wire import EchoPlace
+from mpx.serve.allowance import Allowance
 from mpx.timestamped import Arrival, receive, stamp_arrivals
 
 RATE, BURST = 200.0, 50  # questions of one session: ten at once each second are well below
-DIP_RATE, DIP_BURST = 2.0, 2  # dips of one session: one each second is usual
 HEEDED_RATE, HEEDED_BURST = 5000.0, 500  # datagrams of all the world that are looked at
 _PAUSE_S = 0.01  # beyond that: what does not fit into the kernel's buffer meanwhile costs us nothing
 _IP_PKTINFO = 8  # Linux; the socket module has no name for it before Python 3.14
@@ -31,23 +31,6 @@ _PKTINFO_4 = struct.Struct("=I4s4s")  # interface, our address, address in the h
 _PKTINFO_6 = struct.Struct("=16sI")  # our address, interface
 
 _log = logging.getLogger(__name__)
-
-
-class Allowance:
-    """So many a second, and `burst` at once (the generic cell rate algorithm)."""
-
-    def __init__(self, rate: float, burst: int) -> None:
-        self._rate = rate
-        self._ahead_s = (burst - 1) / rate
-        self._free_s = 0.0  # when all that was taken is paid for
-
-    def take(self, now_s: float) -> bool:
-        """Tell whether one more may be had now, and count it if so."""
-        free_s = max(now_s, self._free_s)
-        if free_s - now_s > self._ahead_s:
-            return False
-        self._free_s = free_s + 1 / self._rate
-        return True
 
 
 class Echo:
@@ -113,7 +96,7 @@ class Echo:
         who = self._admitted.get(token) if token else None
         if who is None or asked.sender[0] != who.host:
             return
-        if not (who.dips if dip else who.probes).take(asked.at_s):
+        if not who.allowance.take(asked.at_s):
             return
         if dip:
             reply = echo_wire.answer_dip(asked.data, self._dip(who.host, dip.seconds, dip.share))
@@ -127,8 +110,7 @@ class _Admitted:
 
     def __init__(self, host: str) -> None:
         self.host = host
-        self.probes = Allowance(RATE, BURST)
-        self.dips = Allowance(DIP_RATE, DIP_BURST)
+        self.allowance = Allowance(RATE, BURST)
 
 
 def _bound(host: str, port: int) -> socket.socket:

@@ -7,6 +7,7 @@ import pytest
 from interop.stock_server import StockServer
 
 import mpx
+from mpx.congestion_plan import SERVER_CHOOSES
 
 pytestmark = pytest.mark.peers
 
@@ -30,6 +31,7 @@ def test_a_server_that_admits_few(tmp_path: Path, monkeypatch, direction: str, s
         pair = (str(near), url) if direction == "up" else (url, str(near))
         report = mpx.copy(*pair, mpx.CopyOptions(recursive=True, rate_bps=300e6, retries=2))
     assert report.files.moved == FILES
-    assert all("no further session" in note for note in report.notes), report.notes
+    notes = set(report.notes) - {SERVER_CHOOSES}
+    assert all("no further session" in note for note in notes), notes
     for i in range(FILES):
         assert (target / f"f{i}").read_bytes() == content[i:]

@@ -44,9 +44,11 @@ def test_a_server_that_goes_away_is_looked_for_again(tmp_path: Path, eventually:
         watch.start()
         eventually(lambda: len(watch.series(0.0)) >= 2)
     gone_s = time.monotonic()
-    assert len(watch.series(0.0)) >= 2 and watch.trouble == ""  # what was known stays
+    assert watch.base_s < 1 and watch.trouble == ""
+    eventually(lambda: watch.series(0.0) == [])  # of the past: nobody is to decide by it
     with Server(tmp_path, port=server.port):
-        eventually(lambda: len(watch.series(gone_s)) >= 2)
+        eventually(lambda: len(watch.series(0.0)) >= 2)
+        assert watch.series(0.0) == watch.series(gone_s)
         watch.end()
     assert watch.trouble == ""
 
@@ -62,15 +64,36 @@ def test_it_ends_at_once_though_the_other_side_says_nothing(eventually: Eventual
     assert not watch.is_alive()
 
 
-def test_a_server_that_takes_no_more_is_not_knocked_at_again(eventually: Eventually) -> None:
+def test_a_server_that_has_no_session_to_spare_is_asked_again(tmp_path: Path, eventually: Eventually) -> None:
     with socket.create_server(("127.0.0.1", 0)) as full:
-        watch = RttWatch("127.0.0.1", ("127.0.0.1", full.getsockname()[1]))
+        address = full.getsockname()
+        watch = RttWatch("127.0.0.1", address)
         watch.start()
         session, _ = full.accept()
         with session:
             session.sendall(b"421 Too many sessions.\r\n")
-            eventually(lambda: not watch.is_alive())
-        full.setblocking(False)
-        with pytest.raises(BlockingIOError):
-            full.accept()
+            eventually(lambda: watch.trouble)
     assert "takes no further session" in watch.trouble and "Too many sessions" in watch.trouble
+    with Server(tmp_path, port=address[1]):
+        eventually(lambda: watch.series(0.0))
+        watch.end()
+    assert watch.trouble == ""
+
+
+@pytest.mark.parametrize("echoes", [True, False])
+def test_only_the_echo_is_as_quick_as_the_kernel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, eventually: Eventually, echoes: bool
+) -> None:
+    """What a session's program takes for its answer is no queue."""
+    if not echoes:
+        monkeypatch.setattr("mpx.serve.server.Echo", fails)
+    with Server(tmp_path) as server:
+        watch = RttWatch("127.0.0.1", ("127.0.0.1", server.port), asked_s=2e-9, kernel_s=1e-9)
+        watch.start()
+        eventually(lambda: watch.series(0.0))
+        assert watch.base_s == (1e-9 if echoes else 2e-9)
+        watch.end()
+
+
+def fails(*_: object) -> None:
+    raise OSError("no socket")

@@ -1,7 +1,7 @@
 """A copy whose streams switch while they flow, both ways; what the background is, is scripted here."""
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from filecmp import cmp
 from pathlib import Path
@@ -21,10 +21,11 @@ from mpx.options import CopyOptions
 from mpx.report import Report
 from mpx.rtt_series import Probe
 from mpx.serve import Server
+from mpx.tuner import Decision, Sample
 
 Eventually = Callable[..., None]
-SIZE = 24_000_000
-SLOWLY = 16e6  # bit/s: twelve seconds
+SIZE = 40_000_000
+SLOWLY = 16e6  # bit/s: twenty seconds
 
 
 class Says:
@@ -53,10 +54,10 @@ class Says:
 
 
 @contextmanager
-def copying(source: str, destination: str) -> Iterator[list[Report]]:
+def copying(source: str, destination: str, streams: int | None = 2) -> Iterator[list[Report]]:
     """A copy on its way; its report at the end."""
     ended: list[Report] = []
-    chosen = CopyOptions(streams=2, rate_bps=SLOWLY, congestion="auto")
+    chosen = CopyOptions(streams=streams, rate_bps=SLOWLY)
     thread = threading.Thread(target=lambda: ended.append(mpx.copy(source, destination, chosen)))
     thread.start()
     yield ended
@@ -100,6 +101,35 @@ def test_it_switches_in_the_middle(
     assert report.notes == []
 
 
+class Anew:
+    """A tuner that asks for other streams whenever it begins anew, and for nothing else."""
+
+    def __init__(self) -> None:
+        self._anew = False
+
+    def observe(self, now_s: float, samples: Mapping[str, Sample]) -> Sequence[Decision]:
+        anew, self._anew = self._anew, False
+        return [Decision(path, 3, "begins anew") for path in samples] if anew else []
+
+    def disturbed(self, now_s: float) -> None:
+        self._anew = True
+
+
+def test_the_tuner_begins_anew_after_a_switch(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transfer, "load_model", lambda: Says("B"))
+    monkeypatch.setattr(transfer, "tuner_for", lambda _: Anew())
+    (tmp_path / "served").mkdir()
+    with (
+        Server(tmp_path / "served", writable=True) as server,
+        copying(str(source), f"{server.url}there", streams=None) as ended,
+    ):
+        pass
+    _, switched, anew = (event.reason for event in ended[0].timeline)
+    assert switched.startswith("switched to bbr") and anew == "begins anew"
+
+
 def test_without_a_model_the_copy_goes_on_and_says_so(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -121,6 +151,6 @@ def test_a_stock_server_that_sends_is_left_alone_and_that_is_said(source: Path, 
     (tmp_path / "served").mkdir()
     source.rename(tmp_path / "served" / "there")
     with StockServer(tmp_path / "served") as stock:
-        report = mpx.copy(f"{stock.url}there", str(tmp_path / "here"), CopyOptions(congestion="auto"))
+        report = mpx.copy(f"{stock.url}there", str(tmp_path / "here"), CopyOptions())
     assert SERVER_CHOOSES in report.notes and report.decisions["congestion"] is None
     assert cmp(tmp_path / "here", tmp_path / "served" / "there", shallow=False)

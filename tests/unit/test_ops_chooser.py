@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpx.mix import MIXES, UNKNOWN, Mix, groups_of, likeliest
-from mpx.ops_chooser import IN_A_ROW, Chooser
+from mpx.ops_chooser import IN_A_ROW, MOST_READINGS, SURE, UNSURE_READINGS, Chooser
 
 
 def mix(name: str, probability: float = 0.95) -> Mix:
@@ -19,8 +19,13 @@ def permitted(_: str) -> str:
 
 
 def switches(chooser: Chooser, readings: Iterable[Mix]) -> list[tuple[int, str]]:
-    found = ((i, chooser.read(each)) for i, each in enumerate(readings, 1))
-    return [(i, switch.congestion) for i, switch in found if switch]
+    found = []
+    for i, each in enumerate(readings, 1):
+        switch = chooser.read(each)
+        if switch:
+            chooser.made(switch.congestion)
+            found.append((i, switch.congestion))
+    return found
 
 
 def test_it_switches_once_when_it_is_sure() -> None:
@@ -62,8 +67,40 @@ def test_back_and_forth_takes_ever_longer_and_more_certainty() -> None:
     turns = [mix("B", 0.99), mix("C", 0.99)] * 6
     found = [switches(chooser, [turn] * 30) for turn in turns]
     waits = [each[0][0] for each in found if each]
-    assert waits[:4] == [3, 3, 6, 12] and len(waits) < 8
-    assert switches(chooser, [mix("B", 0.9)] * 100) == []
+    assert waits == [3, 3, 6, 12, 24]
+    assert switches(chooser, [mix("C", 0.84)] * 100) == []
+    assert switches(chooser, [mix("C", 0.95)] * 100) == [(MOST_READINGS, "cubic")]  # never deaf
+
+
+def test_a_switch_that_is_refused_is_asked_for_more_seldom() -> None:
+    chooser = Chooser("fair", "cubic", permitted)
+    asked = []
+    for i in range(1, 30):
+        if chooser.read(mix("B")):
+            chooser.refused()
+            asked.append(i)
+    assert asked == [3, 3 + 6, 9 + 12]
+    assert switches(chooser, [mix("B")] * 24) == [(24 - 8, "bbr")]
+    assert switches(chooser, [mix("C")] * 24) == [(24, "cubic")]
+
+
+def test_what_has_no_reason_for_long_is_given_up_ever_later() -> None:
+    chooser = Chooser("fair", "cubic", permitted)
+    for patience in (UNSURE_READINGS, 2 * UNSURE_READINGS):
+        assert switches(chooser, [mix("B", 0.999)] * 12)[0][1] == "bbr"
+        assert switches(chooser, [mix("C", 0.7)] * patience) == [(patience, "cubic")]
+
+
+def test_one_sure_reading_now_and_then_is_reason_enough() -> None:
+    chooser = Chooser("fair", "cubic", permitted)
+    round_of = [mix("C", 0.7)] * (UNSURE_READINGS - 1) + [mix("B", SURE)]
+    assert switches(chooser, [mix("B", 0.999)] * 3 + round_of * 5) == [(3, "bbr")]
+
+
+def test_what_it_began_with_needs_no_reason() -> None:
+    for policy, congestion in (("fair", "cubic"), ("fast", "bbr")):
+        readings = [Mix(UNKNOWN, 0.99, groups_of([1, 0, 0, 0, 0, 0]))] * (9 * UNSURE_READINGS)
+        assert switches(Chooser(policy, congestion, permitted), readings) == []
 
 
 @given(st.lists(st.lists(st.floats(0.001, 1), min_size=6, max_size=6), max_size=60))
@@ -74,6 +111,7 @@ def test_whatever_is_read_a_switch_is_to_something_else(rows: list[list[float]])
         if switch:
             assert switch.congestion != now
             now = switch.congestion
+            chooser.made(now)
 
 
 def test_it_does_not_ask_for_what_may_not_be_used() -> None:

@@ -17,6 +17,7 @@ from mpx.errors import ConnectionLost, UsageError
 from mpx.gridftp_session import Session, SessionOptions
 from mpx.gridftp_wire import command, parse_features
 from mpx.location import Location
+from mpx.probing import datagrams
 from mpx.probing.echo_way import EchoWay
 from mpx.probing.handshake_way import MANY_UNANSWERED, HandshakeWay
 from mpx.probing.icmp_way import IcmpWay, checksum
@@ -54,6 +55,16 @@ def asks_many(way: Way) -> None:
     assert all(0 < answer.rtt_s < time.monotonic() - sent[answer.number] for answer in answers)
     assert not way.answers(time.monotonic())
     assert_noise(way)
+
+
+def test_what_is_lost_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(datagrams, "_KEEP_S", 0.0)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+        silent.bind(("127.0.0.1", 0))
+        sent = datagrams.Datagrams(socket.socket(socket.AF_INET, socket.SOCK_DGRAM), *silent.getsockname())
+        with closing(sent):
+            times = [sent.send(number, b"?") for number in range(3)]
+            assert [sent.take_sent(number) for number in range(3)] == [None, None, times[2]]
 
 
 def assert_noise(way: Way) -> None:

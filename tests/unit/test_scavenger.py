@@ -74,6 +74,9 @@ def test_where_nobody_answers_it_does_not_crawl() -> None:
     watch.trouble = "nobody answers"
     assert scavenger.observe(1.0, 0) == ""
     assert (scavenger.trouble, pacer.rate_bps, pacer.piece_s) == ("nobody answers", None, 0.02)
+    watch.trouble = ""
+    scavenger.observe(2.0, 0)
+    assert scavenger.trouble == "" and pacer.rate_bps is not None and pacer.piece_s == PIECE_S
     watch, pacer, scavenger = paced(3e6)
     watch.trouble = "nobody answers"
     scavenger.observe(1.0, 0)

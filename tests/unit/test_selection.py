@@ -88,6 +88,7 @@ class Copy:
         self.selection = Selection(AtOnce(self.load), self.model, chooser, congestion)
         self.now_s, self.arrived, self.loaded = BEGAN_S, 0, 0
         self.switches: list[tuple[float, str]] = []
+        self.is_permitted = True
 
     def load(self) -> Scripted:
         self.loaded += 1
@@ -100,7 +101,10 @@ class Copy:
             switch = self.selection.observe(self.now_s, Sample(streams, self.arrived, 10**12, RTT_S))
             if switch:
                 self.switches.append((self.now_s - BEGAN_S, switch.congestion))
-                self.selection.switched(self.now_s, switch.congestion)
+                if self.is_permitted:
+                    self.selection.switched(self.now_s, switch.congestion)
+                else:
+                    self.selection.refused()
 
 
 def test_the_first_reading_is_of_a_whole_window_after_the_beginning() -> None:
@@ -173,12 +177,21 @@ def test_a_short_copy_neither_probes_nor_loads() -> None:
     assert copy.model.begun > 0 and copy.loaded == 1
 
 
-def test_without_probes_it_says_why_and_asks_no_more() -> None:
+def test_without_probes_it_says_why_until_there_are_some() -> None:
     copy = Copy("B")
     copy.model.trouble = "nothing answers"
     copy.run(60)
     assert copy.selection.trouble == "nothing answers" and copy.model.asked == copy.switches == []
-    assert copy.model.begun == 1
+    copy.model.trouble = ""
+    copy.run(5)
+    assert copy.selection.trouble == "" and len(copy.switches) == 1
+
+
+def test_a_switch_that_is_refused_changes_nothing() -> None:
+    copy = Copy("B")
+    copy.is_permitted = False
+    copy.run(60)
+    assert len(copy.switches) > 1 and {own for _, own, _ in copy.model.asked} == {Own("cubic", 4)}
 
 
 @pytest.mark.parametrize(
@@ -198,16 +211,25 @@ def test_without_a_model_it_says_why_and_asks_no_more(error: Exception, said: st
     assert copy.model.begun == 0  # nobody probes for nothing
 
 
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (UsageError("it has no part for that"), "it has no part for that"),
+        (MemoryError("no room"), "MemoryError: no room"),
+    ],
+)
 @pytest.mark.parametrize("asked", ["window_s", "classify"])
-def test_a_model_that_cannot_tell_a_copy_ends_nothing(asked: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_cannot_tell_a_copy_ends_nothing(
+    asked: str, error: Exception, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     copy = Copy("B")
 
     def cannot(*_: object, **__: object) -> Mix:
-        raise UsageError("it has no part for that")
+        raise error
 
     monkeypatch.setattr(copy.model, asked, cannot)
     copy.run(60)
-    assert copy.selection.trouble == "it has no part for that" and copy.switches == []
+    assert copy.selection.trouble == said and copy.switches == []
     assert copy.model.ended == 1
 
 

@@ -5,6 +5,7 @@ import struct
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -20,13 +21,13 @@ from mpx.echo_wire import BYTES, DIP_FEATURE, DipAsked
 from mpx.errors import Interrupted
 from mpx.gridftp_wire import parse_features
 from mpx.options import CopyOptions
-from mpx.serve import Server, echo
+from mpx.serve import Server
 from mpx.serve.dipping import Dipping
 
 TOKEN = b"8 bytes."
 
 
-@given(st.integers(0, 2**64 - 1), st.floats(0.001, 0.1), st.floats(0.1, 0.99), st.floats(0, 1))
+@given(st.integers(0, 2**64 - 1), st.floats(0.001, 0.04), st.floats(0.25, 0.99), st.floats(0, 1))
 def test_what_is_asked_and_answered_reads_back(
     number: int, seconds: float, share: float, depth: float
 ) -> None:
@@ -50,8 +51,8 @@ def test_the_datagrams_are_as_the_page_draws_them() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "share"),
-    [(0.2, 0.25), (0.0, 0.25), (-1.0, 0.25), (math.nan, 0.25), (math.inf, 0.25), (0.02, 0.0), (0.02, 1.0),
-     (0.02, math.nan), (0.02, -1.0)],
+    [(0.05, 0.25), (0.0, 0.25), (-1.0, 0.25), (math.nan, 0.25), (math.inf, 0.25), (0.02, 0.2), (0.02, 0.0),
+     (0.02, 1.0), (0.02, math.nan), (0.02, -1.0)],
 )  # fmt: skip
 def test_nobody_can_ask_for_more_than_a_moment(seconds: float, share: float) -> None:
     assert echo_wire.parse_dip(echo_wire.ask_to_dip(TOKEN, 1, seconds, share)) is None
@@ -72,11 +73,20 @@ def test_a_client_to_whom_nothing_is_sent_is_told_so(client: RawClient) -> None:
         assert asker.ask(echo_wire.ask_to_dip(TOKEN, 8, 0.02, 0.25)) == []  # nobody's
 
 
-def test_dips_are_rare_however_often_they_are_asked_for(client: RawClient) -> None:
-    place = place_of(client)
-    with Asker(place) as asker:
-        asked = [echo_wire.ask_to_dip(place.token, number, 0.02, 0.25) for number in range(20)]
-        assert len(asker.ask(*asked)) <= echo.DIP_BURST + 1
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=100))
+def test_all_sessions_of_an_address_share_one_allowance(gaps: list[float]) -> None:
+    """Each looks what is sent to it, and only those that may are counted by who is looked for."""
+    now_s, looks = 0.0, []
+    dipping = Dipping(lambda host: looks.append((host, now_s)) or [], clock=lambda: now_s)
+    for gap in gaps:
+        now_s += gap
+        dipping.dip("client", 0.04, 0.25)
+        dipping.dip("another", 0.04, 0.25)
+    for who in ("client", "another"):
+        times = [at_s for host, at_s in looks if host == who]
+        assert times[0] == gaps[0]
+        assert all(later - earlier > 0.79 for earlier, later in pairwise(times))
+    assert len(looks) >= 2 * int(sum(gaps[1:]) / 1.8)
 
 
 def test_only_the_clients_own_data_are_slowed(
@@ -103,9 +113,9 @@ def test_only_the_clients_own_data_are_slowed(
 
         def asked() -> bool:
             for (place, asker), found in zip(askers, depths, strict=True):
-                for data in asker.ask(echo_wire.ask_to_dip(place.token, 1, 0.05, 0.25)):
-                    told = echo_wire.parse_dipped(data, place.token)
-                    found.extend([told[1]] if told else [])
+                asker.sock.send(echo_wire.ask_to_dip(place.token, 1, 0.04, 0.25))
+                told = echo_wire.parse_dipped(asker.sock.recv(100), place.token)
+                found.extend([told[1]] if told else [])
             return max(depths[0], default=0.0) > 0 and len(depths[1]) > 2
 
         eventually(asked)
@@ -116,20 +126,24 @@ def test_only_the_clients_own_data_are_slowed(
 
 def test_data_are_slowed_and_then_not_any_more(eventually: Callable[..., None]) -> None:
     with sending(1) as sent, sending(1) as others:
-        dipping = Dipping(lambda host: (sent if host == "client" else others).connections())
-        assert dipping.dip("client", 0.1, 0.25) == 0  # nobody knows yet what is sent
+        dipping = Dipping(
+            lambda host: (sent if host == "client" else others).connections(), clock=lambda: sent.now_s
+        )
+        assert dipping.dip("client", 0.04, 0.25) == 0  # nobody knows yet what is sent
         free = sent.paces()
         depths: list[float] = []
 
         def made() -> bool:
+            sent.now_s += 1
             sent.pass_on(400_000)
-            depths.append(dipping.dip("client", 0.1, 0.25))
+            depths.append(dipping.dip("client", 0.04, 0.25))
             return depths[-1] > 0
 
         eventually(made)
         assert depths[-1] == pytest.approx(0.75)
-        assert dipping.dip("client", 0.1, 0.25) == 0  # one at a time
+        sent.now_s += 1
+        assert dipping.dip("client", 0.04, 0.25) == 0  # one at a time
         eventually(lambda: sent.paces() == [1 << 62])
         assert others.paces() == free
         dipping.forget("client")
-        assert dipping.dip("client", 0.1, 0.25) == 0  # known no more
+        assert dipping.dip("client", 0.04, 0.25) == 0  # known no more

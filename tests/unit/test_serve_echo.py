@@ -19,7 +19,8 @@ from mpx import echo_wire, tcp
 from mpx.echo_wire import EchoPlace
 from mpx.gridftp_wire import Reply, ReplyReader, parse_features
 from mpx.serve import Server
-from mpx.serve.echo import BURST, HEEDED_BURST, RATE, Allowance
+from mpx.serve.allowance import Allowance
+from mpx.serve.echo import BURST, HEEDED_BURST, RATE
 
 TIMEOUT_S = 30
 WRONG = bytes(8)  # a token that nobody was told
@@ -225,7 +226,8 @@ def test_who_forges_the_address_of_a_client_does_not_use_up_what_it_may_ask(aske
         assert forger.waiting() == 0
 
 
-def test_no_session_is_answered_too_often_and_none_loses_by_it(server: Server) -> None:
+@pytest.mark.parametrize("asks_to_dip", [False, True])
+def test_no_session_is_answered_too_often_and_none_loses_by_it(server: Server, asks_to_dip: bool) -> None:
     """Also where both are at the same address, as behind one gateway."""
     with (
         RawClient(server.port) as one,
@@ -233,10 +235,12 @@ def test_no_session_is_answered_too_often_and_none_loses_by_it(server: Server) -
         Asker(place_of(one)) as greedy,
         Asker(place_of(other)) as modest,
     ):
+        dip = echo_wire.ask_to_dip(greedy.token, 1, 0.02, 0.25)
+        asked = dip if asks_to_dip else greedy.question()
         began_s, answers = time.monotonic(), 0
         for _ in range(20):
             for _ in range(100):
-                greedy.sock.send(greedy.question())
+                greedy.sock.send(asked)
             assert len(modest.ask(modest.question())) == 1  # when those before have been seen
             answers += greedy.waiting()
         elapsed_s = time.monotonic() - began_s
