@@ -121,6 +121,32 @@ def test_a_lab_there_carries_what_its_links_are_told_and_is_never_late(run: Run)
     assert judged == "True () 0"
 
 
+CLIENT = """
+    import tempfile, time
+    from pathlib import Path
+    from mpx_lab.lab import Lab
+    from mpx_lab.record import Run
+    from mpx_lab.record_reader import RecordedRun
+    from mpx_lab.series import goodput_bps
+    from mpx_lab.topology import Topology, wan
+    from mpx_lab.traffic.background import Background
+
+    with Lab.up(Topology("one", ("src",), ("dst",), (wan("src", "dst", 100_000_000, 0.1),)), "rpc") as lab:
+        src, dst = lab.host("src"), lab.host("dst")
+        with Run(Path(tempfile.mkdtemp()) / "run", "test", {}) as run:
+            where = (src, dst, dst.addresses[0], run.flows, run.epoch_s)
+            with Background("rpc(block=6500B, slots=16)", "client", *where):
+                time.sleep(20)
+    rows = RecordedRun.open(run.folder).goodput("client")
+    print(goodput_bps(rows, rows[0].t_s + 10, rows[0].t_s + 18) / (16 * 6500 * 8 / 0.1))
+"""
+
+
+def test_a_client_of_blocks_has_its_slots_in_each_round_trip(run: Run) -> None:
+    (share,) = run(CLIENT)
+    assert 0.9 < float(share) < 1.0
+
+
 LIMITS = """
     from mpx.errors import UsageError
     from mpx_lab.lab import Lab

@@ -1,7 +1,8 @@
 """Blocks that are each answered, as files are written over NFS: of a stream only so many are under way.
 
 A stand-in for NFS over TCP, without its files: a client sends `block` bytes at a time, the receiver answers
-each in the size of an answer to WRITE, and no more than `slots` are without an answer.
+each in the size of an answer to WRITE, and no more than `slots` are without an answer. Neither side waits for
+more to send (TCP_NODELAY), as NFS does not: an answer would take two round trips else.
 """
 
 import contextlib
@@ -29,6 +30,7 @@ class Caller:
     def __call__(self, connection: socket.socket, until_s: float, ending: Ending) -> None:
         """Send and wait for answers by turns until then; raises ConnectionLost, OSError."""
         limit = struct.pack("ll", 0, int(_LONGEST_WAIT_S * 1e6))
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.sendall(BLOCK.pack(self._block_bytes))
         for option in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
             connection.setsockopt(socket.SOL_SOCKET, option, limit)
@@ -53,6 +55,7 @@ class RpcSink(TcpSink):
 
     def _pieces(self, connection: socket.socket) -> Iterator[int]:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 0, 0))
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         head = connection.recv(BLOCK.size, socket.MSG_WAITALL)
         if len(head) < BLOCK.size:
             return
