@@ -22,6 +22,7 @@ from mpx.ops_windows import Floats
 
 SECONDS = 90
 LEAST_MS = 0.001
+AROUND_MS = 5.0  # of the figure
 PROBING = {"passive": False, "active": True}
 
 
@@ -84,12 +85,14 @@ class F8(Row[Mapping[str, Signatures]]):
         return [*found, Verdict("by more with bursts", told, ratios["active"] > ratios["passive"])]
 
     def draw(self, results: Mapping[str, Signatures], axes: Any) -> None:
-        """A stretch of each mix."""
+        """A stretch of each mix, all on one scale."""
+        every = np.concatenate([of.stretches for of in results.values()])
+        scale = (every.min() - AROUND_MS, every.max() + AROUND_MS)
         for row, (how, of) in zip(axes, results.items(), strict=True):
             for panel, mix in zip(row, MIXES, strict=True):
                 for stretch in of.stretches[of.mixes == mix][:1]:
                     panel.plot(stretch, linewidth=0.8)
-                panel.set(title=f"{mix}, {how}", xlabel="s", ylabel="RTT, ms")
+                panel.set(title=f"{mix}, {how}", xlabel="s", ylabel="RTT, ms", ylim=scale)
                 panel.grid(alpha=0.3)
 
 

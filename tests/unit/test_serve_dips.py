@@ -116,7 +116,7 @@ def test_only_the_clients_own_data_are_slowed(
                 asker.sock.send(echo_wire.ask_to_dip(place.token, 1, 0.04, 0.25))
                 told = echo_wire.parse_dipped(asker.sock.recv(100), place.token)
                 found.extend([told[1]] if told else [])
-            return max(depths[0], default=0.0) > 0 and len(depths[1]) > 2
+            return sum(depth > 0 for depth in depths[0]) > 2 and len(depths[1]) > 2
 
         eventually(asked)
     cancel.set()
@@ -141,9 +141,23 @@ def test_data_are_slowed_and_then_not_any_more(eventually: Callable[..., None]) 
 
         eventually(made)
         assert depths[-1] == pytest.approx(0.75)
-        sent.now_s += 1
-        assert dipping.dip("client", 0.04, 0.25) == 0  # one at a time
         eventually(lambda: sent.paces() == [1 << 62])
         assert others.paces() == free
+        sent.now_s += 1
+        sent.pass_on(400_000)
         dipping.forget("client")
         assert dipping.dip("client", 0.04, 0.25) == 0  # known no more
+
+
+def test_one_lasts_until_its_end_though_another_is_asked_for(eventually: Callable[..., None]) -> None:
+    with sending(1) as sent:
+        dipping = Dipping(lambda _: sent.connections(), clock=lambda: sent.now_s)
+
+        def asked(seconds: float) -> float:
+            sent.now_s += 1
+            sent.pass_on(400_000)
+            return dipping.dip("client", seconds, 0.25)
+
+        eventually(lambda: asked(30) > 0)
+        assert asked(0.04) == 0
+        assert sent.paces() != [1 << 62]
