@@ -86,8 +86,8 @@ def test_a_switch_that_is_refused_is_asked_for_more_seldom() -> None:
 
 def test_what_has_no_reason_for_long_is_given_up_ever_later() -> None:
     chooser = Chooser("fair", "cubic", permitted)
-    for patience in (UNSURE_READINGS, 2 * UNSURE_READINGS):
-        assert switches(chooser, [mix("B", 0.999)] * 12)[0][1] == "bbr"
+    for patience in (UNSURE_READINGS * times for times in (1, 2, 4, 8, 8)):
+        assert switches(chooser, [mix("B", 0.999)] * MOST_READINGS)[0][1] == "bbr"
         assert switches(chooser, [mix("C", 0.7)] * patience) == [(patience, "cubic")]
 
 
