@@ -118,6 +118,8 @@ class AutoTuner:
         if all(sample.streams == self._asked[path] for path, sample in samples.items()):
             self._complete_s = now_s
             return True, []
+        if any(sample.changing for sample in samples.values()):
+            self._complete_s = now_s  # they will come, however slow what is before them
         patience_s = max(PATIENCE_S, PATIENCE_RTT * self._meter.rtt_s)
         waited_s = now_s - max(self._changed_s, self._complete_s)  # some may only pause between two files
         if waited_s < patience_s or any(s.streams == 0 for s in samples.values()):

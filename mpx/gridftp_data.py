@@ -114,7 +114,12 @@ class _LaneCarrier:
             queue_s=sums.queue_s,
             window_bps=sums.window_bps,
             still=self._is_still(sums.bytes),
+            changing=self._is_changing(),
         )
+
+    def _is_changing(self) -> bool:
+        """Tell whether streams are under way that are to be replaced by others."""
+        return False
 
     def _is_still(self, moved_bytes: int) -> bool:
         """Tell whether all that the gate let through has arrived, or what is missing was lost."""
@@ -205,6 +210,9 @@ class DownloadCarrier(_LaneCarrier):
     def connections(self) -> Sequence[socket.socket]:
         """See Carrier."""
         return [connection for lane in self._downloads for connection in lane.connections()]
+
+    def _is_changing(self) -> bool:
+        return any(lane.is_changing for lane in self._downloads)
 
     def _may_switch(self) -> bool:
         """Tell whether one more session may change its connections: at most half of them at a time."""

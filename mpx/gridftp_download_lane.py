@@ -34,7 +34,8 @@ from mpx.stream import StreamTotals
 AHEAD_S = 0.5  # queued at the server, or 3 RTT: a retrieve that is queued cannot be called back
 PIECE_S = 0.2  # one retrieve lasts about so long, or 1 RTT
 FIRST_PIECE = 512 * 1024
-FIRST_AHEAD = 4 * 1024 * 1024
+FIRST_AHEAD = 4 * 1024 * 1024  # at least, as streams that begin are soon faster than they were, ...
+RAMP_S, RAMP_RTT = 2.0, 10.0  # ... but no more than lasts so long: another number of streams waits for it
 LARGEST_PIECE = 256 * 1024 * 1024
 MOST_AHEAD = 64  # retrieves
 TICK_S = 0.02
@@ -96,6 +97,12 @@ class DownloadLane(threading.Thread):
         """Whether new connections replace old ones and nothing has come over them yet."""
         session = self._session
         return session is not None and session.is_switching
+
+    @property
+    def is_changing(self) -> bool:
+        """Whether what is under way comes over connections that further data will not use."""
+        session = self._session
+        return session is not None and session.is_changing
 
     def connections(self) -> list[socket.socket]:
         """Return those that are open."""
@@ -170,7 +177,8 @@ class DownloadLane(threading.Thread):
     def _feed(self) -> None:
         """Queue retrieves until half a second's worth, or three round trips', is ahead."""
         waiting = sum(pull.size_bytes for pull in self._pulls if not pull.is_done)
-        room = max(self.goodput * max(AHEAD_S, 3 * self._rtt_s), FIRST_AHEAD) - waiting
+        first = min(FIRST_AHEAD, self.goodput * max(RAMP_S, RAMP_RTT * self._rtt_s) or FIRST_AHEAD)
+        room = max(self.goodput * max(AHEAD_S, 3 * self._rtt_s), first) - waiting
         target = self.target  # others change it meanwhile
         while target and room > 0 and len(self._pulls) < MOST_AHEAD:
             piece = self._next_piece()

@@ -84,6 +84,11 @@ class DownloadSession:
         return len(fans) > 1 and fans[-1].totals().bytes == 0
 
     @property
+    def is_changing(self) -> bool:
+        """Whether retrieves are under way over connections that further ones will not use."""
+        return len(self._fans) > 1
+
+    @property
     def data_port(self) -> str:
         """Where the server is to connect to, as shown to people."""
         return tcp.show(self._fans[0].address) if self._fans else "(closed)"
@@ -197,14 +202,18 @@ class DownloadSession:
     # --- for the carrier, and the end ----------------------------------------------------------------
 
     def totals(self) -> StreamTotals:
-        """Return the counters of all streams that there are and were."""
+        """Return the counters of all streams that there are and were.
+
+        The server does one retrieve after the other, so those of the oldest that is not done carry bytes.
+        """
         sums = StreamTotals()
+        pulls = list(self.pulls)
+        carrying = next((pull.fan for pull in pulls if not pull.is_done), pulls[-1].fan if pulls else None)
         with self._counting:
             sums.add(self._past)
             for fan in self._fans:
                 sums.add(fan.totals())
-        if not self.pulls:
-            sums.streams = 0  # open, but idle
+        sums.streams = carrying.totals().streams if carrying else 0
         return sums
 
     def cut(self) -> None:

@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 from itertools import pairwise
 from random import Random
 from statistics import median
@@ -253,6 +254,16 @@ def test_a_look_whose_streams_go_again_ends() -> None:
             log.append((now, decision))  # and nothing is done
         path.step(now, 0.1)
     assert log[-1][1].streams >= 1 and any("streams came within" in d.reason for _, d in log)
+
+
+def test_streams_that_wait_for_those_before_are_waited_for() -> None:
+    path, tuner = Path(knee(8)), AutoTuner()
+    drive(tuner, {"p": path}, 20)
+    for i in range(600):
+        now = 20 + i * 0.1
+        for decision in tuner.observe(now, {"p": replace(path.sample(), changing=True)}):
+            assert "came within" not in decision.reason
+        path.step(now, 0.1)
 
 
 def test_a_look_down_that_told_nothing_is_followed_by_one_up() -> None:

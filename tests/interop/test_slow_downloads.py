@@ -1,0 +1,28 @@
+"""Downloads that are slow for long, as by --rate: streams are replaced after what is queued at the server."""
+
+import os
+from pathlib import Path
+
+import mpx
+from mpx.serve import Server
+
+SIZE, SLOWLY = 60_000_000, 45e6  # eleven seconds
+MOST = 16
+
+
+def test_there_are_never_more_streams_than_may_be(tmp_path: Path) -> None:
+    (tmp_path / "served").mkdir()
+    content = os.urandom(SIZE)
+    (tmp_path / "served" / "there").write_bytes(content)
+    seen: set[int] = set()
+    with Server(tmp_path / "served") as server:
+        report = mpx.copy(
+            f"{server.url}there",
+            str(tmp_path / "here"),
+            mpx.CopyOptions(rate_bps=SLOWLY, max_streams=MOST),
+            on_progress=lambda progress: seen.add(progress.streams),
+        )
+    assert (tmp_path / "here").read_bytes() == content
+    assert {0, 1} < seen and max(seen) <= MOST
+    assert len(report.timeline) > 2 and max(event.streams for event in report.timeline) <= MOST
+    assert not [event.reason for event in report.timeline if event.reason.startswith("only")]
