@@ -123,6 +123,8 @@ class CopyOptions:
         for name in ("tuner", "initial_streams"):
             if self.streams is not None and self.was_given(name):
                 raise UsageError(f"--streams {self.streams} fixes their number; leave {flag_of(name)} out")
+        if not self.congestion or self.congestion != self.congestion.lower():
+            raise UsageError(f"--congestion is a name in small letters, as cubic, not {self.congestion!r}")
         if self.congestion != AUTO and self.was_given("policy"):
             raise UsageError(f"--congestion {self.congestion} leaves no choice; leave --policy out")
         if self.policy == SCAVENGER and self.was_given("tuner"):

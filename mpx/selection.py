@@ -5,7 +5,7 @@ stands still for it. What is seen right after a beginning or a switch tells of o
 """
 
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -83,6 +83,7 @@ class Selection:
         self._read_s = 0.0
         self._before: tuple[float, int] | None = None
         self._goodput: deque[tuple[float, float]] = deque()
+        self._readings: Counter[str] = Counter()  # by what they said
 
     def observe(self, now_s: float, sample: Sample) -> Switch | None:
         """Take what was moved up to now (monotonic clock); return a switch if it is time for one.
@@ -133,7 +134,14 @@ class Selection:
         self.latest = model.classify(
             series, self._watch.base_s, list(self._goodput), own=own, falls=falls or ()
         )
+        self._readings[self.latest.name] += 1
         return self._chooser.read(self.latest)
+
+    @property
+    def summary(self) -> str:
+        """What the readings said, in words; empty where there were none."""
+        said = ", ".join(f"{name} {count}" for name, count in self._readings.most_common())
+        return f"the background was read {self._readings.total()} times: {said}" if said else ""
 
     def switched(self, now_s: float, congestion: str) -> None:
         """Say what the streams use from now on."""

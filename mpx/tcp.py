@@ -89,8 +89,10 @@ def set_congestion(connection: socket.socket, name: str) -> None:
     try:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
     except FileNotFoundError:
+        there = AVAILABLE_CONGESTION.read_text().strip() if AVAILABLE_CONGESTION.exists() else ""
         raise UsageError(
-            f"congestion control {name!r} is not in this kernel; as root: modprobe tcp_{name}"
+            f"congestion control {name!r} is not in this kernel (there are: {there}); as root: "
+            f"modprobe tcp_{name}"
         ) from None
     except PermissionError:
         if is_congestion_fixed(connection):

@@ -94,6 +94,13 @@ class Watcher:
 
     def watch(self) -> None:
         """Return when everything is settled or the copy has failed."""
+        try:
+            self._watch()
+        finally:
+            if self._selection is not None and self._selection.summary:
+                self._report.note(self._selection.summary)
+
+    def _watch(self) -> None:
         while not self._pool.is_settled and not self._failure.cancel.is_set():
             self._pool.wait_settled(TICK_S)
             if self._cancel.is_set():

@@ -98,7 +98,8 @@ def test_it_switches_in_the_middle(
     (switch,) = [event for event in report.timeline if event.reason.startswith("switched to bbr")]
     assert switch.congestion == "bbr" and "looks like B" in switch.reason
     assert says.asked[0] == Own("cubic", 2, dips=True) and says.asked[-1] == Own("bbr", 2, dips=True)
-    assert report.notes == []
+    (note,) = report.notes
+    assert note == f"the background was read {len(says.asked)} times: B {len(says.asked)}"
 
 
 class Anew:

@@ -269,7 +269,10 @@ def test_a_generator_that_cannot_start_says_why(
     lost = Background("tcp(congestion=nosuch)", "bg", source, sink, sink.address, tmp_path, 0.0)
     lost.start()
     eventually(lambda: not lost.running)
-    with pytest.raises(MpxError, match="'nosuch' is not in this kernel"):
+    with pytest.raises(
+        MpxError,
+        match=r"'nosuch' is not in this kernel \(there are: .*reno.*\); as root: modprobe tcp_nosuch",
+    ):
         lost.stop()
 
 

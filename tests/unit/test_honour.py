@@ -71,6 +71,8 @@ NEVER: list[dict[str, Any]] = [
     {"streams": 300},
     {"congestion": "reno", "policy": "fast"},
     {"congestion": "kernel", "policy": "fair"},
+    {"congestion": ""},
+    {"congestion": "CUBIC"},
 ]
 
 

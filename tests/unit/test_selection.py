@@ -157,6 +157,16 @@ def test_goodput_is_told_for_each_look_on_the_clock_of_the_probes() -> None:
     assert all(bps == pytest.approx(BPS, rel=1e-6) for _, bps in goodput)
 
 
+def test_what_was_read_is_told_in_the_end() -> None:
+    copy = Copy("C")
+    assert copy.selection.summary == ""
+    copy.run(20)
+    copy.model.says = certain("none")
+    copy.run(3)
+    said = len(copy.model.asked)
+    assert copy.selection.summary == f"the background was read {said} times: C {said - 3}, none 3"
+
+
 def test_what_is_neither_cubic_nor_bbr_is_watched_as_cubic() -> None:
     copy = Copy("none", "reno")
     copy.run(20)
