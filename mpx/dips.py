@@ -97,6 +97,10 @@ class Dips:
         finally:
             self._slowed.restore()
 
+    def rest(self, until_s: float) -> None:
+        """Begin none until then."""
+        self._not_before_s = max(self._not_before_s, until_s)
+
     def falls(self, probes: Sequence[Probe], from_s: float) -> list[Fall]:
         """Return what the dips since then tell, as far as `probes`, all in order, know it."""
         now_s = self._clock()

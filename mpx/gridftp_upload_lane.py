@@ -11,6 +11,7 @@ import os
 import socket
 import threading
 import time
+from collections import deque
 
 from mpx import gridftp_wire as wire
 from mpx import tcp
@@ -42,7 +43,10 @@ BATCH_RTTS = 10  # a batch lasts so long or longer, so that the wait for its las
 LARGEST_BATCH = 1024 * 1024 * 1024
 TICK_S = 0.1
 VERDICT_S = 10.0  # after a data connection broke, wait so long for what the server says of it
-STALL_S = 5.0  # one silent stream among others that move is given up after this, or 20 RTT
+STALL_S = 5.0  # one silent stream among others that move is given up after this, or 20 RTT, ...
+STALL_BYTES = (
+    1 << 20
+)  # ... and so much by the others: a server may read few connections, to the ends of blocks
 CONNECT_FAILURES = 3
 
 
@@ -371,6 +375,7 @@ class _Watch:
         self._timeout_s = timeout_s
         self._stream_s = min(timeout_s, max(STALL_S, 20 * rtt_s))
         self._heard_s = time.monotonic()
+        self._passed: deque[tuple[float, int]] = deque()  # bytes of all streams, when that was looked at
 
     def heard(self) -> None:
         """Note a sign of life from the server."""
@@ -384,8 +389,10 @@ class _Watch:
         # What has run ahead to a later file is not read before this one has ended.
         here = max((idle_s for idle_s, stream in waiting if stream.at <= transfer.number), default=0.0)
         now = time.monotonic()
+        passed = self._passed_since(now - max(here, self._stream_s), now, port.totals().bytes)
         if idle and min(idle) < self._timeout_s:
-            if here > self._stream_s and (min(idle) < 1.0 or not transfer.move.todo_bytes):
+            others_move = min(idle) < 1.0 and passed >= STALL_BYTES
+            if here > self._stream_s and (others_move or not transfer.move.todo_bytes):
                 port.fail(ConnectionLost(f"a data connection to {tcp.show(port.address)} hung"), transfer)
                 for stream in port.live_streams():
                     stream.cut()
@@ -396,3 +403,10 @@ class _Watch:
                 f"nothing has moved for {self._timeout_s:g} s while storing {transfer.move.final} "
                 f"at {tcp.show(port.address)}"
             )
+
+    def _passed_since(self, since_s: float, now_s: float, total_bytes: int) -> int:
+        """Return how much all streams have passed since then; looks before that are forgotten."""
+        self._passed.append((now_s, total_bytes))
+        while len(self._passed) > 1 and self._passed[1][0] <= since_s:
+            self._passed.popleft()
+        return total_bytes - self._passed[0][1]

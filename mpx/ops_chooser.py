@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from mpx.mix import GROUPS, UNKNOWN, Mix
 from mpx.ops_policy import permitted, wanted
 
-SURE = 0.8  # that probability of a group ...
+SURE = 0.8  # that probability of all groups for which the policy wants the same ...
 IN_A_ROW = 3  # ... in so many readings, a second apart
 SUREST = 0.9  # what each switch back comes nearer to by half: beside our own data more is hardly ever said
 MORE_READINGS, MOST_READINGS = 2, 48  # and it takes so many times the readings
@@ -48,9 +48,12 @@ class Chooser:
 
         The caller says with `made` or `refused` what came of it, before the next reading.
         """
-        group = max(GROUPS, key=lambda each: mix.groups[each])
-        asks = permitted(wanted(self._policy, group), self._why_not).taken
-        probability = mix.groups[group] if mix.name != UNKNOWN else 0.0
+        asked = {group: permitted(wanted(self._policy, group), self._why_not).taken for group in GROUPS}
+        shares = dict.fromkeys(asked.values(), 0.0)  # groups that ask for the same need not be told apart
+        for group, asks in asked.items():
+            shares[asks] += mix.groups[group]
+        asks = max(shares, key=lambda each: shares[each])
+        probability = shares[asks] if mix.name != UNKNOWN else 0.0
         self._unsure = 0 if asks == self._now and probability >= SURE else self._unsure + 1
         if asks is None or asks == self._now or probability < self._sure:
             self._said.clear()
@@ -60,8 +63,9 @@ class Chooser:
         self._said.append(asks)
         if len(self._said) < self._readings:
             return self._give_up()
-        share = f"{probability:.0%}"
-        return Switch(asks, f"the background looks like {mix.name} ({group} with {share}); {self._policy}")
+        alike = [group for group in GROUPS if asked[group] == asks]
+        groups = f"{' or '.join(alike)} with {probability:.0%}"
+        return Switch(asks, f"the background looks like {mix.name} ({groups}); {self._policy}")
 
     def made(self, congestion: str) -> None:
         """Say that the streams were switched to this."""
@@ -80,6 +84,11 @@ class Chooser:
         self._readings = min(MOST_READINGS, MORE_READINGS * self._readings)
         self._unsure = 0
         self._said.clear()
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the last reading was a sure reason for what is used."""
+        return self._unsure == 0
 
     @property
     def _is_unsure(self) -> bool:

@@ -55,6 +55,10 @@ class Watches(Protocol):
         """Return what dips since then have told; None where there can be none."""
         ...
 
+    def rest(self, until_s: float) -> None:
+        """Make no dips until then (monotonic clock)."""
+        ...
+
 
 class RttWatch(threading.Thread):
     """Probes `address` until it is told to end; a way that is not there, or is lost, is looked for again.
@@ -102,6 +106,11 @@ class RttWatch(threading.Thread):
         """Return what dips since then (monotonic clock) have told; None where there can be none."""
         dips = self._dips
         return dips.falls(self._known(), from_s) if dips and dips.can else None
+
+    def rest(self, until_s: float) -> None:
+        """Make no dips until then (monotonic clock)."""
+        if self._dips:
+            self._dips.rest(until_s)
 
     def _least(self) -> float:
         self._known()

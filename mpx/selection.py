@@ -13,7 +13,7 @@ from mpx.dip import Fall
 from mpx.errors import UsageError
 from mpx.mix import Mix
 from mpx.ops_chooser import Chooser, Switch
-from mpx.ops_kinds import Own
+from mpx.ops_kinds import DIPS_BBR, Own
 from mpx.ops_policy import BBR, CUBIC
 from mpx.rtt_series import Probe
 from mpx.rtt_watch import Watches
@@ -22,6 +22,7 @@ from mpx.tuner import Sample
 READ_S = 1.0  # between two readings
 SETTLES_S, SETTLES_RTT = 3.0, 10.0  # after a beginning or a switch: the sum of both
 KEEP_S = 30.0  # what is older no reading asks for
+SURE_READINGS, REST_S = 3, 30.0  # on BBR, after so many sure readings there are none for so long
 
 
 class Recognises(Protocol):
@@ -84,6 +85,8 @@ class Selection:
         self._before: tuple[float, int] | None = None
         self._goodput: deque[tuple[float, float]] = deque()
         self._readings: Counter[str] = Counter()  # by what they said
+        self._sure = 0  # readings since the last rest
+        self._rests_until_s = 0.0
 
     def observe(self, now_s: float, sample: Sample) -> Switch | None:
         """Take what was moved up to now (monotonic clock); return a switch if it is time for one.
@@ -97,7 +100,8 @@ class Selection:
             self._began_s = now_s
         if self._began_s is None or now_s < self._read_s + READ_S or not sample.streams:
             return None
-        since_s = self._began_s + SETTLES_S + SETTLES_RTT * (sample.rtt_s or 0.0)
+        settled_s = self._began_s + SETTLES_S + SETTLES_RTT * (sample.rtt_s or 0.0)
+        since_s = max(settled_s, self._rests_until_s)
         if now_s < since_s:
             return None
         self._read_s = now_s
@@ -135,7 +139,16 @@ class Selection:
             series, self._watch.base_s, list(self._goodput), own=own, falls=falls or ()
         )
         self._readings[self.latest.name] += 1
-        return self._chooser.read(self.latest)
+        switch = self._chooser.read(self.latest)
+        self._sure += self._chooser.is_sure
+        if own.kind == DIPS_BBR and self._sure >= SURE_READINGS:
+            self._rest(now_s + REST_S)
+        return switch
+
+    def _rest(self, until_s: float) -> None:
+        """Make no dips: what a dip of BBR leaves others on BBR take and keep, in the end a fifth of all."""
+        self._sure, self._rests_until_s = 0, until_s
+        self._watch.rest(until_s)
 
     @property
     def summary(self) -> str:

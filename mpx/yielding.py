@@ -35,6 +35,7 @@ LEAST_DRAIN, MOST_DRAIN = 0.1, 0.8  # what we send of it to drain a queue
 SHRINKS = 0.25  # of what should have drained, at least, or it is not ours
 STUBBORN = 2  # rounds in which it did not
 FREE_S = 2.0  # without a queue, before we ask for more
+ARRIVED_S = 10.0  # for so long nothing is asked for after others have come: their beginning may be slow
 LEAST_SEGMENTS = 4  # a round
 GRAIN = 4  # times that, below which a round may bring nothing though we send
 MINUTE_S, BASE_MINUTES = 60.0, 10  # as LEDBAT remembers it; a path that has become longer is known by then
@@ -69,6 +70,7 @@ class Yielding:
         self._stubborn = 0
         self._began_s = 0.0  # the phase, or the round: probes that were sent before tell of what was before
         self._full_at_s = -math.inf  # the last queue
+        self._theirs_until_s = -math.inf  # the path, as they have just come
         self._hint_at_s = -math.inf  # the last probe that saw one while we held
         self._newest_s = -math.inf  # of the probes that were looked at
         self._last_s = self._before_s = 0.0  # the queueing delays of the last two probes
@@ -120,7 +122,7 @@ class Yielding:
             self._full_at_s = now_s
             self.queue_s = queue_s
         if self.phase is Phase.YIELD:
-            if now_s >= self._full_at_s + FREE_S:
+            if now_s >= max(self._full_at_s + FREE_S, self._theirs_until_s):
                 self._begin(Phase.GROW, now_s, 0.0)
         elif self.phase is Phase.DRAIN:
             if is_round:
@@ -147,6 +149,7 @@ class Yielding:
         if self._last_s > self.target_s:
             self.queue_s = self._last_s
             if now_s < self._hint_at_s + SOON_S:
+                self._theirs_until_s = now_s + ARRIVED_S
                 self._begin(Phase.YIELD, now_s, 0.0)
             self._hint_at_s = now_s
         elif now_s >= self._began_s + HOLD_S:

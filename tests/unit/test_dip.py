@@ -251,6 +251,18 @@ def test_nobody_probes_for_dips_that_cannot_be_made() -> None:
         assert len(way.sent_s) == pytest.approx(5 * EVERY, abs=2)
 
 
+def test_while_they_rest_there_are_none() -> None:
+    with sending(1) as sent:
+        way = Shared(sent, 0.5)
+        dips = Dips(Slowed(sent.connections, way.clock), way.clock)
+        dips.rest(BEGAN_S + 5)
+        run = Run(way, clock=way.clock)
+        with pytest.raises(Interrupted):
+            run.go(dips.times(run, lambda: BASE_S), lambda: way.now_s > BEGAN_S + 10)
+        falls = dips.falls([Probe(BEGAN_S + each.t_s, each.rtt_s) for each in run.probes()], BEGAN_S)
+        assert len(falls) > 2 and min(each.t_s for each in falls) >= BEGAN_S + 5
+
+
 def test_where_the_round_trip_is_too_short_there_are_no_dips() -> None:
     with sending(1) as sent:
         way = Scripted(lambda _: 0.005)

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Sequence
+from itertools import pairwise
 
 import pytest
 
@@ -11,7 +12,15 @@ from mpx.mix import MIXES, Mix, likeliest
 from mpx.ops_chooser import IN_A_ROW, Chooser
 from mpx.ops_kinds import DIPS_CUBIC, TRANSFER_BBR, Own
 from mpx.rtt_series import Probe
-from mpx.selection import READ_S, SETTLES_RTT, SETTLES_S, Loading, Selection
+from mpx.selection import (
+    READ_S,
+    REST_S,
+    SETTLES_RTT,
+    SETTLES_S,
+    SURE_READINGS,
+    Loading,
+    Selection,
+)
 from mpx.tuner import Sample
 
 WINDOW_S, LONGER_S, RTT_S = 5.0, 8.0, 0.05
@@ -36,12 +45,16 @@ class Scripted:
         self.trouble = ""
         self.begun = self.ended = 0
         self.told: list[Fall] | None = None
+        self.rests: list[float] = []
 
     def begin(self) -> None:
         self.begun += 1
 
     def end(self) -> None:
         self.ended += 1
+
+    def rest(self, until_s: float) -> None:
+        self.rests.append(until_s)
 
     def window_s(self, kind: str) -> float:
         return LONGER_S if kind == TRANSFER_BBR else WINDOW_S
@@ -123,6 +136,31 @@ def test_what_dips_tell_is_of_another_kind() -> None:
     copy.run(20)
     assert {own for _, own, _ in copy.model.asked} == {Own("cubic", 4, dips=True)}
     assert Own("cubic", 4, dips=True).kind == DIPS_CUBIC
+
+
+@pytest.mark.parametrize(("congestion", "makes_dips"), [("bbr", True), ("bbr", False), ("cubic", True)])
+def test_dips_of_bbr_rest_while_it_is_sure(congestion: str, makes_dips: bool) -> None:
+    copy = Copy("B" if congestion == "bbr" else "C", congestion)
+    copy.model.told = [Fall(BEGAN_S + 5, 0.5, 0.5)] if makes_dips else None
+    copy.run(120)
+    if congestion == "cubic" or not makes_dips:
+        assert copy.model.rests == [] and len(copy.model.asked) > 90
+        return
+    assert len(copy.model.rests) == len(copy.model.asked) // SURE_READINGS == 3
+    begins = [from_s for from_s, _, _ in copy.model.asked]
+    assert begins[SURE_READINGS] == copy.model.rests[0]  # nothing of before is read again
+    period_s = REST_S + WINDOW_S + (SURE_READINGS - 1) * READ_S
+    assert all(
+        later - earlier == pytest.approx(period_s, abs=2) for earlier, later in pairwise(copy.model.rests)
+    )
+
+
+def test_unsure_readings_need_their_dips() -> None:
+    copy = Copy("C", "bbr")
+    copy.is_permitted = False
+    copy.model.told = [Fall(BEGAN_S + 5, 0.5, 0.5)]
+    copy.run(120)
+    assert copy.model.rests == []
 
 
 def test_time_without_data_is_no_beginning() -> None:
