@@ -17,6 +17,7 @@ SURE = 0.8  # that probability of all groups for which the policy wants the same
 IN_A_ROW = 3  # ... in so many readings, a second apart
 SUREST = 0.9  # what each switch back comes nearer to by half: beside our own data more is hardly ever said
 MORE_READINGS, MOST_READINGS = 2, 48  # and it takes so many times the readings
+LATELY = 60  # readings
 UNSURE_READINGS = 180  # without a sure one that asks for it, until a switch is given up ...
 MORE_PATIENCE, MOST_PATIENCE = 2, 8  # ... so many times as many each time, and at most so many times
 
@@ -86,9 +87,9 @@ class Chooser:
         self._said.clear()
 
     @property
-    def is_sure(self) -> bool:
-        """Whether the last reading was a sure reason for what is used."""
-        return self._unsure == 0
+    def is_settled(self) -> bool:
+        """Whether nothing asks for something else, and there was a sure reason lately for what is used."""
+        return not self._said and self._unsure < LATELY
 
     @property
     def _is_unsure(self) -> bool:

@@ -22,7 +22,7 @@ from mpx.tuner import Sample
 READ_S = 1.0  # between two readings
 SETTLES_S, SETTLES_RTT = 3.0, 10.0  # after a beginning or a switch: the sum of both
 KEEP_S = 30.0  # what is older no reading asks for
-SURE_READINGS, REST_S = 3, 30.0  # on BBR, after so many sure readings there are none for so long
+RESTS_AFTER, REST_S = 6, 30.0  # readings on BBR that ask for nothing; then there are none for so long
 
 
 class Recognises(Protocol):
@@ -85,7 +85,7 @@ class Selection:
         self._before: tuple[float, int] | None = None
         self._goodput: deque[tuple[float, float]] = deque()
         self._readings: Counter[str] = Counter()  # by what they said
-        self._sure = 0  # readings since the last rest
+        self._since_rest = 0  # readings
         self._rests_until_s = 0.0
 
     def observe(self, now_s: float, sample: Sample) -> Switch | None:
@@ -140,14 +140,14 @@ class Selection:
         )
         self._readings[self.latest.name] += 1
         switch = self._chooser.read(self.latest)
-        self._sure += self._chooser.is_sure
-        if own.kind == DIPS_BBR and self._sure >= SURE_READINGS:
+        self._since_rest += 1
+        if own.kind == DIPS_BBR and self._since_rest >= RESTS_AFTER and self._chooser.is_settled:
             self._rest(now_s + REST_S)
         return switch
 
     def _rest(self, until_s: float) -> None:
         """Make no dips: what a dip of BBR leaves others on BBR take and keep, in the end a fifth of all."""
-        self._sure, self._rests_until_s = 0, until_s
+        self._since_rest, self._rests_until_s = 0, until_s
         self._watch.rest(until_s)
 
     @property

@@ -8,16 +8,16 @@ import pytest
 
 from mpx.dip import Fall
 from mpx.errors import UsageError
-from mpx.mix import MIXES, Mix, likeliest
-from mpx.ops_chooser import IN_A_ROW, Chooser
+from mpx.mix import MIXES, UNKNOWN, Mix, groups_of, likeliest
+from mpx.ops_chooser import IN_A_ROW, LATELY, Chooser
 from mpx.ops_kinds import DIPS_CUBIC, TRANSFER_BBR, Own
 from mpx.rtt_series import Probe
 from mpx.selection import (
     READ_S,
     REST_S,
+    RESTS_AFTER,
     SETTLES_RTT,
     SETTLES_S,
-    SURE_READINGS,
     Loading,
     Selection,
 )
@@ -139,28 +139,40 @@ def test_what_dips_tell_is_of_another_kind() -> None:
 
 
 @pytest.mark.parametrize(("congestion", "makes_dips"), [("bbr", True), ("bbr", False), ("cubic", True)])
-def test_dips_of_bbr_rest_while_it_is_sure(congestion: str, makes_dips: bool) -> None:
+def test_dips_of_bbr_rest_where_nothing_asks_for_a_change(congestion: str, makes_dips: bool) -> None:
     copy = Copy("B" if congestion == "bbr" else "C", congestion)
     copy.model.told = [Fall(BEGAN_S + 5, 0.5, 0.5)] if makes_dips else None
     copy.run(120)
     if congestion == "cubic" or not makes_dips:
         assert copy.model.rests == [] and len(copy.model.asked) > 90
         return
-    assert len(copy.model.rests) == len(copy.model.asked) // SURE_READINGS == 3
+    assert len(copy.model.rests) == len(copy.model.asked) // RESTS_AFTER == 3
     begins = [from_s for from_s, _, _ in copy.model.asked]
-    assert begins[SURE_READINGS] == copy.model.rests[0]  # nothing of before is read again
-    period_s = REST_S + WINDOW_S + (SURE_READINGS - 1) * READ_S
+    assert begins[RESTS_AFTER] == copy.model.rests[0]  # nothing of before is read again
+    period_s = REST_S + WINDOW_S + (RESTS_AFTER - 1) * READ_S
     assert all(
         later - earlier == pytest.approx(period_s, abs=2) for earlier, later in pairwise(copy.model.rests)
     )
 
 
-def test_unsure_readings_need_their_dips() -> None:
+def test_readings_that_ask_for_a_change_need_their_dips() -> None:
     copy = Copy("C", "bbr")
     copy.is_permitted = False
     copy.model.told = [Fall(BEGAN_S + 5, 0.5, 0.5)]
-    copy.run(120)
-    assert copy.model.rests == []
+    copy.run(SETTLED_S + WINDOW_S + 3 * READ_S)
+    assert copy.model.asked and copy.model.rests == []
+
+
+def test_without_any_sure_reading_lately_there_is_no_rest() -> None:
+    copy = Copy("B", "bbr")
+    copy.model.told = [Fall(BEGAN_S + 5, 0.5, 0.5)]
+    copy.run(SETTLED_S + WINDOW_S)
+    copy.model.says = Mix(UNKNOWN, 0.99, groups_of([0, 0, 1, 0, 0, 0]))
+    copy.run(1000)
+    rests = len(copy.model.rests)
+    assert rests == (LATELY - 1) // RESTS_AFTER
+    copy.run(200)
+    assert len(copy.model.rests) == rests
 
 
 def test_time_without_data_is_no_beginning() -> None:
