@@ -23,6 +23,6 @@ def test_there_are_never_more_streams_than_may_be(tmp_path: Path) -> None:
             on_progress=lambda progress: seen.add(progress.streams),
         )
     assert (tmp_path / "here").read_bytes() == content
-    assert {0, 1} < seen and max(seen) <= MOST
+    assert len(seen) > 1 and max(seen) <= MOST
     assert len(report.timeline) > 2 and max(event.streams for event in report.timeline) <= MOST
     assert not [event.reason for event in report.timeline if event.reason.startswith("only")]
