@@ -241,7 +241,8 @@ def _surprises(report: Report, *, verbose: bool) -> None:
     if verbose:
         for event in report.timeline:
             rate = format_rate(event.goodput_bps)
-            streams = f"{event.streams:4d} {event.congestion or ''} stream{'' if event.streams == 1 else 's'}"
+            kind = f"{event.congestion} stream" if event.congestion else "stream"
+            streams = f"{event.streams:4d} {kind}{'' if event.streams == 1 else 's'}"
             _say(f"{event.t_s:8.2f} s {streams:<18} {rate:>14}  {event.reason}")
     for note in report.notes:
         if verbose or note.endswith(STARTS_OVER):

@@ -44,9 +44,8 @@ LARGEST_BATCH = 1024 * 1024 * 1024
 TICK_S = 0.1
 VERDICT_S = 10.0  # after a data connection broke, wait so long for what the server says of it
 STALL_S = 5.0  # one silent stream among others that move is given up after this, or 20 RTT, ...
-STALL_BYTES = (
-    1 << 20
-)  # ... and so much by the others: a server may read few connections, to the ends of blocks
+STALL_BYTES = 1 << 20  # ... and so much by the others: a server may read few at a time
+PASSED_EVERY_S = 1.0  # that is noted
 CONNECT_FAILURES = 3
 
 
@@ -375,7 +374,7 @@ class _Watch:
         self._timeout_s = timeout_s
         self._stream_s = min(timeout_s, max(STALL_S, 20 * rtt_s))
         self._heard_s = time.monotonic()
-        self._passed: deque[tuple[float, int]] = deque()  # bytes of all streams, when that was looked at
+        self._passed: deque[tuple[float, int]] = deque()  # when, bytes of all streams
 
     def heard(self) -> None:
         """Note a sign of life from the server."""
@@ -389,9 +388,9 @@ class _Watch:
         # What has run ahead to a later file is not read before this one has ended.
         here = max((idle_s for idle_s, stream in waiting if stream.at <= transfer.number), default=0.0)
         now = time.monotonic()
-        passed = self._passed_since(now - max(here, self._stream_s), now, port.totals().bytes)
+        self._note_passed(port, now)
         if idle and min(idle) < self._timeout_s:
-            others_move = min(idle) < 1.0 and passed >= STALL_BYTES
+            others_move = min(idle) < 1.0 and self._passed_since(now - here) >= STALL_BYTES
             if here > self._stream_s and (others_move or not transfer.move.todo_bytes):
                 port.fail(ConnectionLost(f"a data connection to {tcp.show(port.address)} hung"), transfer)
                 for stream in port.live_streams():
@@ -404,9 +403,14 @@ class _Watch:
                 f"at {tcp.show(port.address)}"
             )
 
-    def _passed_since(self, since_s: float, now_s: float, total_bytes: int) -> int:
-        """Return how much all streams have passed since then; looks before that are forgotten."""
-        self._passed.append((now_s, total_bytes))
-        while len(self._passed) > 1 and self._passed[1][0] <= since_s:
+    def _note_passed(self, port: DataPort, now_s: float) -> None:
+        """Note once a second what all streams have passed: it is asked of the kernel, stream by stream."""
+        if not self._passed or now_s >= self._passed[-1][0] + PASSED_EVERY_S:
+            self._passed.append((now_s, port.totals().bytes))
+        while self._passed[0][0] < now_s - self._timeout_s - PASSED_EVERY_S:
             self._passed.popleft()
-        return total_bytes - self._passed[0][1]
+
+    def _passed_since(self, since_s: float) -> int:
+        """Return what all streams have passed since then, as far as it was noted."""
+        before = [passed for at_s, passed in self._passed if at_s <= since_s]
+        return self._passed[-1][1] - (before[-1] if before else self._passed[0][1])

@@ -11,7 +11,7 @@ from interop.stock_server import StockServer
 from mpx_lab.traffic.socket_table import SocketTable
 
 import mpx
-from mpx import transfer
+from mpx import transfer, watcher
 from mpx.congestion_plan import SERVER_CHOOSES
 from mpx.dip import Fall
 from mpx.errors import UsageError
@@ -24,8 +24,8 @@ from mpx.serve import Server
 from mpx.tuner import Decision, Sample
 
 Eventually = Callable[..., None]
-SIZE = 40_000_000
-SLOWLY = 16e6  # bit/s: twenty seconds
+SIZE = 32_000_000
+SLOWLY = 16e6  # bit/s: sixteen seconds
 
 
 class Says:
@@ -76,6 +76,13 @@ def source(tmp_path: Path) -> Path:
     return file
 
 
+@pytest.fixture
+def to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """These copies are read to their end, so that they need not last for long."""
+    monkeypatch.setattr(watcher, "WORTH_A_SWITCH_S", watcher.ENDING_S)
+
+
+@pytest.mark.usefixtures("to_the_end")
 @pytest.mark.parametrize("way", ["up", "down"])
 def test_it_switches_in_the_middle(
     way: str, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
@@ -116,6 +123,7 @@ class Anew:
         self._anew = True
 
 
+@pytest.mark.usefixtures("to_the_end")
 def test_the_tuner_begins_anew_after_a_switch(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,6 +139,23 @@ def test_the_tuner_begins_anew_after_a_switch(
     assert switched.startswith("switched to bbr") and anew == "begins anew"
 
 
+def test_nobody_is_looked_for_where_little_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[Says] = []
+
+    def load() -> Says:
+        loaded.append(Says("B"))
+        return loaded[-1]
+
+    monkeypatch.setattr(transfer, "load_model", load)
+    (tmp_path / "served").mkdir()
+    (tmp_path / "source").write_bytes(bytes(12_000_000))  # six seconds; readings would begin after three
+    with Server(tmp_path / "served", writable=True) as server:
+        options = CopyOptions(streams=2, rate_bps=SLOWLY)
+        report = mpx.copy(str(tmp_path / "source"), f"{server.url}there", options)
+    assert report.duration_s > 5 and loaded == [] and report.notes == []
+
+
+@pytest.mark.usefixtures("to_the_end")
 def test_without_a_model_the_copy_goes_on_and_says_so(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

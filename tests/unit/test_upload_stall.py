@@ -1,0 +1,49 @@
+"""When one stream of an upload is taken for dead: the others have to have moved something meanwhile."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mpx import gridftp_upload_lane
+from mpx.gridftp_upload_lane import _Watch
+from mpx.stream import StreamTotals
+
+
+class Port:
+    """Two streams: one that moves, and one whose data nobody answers from the begin on."""
+
+    address = ("192.0.2.7", 2811)
+
+    def __init__(self, bps: float) -> None:
+        self.now_s, self.failed_s = 1000.0, 0.0
+        self._began_s, self._bps = self.now_s, bps
+
+    def live_streams(self) -> list[Any]:
+        cut, connection = lambda: None, object()
+        idle_s = self.now_s - self._began_s
+        return [
+            SimpleNamespace(connection=connection, at=0, cut=cut, unanswered_s=lambda each=each: each)
+            for each in (0.0, idle_s)
+        ]
+
+    def totals(self) -> StreamTotals:
+        return StreamTotals(bytes=round(self._bps * (self.now_s - self._began_s) / 8))
+
+    def fail(self, error: Exception, _: object) -> None:
+        assert "hung" in str(error)
+        self.failed_s = self.failed_s or self.now_s - self._began_s
+
+
+@pytest.mark.parametrize(("bps", "expected_s"), [(100e6, 5.0), (1.2e6, 7.0), (160e3, 52.4)])
+def test_the_slower_the_others_the_longer_it_is_waited_for(
+    bps: float, expected_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port: Any = Port(bps)
+    transfer: Any = SimpleNamespace(number=0, move=SimpleNamespace(todo_bytes=1 << 40, final="x"))
+    monkeypatch.setattr(gridftp_upload_lane, "time", SimpleNamespace(monotonic=lambda: port.now_s))
+    watch = _Watch(60.0, 0.01)
+    while port.now_s < 1059:
+        port.now_s += 0.05
+        watch.look(port, transfer)
+    assert port.failed_s == pytest.approx(expected_s, abs=1.2)
