@@ -4,13 +4,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mpx.mix import GROUPS
-from mpx.ops_policy import SCAVENGER, before_anything_is_known, permitted, wanted
+from mpx.ops_policy import FAST, SCAVENGER, before_anything_is_known, permitted, wanted
 
 AUTO, KERNEL = "auto", "kernel"
 SERVER_CHOOSES = (
     "the server sends, so its kernel chooses the congestion control, whoever shares the path; set it there "
     "with: ip route change ... congctl NAME, or have mpx serve send"
 )
+FAST_NOT_HAD = f"--policy {FAST} cannot be had"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +29,21 @@ def named(asked: str) -> str | None:
     return None if asked in (AUTO, KERNEL) else asked
 
 
-def why_not_from(fixed: str | None, why_not: Callable[[str], str]) -> Callable[[str], str]:
-    """Return what tells whether one may be used over a route that locks `fixed` (None: locks nothing)."""
-    if fixed is None:
-        return why_not
-    locked = f"the route to the server has {fixed} and locks it (as root: ip route change ... congctl NAME)"
-    return lambda name: "" if name == fixed else locked
+def why_not_from(
+    route: str | None, why_not: Callable[[str], str], *, is_locked: bool
+) -> Callable[[str], str]:
+    """Return what tells whether one may be used over a route whose connections have `route` to begin with.
+
+    That one is had without being permitted; where it `is_locked`, no other is.
+    """
+    locked = f"the route to the server has {route} and locks it (as root: ip route change ... congctl NAME)"
+
+    def why_not_there(name: str) -> str:
+        if name == route:
+            return ""
+        return locked if is_locked else why_not(name)
+
+    return why_not_there
 
 
 def plan(asked: str, policy: str, why_not: Callable[[str], str] | None) -> Plan:
@@ -48,7 +58,8 @@ def plan(asked: str, policy: str, why_not: Callable[[str], str] | None) -> Plan:
         return Plan(asked)
     yields = policy == SCAVENGER
     if why_not is None:
-        return Plan(None, yields=yields, note=SERVER_CHOOSES)
+        note = f"{FAST_NOT_HAD}: {SERVER_CHOOSES}" if policy == FAST else SERVER_CHOOSES
+        return Plan(None, yields=yields, note=note)
     first = permitted(before_anything_is_known(policy), why_not)
     if first.taken is None:
         note = f"--policy {policy} wants {first.congestion}, but {first.refused}"

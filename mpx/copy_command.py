@@ -9,8 +9,10 @@ from typing import Any
 import click
 
 from mpx.cli import Signals, complain
+from mpx.congestion_plan import FAST_NOT_HAD
 from mpx.errors import MpxError, UsageError
 from mpx.honour import UNVERIFIED
+from mpx.ops_model import MODEL_VARIABLE
 from mpx.options import CopyOptions, flag_of
 from mpx.planner import EXISTS, SAME, STARTS_OVER
 from mpx.report import Report
@@ -34,6 +36,7 @@ def _count(text: str) -> int | None:
     return int(text)
 
 
+_BY_HAND = (FAST_NOT_HAD, MODEL_VARIABLE)  # what was asked for by hand and is not had: no detail
 _READERS: dict[str, Callable[[str], Any]] = {
     "duration": parse_duration,
     "rate": parse_rate,
@@ -245,7 +248,7 @@ def _surprises(report: Report, *, verbose: bool) -> None:
             streams = f"{event.streams:4d} {kind}{'' if event.streams == 1 else 's'}"
             _say(f"{event.t_s:8.2f} s {streams:<18} {rate:>14}  {event.reason}")
     for note in report.notes:
-        if verbose or note.endswith(STARTS_OVER):
+        if verbose or note.endswith(STARTS_OVER) or any(name in note for name in _BY_HAND):
             _say(f"note: {note}")
     if report.dry_run:
         return  # it has told what it would leave alone

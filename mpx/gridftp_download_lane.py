@@ -40,6 +40,7 @@ LARGEST_PIECE = 256 * 1024 * 1024
 MOST_AHEAD = 64  # retrieves
 TICK_S = 0.02
 STALL_S = 5.0
+SYNS_S = 8.0  # a connection beside others that is lost four times over: at 0, 1, 3 and 7 s
 INBOUND_S = 10.0  # a server that has not connected to us by then never will
 
 
@@ -308,13 +309,15 @@ class DownloadLane(threading.Thread):
         if not session.has_connected:
             limit = min(limit, INBOUND_S + 3 * self._rtt_s)
         if self._others(self):
-            limit = min(limit, STALL_S)
+            limit = min(limit, STALL_S if session.has_connected else SYNS_S)
         if silent_s > limit:
             if not self.work.inbound.is_set():
                 raise InboundBlocked(f"{self.location.host} cannot connect to our data port")
+            reaches = session.has_connected or self._others(self)
             raise TransferTimeout(
                 f"nothing has come from {self.location.host} for {limit:g} s while fetching "
-                f"{session.pulls[0].move.source}; can it reach our data port {session.data_port}?"
+                f"{session.pulls[0].move.source}"
+                + ("" if reaches else f"; can it reach our data port {session.data_port}?")
             )
 
     # --- the session ---------------------------------------------------------------------------------

@@ -29,6 +29,11 @@ class Mix:
     probability: float
     groups: Mapping[str, float]  # the probability of each of GROUPS; they sum to 1
 
+    @property
+    def group(self) -> str:
+        """The likeliest group, which is what decides; it need not be that of the likeliest single mix."""
+        return max(GROUPS, key=lambda each: self.groups[each])
+
 
 def likeliest(probabilities: Sequence[float]) -> Mix:
     """Return what the probabilities of MIXES, in their order, say."""

@@ -19,6 +19,7 @@ from mpx.rtt_series import Probe
 if TYPE_CHECKING:
     from mpx.ops_part import Part
 
+MODEL_VARIABLE = "MPX_MODEL"
 SHIPPED = Path(__file__).with_name("ops_model_data")
 
 
@@ -83,10 +84,17 @@ def load_model(path: Path | None = None) -> Model:
     """
     from mpx.ops_model_file import read_model
 
-    named = os.environ.get("MPX_MODEL")
+    named = os.environ.get(MODEL_VARIABLE)
     if path is None and not named and not SHIPPED.exists():
         raise UsageError(
             "this version of mpx comes without a model of who shares a path; make one with mpx train, and "
             "name its folder in MPX_MODEL"
         )
-    return read_model(path or (Path(named) if named else SHIPPED))
+    if path is not None or not named:
+        return read_model(path or SHIPPED)
+    try:
+        return read_model(Path(named))
+    except UsageError as error:
+        raise UsageError(
+            f"{MODEL_VARIABLE} cannot be honoured: {error}; unset it for the shipped one"
+        ) from None

@@ -59,8 +59,8 @@ def read_model(folder: Path) -> Model:
             raise _Damaged(f"it holds the array {min(arrays)}, which belongs to no part")
     except _Damaged as error:
         raise UsageError(
-            f"{folder} is no model that this version of mpx can use: {error}; take the one that came with "
-            f"mpx, or make one with: mpx train DATASET -o {folder}"
+            f"{folder} is no model that this version of mpx can use: {error}; make one with: "
+            f"mpx train DATASET -o {folder}"
         ) from None
     return Model(
         {kind: sorted(found, key=lambda part: part.window_s) for kind, found in parts.items()}, said["card"]

@@ -11,13 +11,14 @@ from mpx.cli import Signals, complain
 from mpx.errors import MpxError, UsageError
 from mpx.ops_policy import FAIR, POLICIES
 from mpx.probing.api import MODES, PASSIVE_MODE, probe
-from mpx.probing.bursts import PROFILE_KINDS, SHORT
+from mpx.probing.bursts import PROFILE_KINDS, SHORT, whole_periods_s
 from mpx.probing.result import ProbeResult
 from mpx.probing.schedule import SAMPLINGS
 from mpx.shown import shown
-from mpx.units import parse_duration
+from mpx.units import format_duration, parse_duration
 from mpx.whole_file import check_writable
 
+MUCH_LONGER = 1.1  # than was asked for: worth a line
 _FORMATS = (".png", ".svg", ".pdf")
 
 _EPILOG = """
@@ -42,7 +43,7 @@ More: docs/probe.md in the sources of mpx.
     type=click.Choice(MODES),
     default=PASSIVE_MODE,
     show_default=True,
-    help="whether to send bursts of data beside the probes, which tells more and disturbs others",
+    help="whether to send bursts of data beside the probes: they tell rate and queue, and disturb others",
 )
 @click.option(
     "--profile",
@@ -96,6 +97,9 @@ def probe_command(
         raise UsageError("--profile is of the bursts, so it needs --mode active; give that, or leave it out")
     if plot:
         _check_plot(plot)
+    whole_s = window_s if mode == PASSIVE_MODE else whole_periods_s(PROFILE_KINDS[profile], window_s)
+    if whole_s > MUCH_LONGER * window_s:
+        complain(f"probing for {format_duration(whole_s)}, as bursts have whole periods")
     with Signals() as signals:
         try:
             result = probe(

@@ -39,9 +39,11 @@ class TcpInfo:
     limited_by_receiver_s: float  # of which held back by the receiver's window
     limited_by_sender_s: float  # of which held back by our send buffer
     window_bytes: int  # what the receiver would take now; 0 where the kernel does not tell (before 5.4)
+    delivered_bytes: int  # also beyond what is missing, in whole segments; 0 where not told (before 4.18)
 
 
 _FIELD = struct.Struct("=I")  # tcpi_rtt at 68, tcpi_total_retrans at 100, tcpi_min_rtt at 148, ...
+_SEGMENT_AT, _DELIVERED_AT = 16, 192  # ... tcpi_snd_mss and tcpi_delivered, in segments
 _WINDOW_AT = 228  # ... tcpi_snd_wnd
 _COUNTERS = struct.Struct("=QQ")  # tcpi_bytes_acked at 120, tcpi_bytes_received
 _LIMITS = struct.Struct("=QQQ")  # tcpi_busy_time, tcpi_rwnd_limited, tcpi_sndbuf_limited at 168
@@ -71,8 +73,13 @@ def tcp_info(connection: socket.socket) -> TcpInfo | None:
         busy_s=busy / 1e6,
         limited_by_receiver_s=receiver / 1e6,
         limited_by_sender_s=sender / 1e6,
-        window_bytes=_FIELD.unpack_from(raw, _WINDOW_AT)[0] if len(raw) > _WINDOW_AT else 0,
+        window_bytes=_field(raw, _WINDOW_AT),
+        delivered_bytes=_field(raw, _DELIVERED_AT) * _field(raw, _SEGMENT_AT),
     )
+
+
+def _field(raw: bytes, at: int) -> int:
+    return int(_FIELD.unpack_from(raw, at)[0]) if len(raw) >= at + _FIELD.size else 0
 
 
 def congestion_of(connection: socket.socket) -> str:

@@ -181,8 +181,8 @@ class _Copy:
         """Return what says why a congestion control may not be used; None where the sender is not told."""
         if self.far_is_source:
             return why_not_far(self.far_end.congestions())
-        fixed = self.rtt.congestion if self.rtt and self.rtt.congestion_is_fixed else None
-        return why_not_from(fixed, tcp.why_not_congestion)
+        route, is_locked = (self.rtt.congestion, self.rtt.congestion_is_fixed) if self.rtt else (None, False)
+        return why_not_from(route, tcp.why_not_congestion, is_locked=is_locked)
 
     def check_options(self) -> None:
         """Refuse what was asked for by hand and cannot be had; note which defaults cannot."""

@@ -13,7 +13,7 @@ from mpx.errors import ConnectionLost, Interrupted, MpxError, UsageError
 from mpx.ops_kinds import PASSIVE, period_s
 from mpx.ops_policy import FAIR, POLICIES
 from mpx.probing.background import Background, background, bottleneck, unrecognised
-from mpx.probing.bursts import PROFILE_KINDS, SHORT, SINKS, Burst, Sender, bursts
+from mpx.probing.bursts import EXACT, PROFILE_KINDS, SHORT, SINKS, Burst, Sender, bursts, whole_periods_s
 from mpx.probing.choose import Chosen, choose
 from mpx.probing.result import ProbeResult, WayTaken
 from mpx.probing.run import Run
@@ -24,7 +24,6 @@ from mpx.probing.way import Noise, Way
 from mpx.rtt_series import Probe
 
 LONGEST_WINDOW_S = 86400.0
-_EXACT = 0.02  # periods: probes leave a little late
 MODES = PASSIVE_MODE, ACTIVE_MODE = "passive", "active"
 
 
@@ -101,8 +100,7 @@ class _Asked:
     @property
     def whole_window_s(self) -> float:
         """The window, of whole periods of the bursts."""
-        each_s = period_s(self.kind)
-        return each_s * max(1, math.ceil(self.window_s / each_s - _EXACT)) if each_s else self.window_s
+        return whole_periods_s(self.kind, self.window_s) if self.profile else self.window_s
 
     @property
     def bursts(self) -> list[Burst]:
@@ -160,7 +158,7 @@ def _probed(asked: _Asked, chosen: Chosen, sender: Sender | None, stop: Callable
         probes=tuple(probes),
         background=_background(asked, probes, sender),
         goodput=tuple(sender.goodput) if sender else (),
-        bottleneck=bottleneck(probes, sender.goodput, sender.retransmits) if sender else None,
+        bottleneck=bottleneck(probes, sender.delivered, sender.retransmits) if sender else None,
         not_sent=run.not_sent,
         exit_code=failure.exit_code if failure else 0,
         error=str(failure) if failure else None,
@@ -180,7 +178,7 @@ def _background(asked: _Asked, probes: Sequence[Probe], sender: Sender | None) -
         return unrecognised(f"the bursts ended early: {sender.trouble}", asked.policy)
     # Where it was interrupted the last period is not whole, and windows begin with one.
     last_s = max((probe.t_s for probe in probes), default=0.0) + SINGLE_INTERVAL_S
-    until_s = period_s(asked.kind) * math.floor(last_s / period_s(asked.kind) + _EXACT)
+    until_s = period_s(asked.kind) * math.floor(last_s / period_s(asked.kind) + EXACT)
     whole = [probe for probe in probes if probe.t_s < until_s]
     return background(whole, asked.policy, asked.kind, sender.goodput)
 

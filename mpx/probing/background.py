@@ -6,7 +6,7 @@ from typing import Any
 
 from mpx import tcp
 from mpx.errors import UsageError
-from mpx.mix import GROUPS, UNKNOWN, Mix
+from mpx.mix import ANY_BBR, CUBIC_ONLY, GROUP_OF, GROUPS, NOBODY, UNKNOWN, Mix
 from mpx.ops_kinds import PASSIVE
 from mpx.ops_model import Model, load_model
 from mpx.ops_policy import SCAVENGER, before_anything_is_known, permitted, wanted
@@ -21,7 +21,8 @@ _IN_WORDS = {
     "BC": "a BBR and a CUBIC stream (BC)",
     "BB": "two BBR streams (BB)",
 }
-_STEADY = 5  # samples of the goodput, 0.5 s: a shorter peak may be a lump of acknowledgements
+_GROUP_IN_WORDS = {NOBODY: "nobody", CUBIC_ONLY: "CUBIC only", ANY_BBR: "BBR, perhaps with CUBIC"}
+_STEADY = 5  # samples, 0.5 s: a shorter peak may be a lump of acknowledgements
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,12 @@ class Background:
         groups = ", ".join(f"{group} {share:.0%}" for group, share in self.mix.groups.items())
         if self.mix.name == UNKNOWN:
             return f"unknown, like nothing that was learnt from (if it were: {groups})"
-        return f"{_IN_WORDS[self.mix.name]}, {self.mix.probability:.0%} ({groups})"
+        one = f"{_IN_WORDS[self.mix.name]}, {self.mix.probability:.0%}"
+        if GROUP_OF[self.mix.name] == self.mix.group:
+            return f"{one} ({groups})"
+        # Two mixes of a group can be likelier together than the likeliest one, and the group decides.
+        group = _GROUP_IN_WORDS[self.mix.group]
+        return f"{group}, {self.mix.groups[self.mix.group]:.0%} ({groups}; of the single mixes {one})"
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as it stands in the JSON (docs/probe-format.md)."""
@@ -83,6 +89,7 @@ class Background:
             and {
                 "class": self.mix.name,
                 "probability": round(self.mix.probability, 4),
+                "group": self.mix.group,
                 "groups": {group: round(self.mix.groups[group], 4) for group in GROUPS},
             },
             "mix_trouble": self.trouble or None,
@@ -117,10 +124,14 @@ def unrecognised(trouble: str, policy: str) -> Background:
 
 
 def bottleneck(
-    series: Sequence[Probe], goodput: Sequence[tuple[float, float]], retransmits: int
+    series: Sequence[Probe], delivered: Sequence[tuple[float, float]], retransmits: int
 ) -> Bottleneck | None:
-    """Return what bursts tell of the narrowest link, None where they brought nothing."""
-    rates = [bps for _, bps in goodput]
+    """Return what bursts tell of the narrowest link, None where they brought nothing.
+
+    `delivered` is what had arrived, not what was acknowledged: an acknowledgement of what was missing for a
+    second comes for all of that second at once, and would be several times what the link carries.
+    """
+    rates = [bps for _, bps in delivered]
     steady = [sum(rates[i : i + _STEADY]) / _STEADY for i in range(len(rates) - _STEADY + 1)]
     rtts = [probe.rtt_s for probe in series if probe.rtt_s is not None]
     if not rtts or max(steady, default=0.0) <= 0:
@@ -135,7 +146,7 @@ def _recognised(
     goodput: Sequence[tuple[float, float]] | None,
 ) -> tuple[Mix | None, str]:
     answered = [probe.rtt_s for probe in series if probe.rtt_s is not None]
-    if not answered:
+    if series and not answered:
         return None, "no probe was answered"
     try:
         model = load()
@@ -152,9 +163,8 @@ def _decision(mix: Mix | None, policy: str, why_not: Callable[[str], str]) -> De
         wants = before_anything_is_known(policy)
         because = "nobody knows who shares the path"
     else:
-        group = max(GROUPS, key=lambda each: mix.groups[each])
-        wants = wanted(policy, group)
-        because = f"the background looks like {group}"
+        wants = wanted(policy, mix.group)
+        because = f"the background looks like {mix.group}"
     if policy == SCAVENGER:
         because += "; paced, so that no queue is left"
     found = permitted(wants, why_not)

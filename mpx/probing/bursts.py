@@ -5,6 +5,7 @@ is reset at its end: off means off.
 """
 
 import contextlib
+import math
 import socket
 import struct
 import threading
@@ -24,6 +25,7 @@ SHORT, PAPER = "short", "paper"
 PROFILE_KINDS: Mapping[str, str] = MappingProxyType({SHORT: ACTIVE_SHORT, PAPER: ACTIVE})
 SINKS = 2  # one is in use while the other is made ready
 STEP_S = 0.1  # of the goodput
+EXACT = 0.02  # periods: probes leave a little late
 _LONGEST_SEND_S = 0.05  # a send that waits for room comes back after that, to look at the time
 _PIECE_BYTES = 256 * 1024
 _TURNS = (CUBIC, BBR, CUBIC)  # of a profile, which ends with nothing
@@ -50,6 +52,28 @@ def bursts(kind: str, window_s: float) -> list[Burst]:
     return found
 
 
+def whole_periods_s(kind: str, window_s: float) -> float:
+    """Return a window of whole periods of the bursts of a kind, at least as long as was asked for."""
+    each_s = period_s(kind)
+    return each_s * max(1, math.ceil(window_s / each_s - EXACT))
+
+
+@dataclass(frozen=True, slots=True)
+class _Arrived:
+    """What of all bursts has been acknowledged, and what has arrived."""
+
+    acked_bytes: int = 0
+    delivered_bytes: int = 0
+
+    @classmethod
+    def of(cls, told: tcp.TcpInfo) -> "_Arrived":
+        """Return it of one connection; where the kernel does not tell the one, it is the other."""
+        return cls(told.bytes_acked, told.delivered_bytes or told.bytes_acked)
+
+    def __add__(self, other: "_Arrived") -> "_Arrived":
+        return _Arrived(self.acked_bytes + other.acked_bytes, self.delivered_bytes + other.delivered_bytes)
+
+
 class Takes(Protocol):
     """What is asked of where data goes (sink.Sink)."""
 
@@ -65,11 +89,13 @@ class Takes(Protocol):
 class Sender:
     """Sends bursts into sinks by turns.
 
-    `goodput` is what was acknowledged: (seconds since the begin, bit/s of the 0.1 s until then).
+    `goodput` is what was acknowledged: (seconds since the begin, bit/s of the 0.1 s until then). `delivered`
+    is what had arrived by then: what follows a segment that is missing is acknowledged with it, in one lump.
     """
 
     def __init__(self, sinks: Sequence[Takes], planned: Sequence[Burst], stop: Callable[[], bool]) -> None:
         self.goodput: list[tuple[float, float]] = []
+        self.delivered: list[tuple[float, float]] = []
         self.retransmits = 0
         self.trouble = ""  # why the bursts ended early
         self._began_s = 0.0
@@ -77,7 +103,7 @@ class Sender:
         self._ended = threading.Event()
         self._lock = threading.Lock()
         self._open: dict[int, socket.socket] = {}
-        self._closed_bytes = 0
+        self._closed = _Arrived()
         self._threads = [
             _thread(f"burst-{number}", self._run, number, sink, planned[number :: len(sinks)])
             for number, sink in enumerate(sinks)
@@ -111,6 +137,8 @@ class Sender:
                 sink.closed()
         except Interrupted:
             return
+        except ConnectionError:
+            self.trouble = "the server closed the connection"
         except (MpxError, OSError) as error:
             self.trouble = str(error)
 
@@ -137,19 +165,21 @@ class Sender:
                     del self._open[number]
                     told = tcp.tcp_info(connection)
                     if told:
-                        self._closed_bytes += told.bytes_acked
+                        self._closed += _Arrived.of(told)
                         self.retransmits += told.retransmits
 
     def _count(self) -> None:
         """Note the goodput, each 0.1 s."""
-        before_s, before_bytes, step = 0.0, 0, 1
+        before_s, before, step = 0.0, _Arrived(), 1
         while not self._wait(step * STEP_S):
             with self._lock:
                 told = [tcp.tcp_info(connection) for connection in self._open.values()]
-                acked_bytes = self._closed_bytes + sum(each.bytes_acked for each in told if each)
+                now = sum((_Arrived.of(each) for each in told if each), self._closed)
             now_s = time.monotonic() - self._began_s
-            self.goodput.append((now_s, 8 * (acked_bytes - before_bytes) / (now_s - before_s)))
-            before_s, before_bytes = now_s, acked_bytes
+            bits_per_s = 8 / (now_s - before_s)
+            self.goodput.append((now_s, bits_per_s * (now.acked_bytes - before.acked_bytes)))
+            self.delivered.append((now_s, bits_per_s * (now.delivered_bytes - before.delivered_bytes)))
+            before_s, before = now_s, now
             step = int(now_s / STEP_S) + 1
 
 

@@ -23,7 +23,9 @@ def parse_target(text: str) -> Address:
         return _reachable(text), FTP_PORT
     found = _HOST_AND_PORT.fullmatch(text)
     port = int(found.group(3) or FTP_PORT) if found else 0
-    if not found or not 0 < port < 65536 or (found.group(1) and not _ipv6(found.group(1))):
+    if found and not 0 < port < 65536:
+        raise UsageError(f"{text!r} has no port that can be probed: ports are 1 to 65535")
+    if not found or (found.group(1) and not _ipv6(found.group(1))):
         raise UsageError(
             f"{text!r} is nothing that can be probed; write ftp://HOST[:PORT]/, HOST or HOST:PORT, "
             "an IPv6 address with a port as [2001:db8::7]:2811"

@@ -36,6 +36,7 @@ def example(
         nuisance=nuisance,
         rtt_s=wan.rtt_s,
         base_s=wan.rtt_s,
+        seconds=len(series) / 10,
         rate_bps=wan.rate_bps,
         queue_bdp=wan.queue_bdp,
         profile=profile,

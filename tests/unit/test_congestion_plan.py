@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpx.congestion_plan import SERVER_CHOOSES, Plan, named, plan, why_not_from
+from mpx.congestion_plan import FAST_NOT_HAD, SERVER_CHOOSES, Plan, named, plan, why_not_from
 from mpx.ops_policy import POLICIES
 
 ALL = {"cubic", "bbr", "reno"}
@@ -65,9 +65,23 @@ def test_auto_never_takes_what_may_not_be_used(asked: str, policy: str, may: set
         assert len(may) >= 2
 
 
+def test_what_the_route_has_anyway_needs_no_permission() -> None:
+    """An ordinary user whose administrator permits reno and bbr, over a route that has cubic."""
+    asked = why_not_from("cubic", lambda name: "" if name in ("reno", "bbr") else "no", is_locked=False)
+    assert plan("auto", "fair", asked) == Plan("cubic", selects=True)
+    assert plan("auto", "fair", why_not_from("reno", asked, is_locked=False)).congestion == "cubic"
+
+
+def test_what_was_asked_for_by_hand_and_is_not_had_is_said_so() -> None:
+    assert plan("auto", "fast", None).note == f"{FAST_NOT_HAD}: {SERVER_CHOOSES}"
+    assert plan("auto", "fair", None).note == SERVER_CHOOSES
+
+
 def test_a_route_that_locks_its_own_leaves_no_choice() -> None:
-    locked = plan("auto", "fair", why_not_from("bbr", lambda _: ""))
+    locked = plan("auto", "fair", why_not_from("bbr", lambda _: "", is_locked=True))
     assert (locked.congestion, locked.selects) == (None, False)
     assert "the route to the server has bbr and locks it" in locked.note
-    assert plan("auto", "fast", why_not_from("bbr", lambda _: "")).congestion == "bbr"
-    assert plan("auto", "fair", why_not_from(None, lambda _: "")) == Plan("cubic", selects=True)
+    assert plan("auto", "fast", why_not_from("bbr", lambda _: "", is_locked=True)).congestion == "bbr"
+    assert plan("auto", "fair", why_not_from(None, lambda _: "", is_locked=False)) == Plan(
+        "cubic", selects=True
+    )

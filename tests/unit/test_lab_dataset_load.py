@@ -117,3 +117,36 @@ def test_a_rate_stands_for_the_time_before_it() -> None:
 def test_a_folder_without_a_run_that_counts_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="mpx lab dataset"):
         load_dataset(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("file", "damaged"),
+    [
+        ("rtt/single.csv", b"\xff\xfe\x00nothing that is text"),
+        ("rtt/single.csv", b"t_s,rtt_s,noise_s\nfoo,bar,baz\n"),
+        ("rtt/single.csv", b"t_s,rtt_s,noise_s\n"),
+        ("rtt/single.csv", None),
+        ("rtt/train.csv", None),
+        (
+            "run.json",
+            b'{"format": "mpx-lab-run-1", "status": "done", "parameters": {}, "validity": {"valid": true}}',
+        ),
+    ],
+)
+def test_a_damaged_run_is_named(file: str, damaged: bytes | None, tmp_path: Path) -> None:
+    write_run(tmp_path / "whole", PASSIVE)
+    run = write_run(tmp_path / "hurt", PASSIVE)
+    if damaged is None:
+        (run / file).unlink()
+    else:
+        (run / file).write_bytes(damaged)
+    with pytest.raises(UsageError, match=f"the run in {run} cannot be read.*remove that folder"):
+        load_dataset(tmp_path)
+
+
+def test_a_series_that_was_cut_off_is_refused(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "hurt", PASSIVE)
+    lines = (run / "rtt" / "single.csv").read_text().splitlines(keepends=True)
+    (run / "rtt" / "single.csv").write_text("".join(lines[: len(lines) // 2]))
+    with pytest.raises(UsageError, match=r"series of 10 s has \d+ of 100 probes"):
+        load_dataset(tmp_path)

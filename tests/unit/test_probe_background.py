@@ -88,6 +88,23 @@ def test_why_there_is_no_mix() -> None:
     assert background(silent, "fair", load=broken, why_not=lambda _: "").trouble == "no probe was answered"
 
 
+def test_the_group_that_decides_leads() -> None:
+    split = Mix("none", 0.41, {"none": 0.41, "cubic only": 0.58, "any bbr": 0.01})
+    found = told(split)
+    assert found.in_words() == (
+        "CUBIC only, 58% (none 41%, cubic only 58%, any bbr 1%; of the single mixes nobody (none), 41%)"
+    )
+    assert found.as_dict()["mix"]["group"] == "cubic only"
+    assert found.decision.congestion == "cubic" and "looks like cubic only" in found.decision.reason
+    assert told(of("any bbr", "B")).in_words() == (
+        "one BBR stream (B), 90% (none 5%, cubic only 5%, any bbr 90%)"
+    )
+
+
+def test_interrupted_before_it_began_it_says_what_it_needs() -> None:
+    assert "5 s of probes" in background([], "fair", load=lambda: Says(of("none"), 5.0)).trouble
+
+
 def test_the_bottleneck_is_the_best_half_second() -> None:
     goodput = [(i / 10, 1e6 * bps) for i, bps in enumerate([0, 90, 10, 40, 50, 50, 50, 50, 50, 0])]
     found = bottleneck(SERIES, goodput, retransmits=3)

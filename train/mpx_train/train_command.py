@@ -25,7 +25,8 @@ def train_command(dataset: Path, model: Path, seed: int) -> None:
         from mpx_train.train import train
     except ImportError as error:
         raise UsageError(
-            f"training needs more than mpx itself ({error}); install it with: pip install 'mpx-dtn[train]'"
+            f"training needs more than mpx itself ({error}); "
+            "install it with: pip install '.[train]' in a clone of mpx"
         ) from None
     for line in train(dataset, model, seed):
         click.echo(line)

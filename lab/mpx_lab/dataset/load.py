@@ -16,6 +16,7 @@ from mpx_lab.record_reader import RecordedRun
 from mpx_lab.series import Sample, resample
 
 GOODPUT_STEP_S = 0.1
+PROBES_PER_S, WHOLE = 10, 0.9  # of the probes that were due are there: a busy machine sends some late
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class Example:
     nuisance: str  # the generators as text, empty in a clean run
     rtt_s: float  # of the empty link, without what software and sending take
     base_s: float  # the least that any run of this link has seen: as much as can be known of the path
+    seconds: float
     rate_bps: float
     queue_bdp: float
     profile: str  # of the bursts beside the probes, empty without
@@ -45,11 +47,17 @@ class Example:
 def load_dataset(folder: Path) -> list[Example]:
     """Return every series of the runs that count, by the run's name.
 
-    Raises UsageError where the folder holds none.
+    Raises UsageError where the folder holds none, or one that is damaged.
     """
     found: list[Example] = []
     for run in runs_of(folder):
-        found += _examples(run)
+        try:
+            found += [_whole(each) for each in _examples(run)]
+        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+            raise UsageError(
+                f"the run in {run.folder} cannot be read ({type(error).__name__}: {error}); "
+                f"remove that folder, and measure it again with: mpx lab dataset {folder}"
+            ) from None
     if not found:
         raise UsageError(f"{folder} holds no run that counts; measure some with: mpx lab dataset {folder}")
     least: dict[str, float] = {}
@@ -73,6 +81,7 @@ def _examples(run: RecordedRun) -> Iterator[Example]:
             nuisance=", ".join(series["nuisance"]),
             rtt_s=link["rtt_s"],
             base_s=min((probe.rtt_s for probe in single if probe.rtt_s is not None), default=link["rtt_s"]),
+            seconds=series["seconds"],
             rate_bps=link["rate_bps"],
             queue_bdp=link["queue_bdp"],
             profile=series["profile"],
@@ -83,6 +92,14 @@ def _examples(run: RecordedRun) -> Iterator[Example]:
             goodput=_together(flows, from_s, until_s),
             falls=_falls(run, number, from_s, until_s),
         )
+
+
+def _whole(example: Example) -> Example:
+    """Return it; raises ValueError where probes are missing that were neither answered nor lost."""
+    due = round(example.seconds * PROBES_PER_S)
+    if len(example.single) < WHOLE * due:
+        raise ValueError(f"the series of {example.seconds:g} s has {len(example.single)} of {due} probes")
+    return example
 
 
 def _network_share(probes: Sequence[Recorded]) -> list[Probe]:
