@@ -68,6 +68,26 @@ class Graph:
         return {switch: tuple(links) for switch, links in found.items()}
 
     @cached_property
+    def steps(self) -> dict[int, list[tuple[int, int]]]:
+        """For each switch the places in `links` of those that leave it, and where each leads."""
+        places = {link: place for place, link in enumerate(self.links)}
+        return {at: [(places[link], link.end.switch) for link in links] for at, links in self.leaving.items()}
+
+    @cached_property
+    def steps_back(self) -> dict[int, list[tuple[int, int]]]:
+        """For each switch the places in `links` of those that arrive there, and where each comes from."""
+        places = {link: place for place, link in enumerate(self.links)}
+        return {
+            at: [(places[link], link.start.switch) for link in links] for at, links in self.arriving.items()
+        }
+
+    @cached_property
+    def backs(self) -> list[int | None]:
+        """For each of `links` the place of its other direction; None where that is not seen."""
+        places = {(link.start, link.end): place for place, link in enumerate(self.links)}
+        return [places.get((link.end, link.start)) for link in self.links]
+
+    @cached_property
     def by_start(self) -> dict[Port, Link]:
         """The link that begins at each port."""
         return {link.start: link for link in self.links}

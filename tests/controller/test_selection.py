@@ -110,15 +110,15 @@ def test_a_maximum_flow_is_as_large_as_the_least_cut(graph: Graph) -> None:
             sum(ln.rate_bps for ln in graph.links if ln.start.switch in side and ln.end.switch not in side)
             for side in cuts
         )
-        assert flow_bps(flow, start) == pytest.approx(least)
-        assert all(rate <= link.rate_bps + 1e-6 for link, rate in flow.items())
+        assert flow_bps(graph, flow, start) == pytest.approx(least)
+        assert all(rate <= link.rate_bps + 1e-6 for link, rate in zip(graph.links, flow, strict=True))
 
 
 @given(graphs(5, (50 * M, 100 * M)))
 @settings(max_examples=60)
 def test_all_paths_that_help_carry_nearly_the_maximum(graph: Graph) -> None:
     for start, destination in itertools.permutations(sorted(graph.switches), 2):
-        most = flow_bps(max_flow(graph, start, destination), start)
+        most = flow_bps(graph, max_flow(graph, start, destination), start)
         carried = sum(shares_bps(widest_apart(graph, start, destination)))
         assert carried >= 0.9 * most
 
@@ -129,8 +129,9 @@ def test_a_mesh_of_64_switches_is_bounded() -> None:
 
 
 def test_what_is_full_is_not_wide() -> None:
-    assert widest(THESIS_A, {}, 1, 6) is None
-    assert paths_of(THESIS_A, {}, 1, 6) == []
+    empty = [0.0] * len(THESIS_A.links)
+    assert widest(THESIS_A, empty, 1, 6) is None
+    assert paths_of(THESIS_A, empty, 1, 6) == []
 
 
 def test_shares_are_max_min() -> None:

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 
 from mpx_controller.graph import Graph, Link, Path, delay_s, narrowest_bps
-from mpx_controller.path_sets.max_flow import max_flow, paths_of, widest
+from mpx_controller.path_sets.max_flow import max_flow, paths_of, rates_of, take, widest
 from mpx_controller.path_sets.shares import shares_bps
 
 LONGER = 4  # links more than the shortest path that smoc's may have, and ...
@@ -85,15 +85,15 @@ SELECTORS: Mapping[str, Select] = {
 
 
 def _beside_each_other(graph: Graph, start: int, destination: int, most: int) -> Iterator[Path]:
-    room = {link: link.rate_bps for link in graph.links}
+    room = rates_of(graph)
     for _ in range(most):
         path = widest(graph, room, start, destination)
         if path is None:
             return
         rate = min(room[link] for link in path)
         for link in path:
-            room[link] = room[link] - rate if room[link] - rate > 1e-9 * link.rate_bps else 0.0
-        yield path
+            take(graph, room, link, rate)
+        yield tuple(graph.links[link] for link in path)
 
 
 def _worth(paths: list[Path]) -> tuple[float, float, int]:

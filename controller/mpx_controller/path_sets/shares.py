@@ -12,17 +12,23 @@ def shares_bps(paths: Sequence[Path]) -> list[float]:
     A path without links gets infinitely much.
     """
     shares = [float("inf") if not path else 0.0 for path in paths]
+    users: dict[Link, list[int]] = {}
+    for index, path in enumerate(paths):
+        for link in path:
+            users.setdefault(link, []).append(index)
+    on = list(users.values())  # for each link who on it is still rising
+    room = [link.rate_bps for link in users]
+    full = [1e-9 * link.rate_bps for link in users]
     rising = {index for index, path in enumerate(paths) if path}
-    room: dict[Link, float] = {link: link.rate_bps for path in paths for link in path}
     while rising:
-        on = {link: sum(link in paths[index] for index in rising) for link in room}
-        step = min(room[link] / count for link, count in on.items() if count)
-        for link, count in on.items():
-            room[link] -= step * count
+        step = min(left / len(sharing) for left, sharing in zip(room, on, strict=True) if sharing)
         for index in rising:
             shares[index] += step
-        full = {link for link, count in on.items() if count and room[link] <= 1e-9 * link.rate_bps}
-        rising = {index for index in rising if not full.intersection(paths[index])}
+        room = [left - step * len(sharing) for left, sharing in zip(room, on, strict=True)]
+        for left, least, sharing in zip(room, full, on, strict=True):
+            if left <= least:
+                rising.difference_update(sharing)
+        on = [[index for index in sharing if index in rising] for sharing in on]
     return shares
 
 
