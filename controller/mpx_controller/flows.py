@@ -35,6 +35,7 @@ class Entry:
     cookie: int
     outputs: tuple[int, ...] = ()
     goto: int | None = None
+    idle_s: int = 0  # the switch removes it when nothing has matched for so long; 0: never
 
     @property
     def key(self) -> Key:
@@ -106,16 +107,11 @@ class SwitchRules:
         """Return who has entries there."""
         return list(self._owned)
 
-    def reconciled(self, found: Iterable[Entry], *, keep_strangers: bool) -> list[Message]:
-        """Return what makes a switch that holds `found` (entries of ours) hold what is wanted.
-
-        `keep_strangers`: entries that nobody wants stay for now, as after a restart not everything is known
-        yet, and transfers may be running over them.
-        """
+    def reconciled(self, found: Iterable[Entry]) -> list[Message]:
+        """Return what makes a switch that holds `found` (entries of ours) hold what is wanted."""
         there = {entry.key: entry for entry in found}
         changes: list[Message] = [
             Add(entry) for key, entry in self._wanted.items() if there.get(key) != entry
         ]
-        if not keep_strangers:
-            changes += [Remove(key, entry.cookie) for key, entry in there.items() if key not in self._wanted]
-        return changes
+        removed = (entry for key, entry in there.items() if key not in self._wanted)
+        return [*changes, *(Remove(entry.key, entry.cookie) for entry in removed)]

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from mpx_controller.cookies import is_ours
 from mpx_controller.forwarding import Bands
 from mpx_controller.graph import Graph, Port
-from mpx_controller.network.discovery import LOST_S, UNDECIDED_S
+from mpx_controller.network.discovery import FIRST_S, LOST_S, UNDECIDED_S
 from mpx_controller.network.discovery_frame import discovery_frame
 from mpx_controller.network.network import SETTLED_S, SILENT_S, Network
 
@@ -25,7 +25,7 @@ def ready(graph: Graph, hosts: dict[str, int]) -> Wan:
     """Return a network that has found its links."""
     wan = Wan(graph, hosts)
     wan.connect(network())
-    wan.wait(2 * UNDECIDED_S)
+    wan.wait(2 * (UNDECIDED_S + FIRST_S[-1]))
     return wan
 
 

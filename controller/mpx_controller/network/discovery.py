@@ -14,7 +14,7 @@ from mpx_controller.network.ports import PortState
 
 ASK_EVERY_S = 1.0
 FIRST_S = (0.0, 0.1, 0.3)  # after a port has come up
-UNDECIDED_S = 0.6
+UNDECIDED_S = 0.6  # after the last of these has been sent, which may be late
 LOST_S = 3.2  # a link is gone when nothing has come over it for so long
 
 
@@ -24,6 +24,7 @@ class _Watched:
     since_s: float
     asked: int = 0
     next_s: float = 0.0
+    decided_s: float = float("inf")
     had_link: bool = False
 
 
@@ -72,8 +73,11 @@ class Discovery:
             if watched.next_s <= now_s:
                 due.append((port, discovery_frame(port, watched.state.hardware, now_s, self._secret)))
                 watched.asked += 1
-                first = watched.asked < len(FIRST_S)
-                watched.next_s = watched.since_s + FIRST_S[watched.asked] if first else now_s + ASK_EVERY_S
+                if watched.asked < len(FIRST_S):
+                    watched.next_s = max(now_s, watched.since_s + FIRST_S[watched.asked])
+                else:
+                    watched.next_s = now_s + ASK_EVERY_S
+                    watched.decided_s = min(watched.decided_s, now_s + UNDECIDED_S)
         return due
 
     def heard(self, port: Port, data: bytes, now_s: float) -> bool:
@@ -115,7 +119,7 @@ class Discovery:
         """Return when there is something to do again; what was decided until `after_s` is not."""
         asks = (watched.next_s for watched in self._ports.values())
         ends = (seen.last_s + LOST_S for seen in self._links.values())
-        decides = (watched.since_s + UNDECIDED_S for watched in self._ports.values())
+        decides = (watched.decided_s for watched in self._ports.values())
         decides = (at_s for at_s in decides if at_s > after_s)
         return min((*asks, *ends, *decides), default=float("inf"))
 
@@ -135,7 +139,7 @@ class Discovery:
     def is_edge(self, port: Port, now_s: float) -> bool:
         """Whether hosts may be there, and frames are flooded to it."""
         watched = self._ports.get(port)
-        return watched is not None and not watched.had_link and now_s - watched.since_s >= UNDECIDED_S
+        return watched is not None and not watched.had_link and now_s >= watched.decided_s
 
     def may_be_edge(self, port: Port) -> bool:
         """Whether it is an edge, or undecided."""

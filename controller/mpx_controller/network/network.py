@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from mpx_controller.flows import Entry, Message, Messages, Remove, SendOut, SwitchRules
+from mpx_controller.flows import Entry, Messages, SendOut, SwitchRules
 from mpx_controller.forwarding import (
     Bands,
     base_entries,
@@ -18,7 +18,7 @@ from mpx_controller.network.hosts import Host, Hosts
 from mpx_controller.network.ports import PortState
 from mpx_controller.shortest import next_links, tree_links
 
-SETTLED_S = 10.0  # after a start: until then what somebody has left in the switches stays there
+SETTLED_S = 5.0  # after a start: until then a switch that holds entries of ours forwards as they say
 SILENT_S = 10.0  # a switch whose connection to us is lost counts as there for so long: it goes on forwarding
 DEFAULT_BPS = 1e9  # of a link that nobody has told us the rate of
 
@@ -42,7 +42,7 @@ class Network:
         self._rules: dict[int, SwitchRules] = {}
         self._connected: set[int] = set()
         self._silent_s: dict[int, float] = {}
-        self._strangers: dict[int, list[Entry]] = {}
+        self._found: dict[int, list[Entry]] = {}  # in switches that are left alone for now
         self._settles_s = now_s + SETTLED_S
         self._ticked_s = now_s
         self._graph = Graph.of((), ())
@@ -79,7 +79,7 @@ class Network:
         """Return when `tick` has something to do again."""
         if self._stale:
             return -float("inf")
-        waits = [self._settles_s] if self._strangers else []
+        waits = [self._settles_s] if self._found else []
         silent = (since_s + SILENT_S for since_s in self._silent_s.values())
         return min((self._discovery.next_s(self._ticked_s), *waits, *silent))
 
@@ -101,12 +101,13 @@ class Network:
                 self._discovery.port_gone(known.port)
         for state in ports:
             self._discovery.port(state, now_s)
-        self._rebuild(now_s)
+        self._stale = True
         found = list(found)
-        keep = now_s < self._settles_s
-        if keep:
-            self._strangers[switch] = [entry for entry in found if entry.key not in rules.wanted]
-        changes: Messages = [(switch, change) for change in rules.reconciled(found, keep_strangers=keep)]
+        changes: Messages = []
+        if now_s < self._settles_s and any(entry.table == self._bands.second for entry in found):
+            self._found[switch] = found
+        else:
+            changes = [(switch, change) for change in rules.reconciled(found)]
         return changes + self._questions(now_s)
 
     def switch_down(self, switch: int, now_s: float) -> None:
@@ -152,7 +153,7 @@ class Network:
             self._forget(switch)
         self._stale |= bool(self._discovery.lost(now_s, self._silent_s)) or bool(silent)
         changes = self._rebuild(now_s) if self._stale or self._discovery.edges(now_s) != self._edges else []
-        if self._strangers and now_s >= self._settles_s:
+        if self._found and now_s >= self._settles_s:
             changes += self._settle()
         return changes + self._questions(now_s)
 
@@ -179,12 +180,12 @@ class Network:
         changes: Messages = []
         floods = flood_entries(self._bands, switches, tree_links(self._graph), self._edges)
         for switch, entries in floods.items():
-            changes += self.change(switch, "flood", entries)
+            changes += self._forward(switch, "flood", entries)
         before, self._towards = self._towards, {}
         hosts = {host.hardware: host for host in self.hosts.all if host.port in self._edges}
         for hardware in self._placed.keys() - hosts.keys():
             for switch in self._rules:
-                changes += self.change(switch, ("host", hardware), [])
+                changes += self._forward(switch, ("host", hardware), [])
             del self._placed[hardware]
         for host in hosts.values():
             at = host.port.switch
@@ -199,7 +200,7 @@ class Network:
             self._placed[host.hardware] = host
             for switch in self._graph.switches:
                 entry = host_entry(self._bands, host, switch, self._to(host.port.switch))
-                changes += self.change(switch, ("host", host.hardware), [entry] if entry else [])
+                changes += self._forward(switch, ("host", host.hardware), [entry] if entry else [])
         return changes
 
     def _to(self, destination: int) -> dict[int, Port]:
@@ -208,31 +209,34 @@ class Network:
             self._towards[destination] = {switch: link.start for switch, link in towards.items()}
         return self._towards[destination]
 
+    def _forward(self, switch: int, owner: object, entries: Iterable[Entry]) -> Messages:
+        changes = self.change(switch, owner, entries)
+        return changes if switch not in self._found else []
+
     def _settle(self) -> Messages:
-        """Take over hosts from entries that were there before us, and remove what nobody wants."""
+        """Have what is wanted in the switches that were left alone; their entries tell of hosts, too."""
         changes: Messages = []
-        for switch, strangers in self._strangers.items():
-            for entry in strangers:
+        left_alone, self._found = self._found, {}
+        for switch, found in left_alone.items():
+            for entry in found:
                 hardware = dict(entry.match).get("eth_dst")
                 ports = [Port(switch, number) for number in entry.outputs]
-                if isinstance(hardware, str) and self._edges.issuperset(ports):
+                if (
+                    isinstance(hardware, str)
+                    and hardware not in self._placed
+                    and self._edges.issuperset(ports)
+                ):
                     for port in ports:
-                        if hardware not in self._placed:
-                            host = self.hosts.heard(hardware, None, port, sure=True)
-                            changes += self._place(host) if host else []
-        for switch, strangers in self._strangers.items():
-            wanted = self.rules(switch).wanted
-            unwanted: list[Message] = [
-                Remove(entry.key, entry.cookie) for entry in strangers if entry.key not in wanted
-            ]
-            changes += [(switch, change) for change in unwanted if switch in self._connected]
-        self._strangers.clear()
+                        host = self.hosts.heard(hardware, None, port, sure=True)
+                        changes += self._place(host) if host else []
+        for switch, found in left_alone.items():
+            changes += [(switch, change) for change in self.rules(switch).reconciled(found)]
         return changes
 
     def _forget(self, switch: int) -> None:
         del self._silent_s[switch]
         self._rules.pop(switch, None)
-        self._strangers.pop(switch, None)
+        self._found.pop(switch, None)
         self.hosts.gone(port for host in self.hosts.all if (port := host.port).switch == switch)
         self._discovery.switch_gone(switch)
 
