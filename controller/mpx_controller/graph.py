@@ -29,6 +29,7 @@ class Link:
         return f"{self.start}-{self.end}"
 
 
+Route = tuple[tuple[Port, Port], ...]
 Path = tuple[Link, ...]  # from the switch of one host to that of another; empty: both are at the same switch
 
 
@@ -105,6 +106,11 @@ class Graph:
         """Return it as it would be had it not these links."""
         gone = set(links)
         return Graph(self.switches, tuple(link for link in self.links if link not in gone))
+
+
+def route(path: Path) -> Route:
+    """Return the ports of a path alone, which stay when rates or delays are told anew."""
+    return tuple((link.start, link.end) for link in path)
 
 
 def switches_of(path: Path, start: int) -> tuple[int, ...]:

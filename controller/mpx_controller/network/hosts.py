@@ -54,6 +54,12 @@ class Hosts:
         self._at[port] += 1
         return host if known is None or known.port != port else None
 
+    def restore(self, hosts: Iterable[Host]) -> None:
+        """Have again what was known before a restart."""
+        for host in hosts:
+            for address in host.addresses or (None,):
+                self.heard(host.hardware, address, host.port, sure=True)
+
     def gone(self, ports: Iterable[Port]) -> list[Host]:
         """Forget and return the hosts at these ports."""
         lost = set(ports)
