@@ -28,6 +28,7 @@ class Switches:
         self._network, self._allowed, self._changed = network, allowed, changed
         self._channels: dict[int, Channel] = {}
         self._told = asyncio.Event()
+        self.frames_in = 0
 
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one connection of a switch until it ends."""
@@ -97,6 +98,7 @@ class Switches:
             channel.close()
 
     def _frame_in(self, port: Port, data: bytes) -> None:
+        self.frames_in += 1
         self.send(self._network.frame_in(port, data, self._now()))
         self._told.set()
 
