@@ -60,7 +60,7 @@ LOCK = env -u PIP_FIND_LINKS uv pip compile --quiet --universal --python-version
 	--no-header --no-emit-index-url --no-emit-find-links --no-annotate
 lock:
 	$(LOCK) pyproject.toml requirements/build.in -o requirements/run.txt
-	$(LOCK) pyproject.toml requirements/build.in --extra dev --extra bench --extra train -c requirements/run.txt -o requirements/dev.txt
+	$(LOCK) pyproject.toml requirements/build.in --extra dev --extra bench --extra train --extra controller -c requirements/run.txt -o requirements/dev.txt
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
