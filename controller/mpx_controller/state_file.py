@@ -67,7 +67,7 @@ def _told_link(link: Link) -> list[Any]:
 
 def _read(told: Mapping[str, Any], now_s: float) -> PathSet:
     source, sink, source_port, sink_port = told["ends"]
-    return PathSet(
+    made = PathSet(
         int(told["number"]),
         str(told["owner"]),
         Ends(source, sink, Port(*source_port), Port(*sink_port)),
@@ -76,6 +76,11 @@ def _read(told: Mapping[str, Any], now_s: float) -> PathSet:
         now_s + float(told["left_s"]),
         {StreamKey(int(port), side): int(place) for port, side, place in told["placed"]},
     )
+    if not all(0 <= place < len(made.paths) for place in made.placed.values()):
+        raise ValueError(f"path set {made.number} has streams on paths that it has not")
+    if not all(key.side in ("source", "sink") and 0 < key.port < 65536 for key in made.placed):
+        raise ValueError(f"path set {made.number} has streams that cannot be")
+    return made
 
 
 def _path(links: Iterable[Any]) -> Path:
