@@ -3,7 +3,7 @@ PYTHON ?= python3
 VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 VENV := .venv/$(VERSION)
 BIN := $(VENV)/bin
-SOURCES := mpx lab train tests bench
+SOURCES := mpx lab train controller tests bench
 # Under sudo what is made here stays the caller's, whose checkout it is: as root it could not be changed later.
 AS_CALLER := $(if $(filter $(shell stat -c %u .),$(SUDO_UID)),sudo -E -H -u $(SUDO_USER))
 
@@ -60,7 +60,7 @@ LOCK = env -u PIP_FIND_LINKS uv pip compile --quiet --universal --python-version
 	--no-header --no-emit-index-url --no-emit-find-links --no-annotate
 lock:
 	$(LOCK) pyproject.toml requirements/build.in -o requirements/run.txt
-	$(LOCK) pyproject.toml requirements/build.in --extra dev --extra bench --extra train -c requirements/run.txt -o requirements/dev.txt
+	$(LOCK) pyproject.toml requirements/build.in --extra dev --extra bench --extra train --extra controller -c requirements/run.txt -o requirements/dev.txt
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

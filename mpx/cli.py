@@ -18,6 +18,7 @@ class _Commands(click.Group):
     """Finds subcommands by name; their modules are imported when they are used or asked for help."""
 
     MODULES = {
+        "controller": ("mpx_controller.command", "controller", "Steer a network of OpenFlow switches."),
         "copy": ("mpx.copy_command", "copy_command", "Copy files and folders."),
         "lab": ("mpx_lab.lab_command", "lab", "Emulate a wide-area network on this machine."),
         "list": ("mpx.other_commands", "list_command", "List a folder of a server or of this host."),

@@ -1,0 +1,1 @@
+"""The operator's side of mpx: an OpenFlow controller that hands out path sets and steers streams."""

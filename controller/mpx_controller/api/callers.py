@@ -1,0 +1,89 @@
+"""Who asks, and how much: tokens, addresses, and a budget for each caller."""
+
+import hmac
+import ipaddress
+from dataclasses import dataclass
+
+from mpx.errors import UsageError
+from mpx_controller.config import Api
+from mpx_controller.controller import Caller
+from mpx_controller.errors import NotYours, Refused, TooMany
+
+BEARER = "bearer "
+BURST_S = 2.0  # a caller may ask for so many seconds' worth at once
+MOST_CALLERS = 10_000
+
+
+class WhoIsThat(Refused):
+    """No token, or one that nobody has."""
+
+    status = 401
+
+
+@dataclass
+class _Budget:
+    left: float
+    at_s: float
+
+
+class Callers:
+    """Knows callers by their tokens and addresses. Raises UsageError where a token cannot be read."""
+
+    def __init__(self, config: Api) -> None:
+        self._config = config
+        self._tokens: list[tuple[bytes, str, _In | None]] = []
+        self._budgets: dict[str, _Budget] = {}
+        for told in config.tokens:
+            try:
+                secret = told.file.read_text().strip().encode()
+            except (OSError, UnicodeDecodeError) as error:
+                raise UsageError(f"the token of {told.owner} cannot be read: {error}") from None
+            if len(secret) < 16:
+                raise UsageError(
+                    f"the token in {told.file} has less than 16 characters; anybody could guess it"
+                )
+            self._tokens.append((secret, told.owner, _In(told.networks) if told.networks else None))
+
+    def caller(self, address: str, authorization: str | None, now_s: float) -> Caller:
+        """Return who that is; raises WhoIsThat, NotYours, or TooMany for who asks too often."""
+        self._spend(address, now_s)
+        if authorization is not None and authorization.lower().startswith(BEARER):
+            return self._by_token(authorization[len(BEARER) :].strip().encode(), address)
+        if ipaddress.ip_address(address).is_loopback:
+            return Caller("local", lambda _: True)
+        if self._config.insecure and _In(self._config.allow_from)(address):
+            return Caller(address, address.__eq__)
+        if self._config.insecure:
+            raise NotYours(f"{address} is not among those allowed to ask")
+        raise WhoIsThat("give a token: 'Authorization: Bearer TOKEN'")
+
+    def _by_token(self, secret: bytes, address: str) -> Caller:
+        found = None
+        for known, owner, networks in self._tokens:  # all of them, so that time does not tell which is alike
+            if hmac.compare_digest(known, secret):
+                found = Caller(owner, networks or address.__eq__)
+        if found is None:
+            raise WhoIsThat("nobody has that token")
+        return found
+
+    def _spend(self, address: str, now_s: float) -> None:
+        rate = self._config.requests_per_s
+        if len(self._budgets) > MOST_CALLERS:
+            self._budgets.clear()
+        budget = self._budgets.setdefault(address, _Budget(rate * BURST_S, now_s))
+        budget.left = min(rate * BURST_S, budget.left + rate * (now_s - budget.at_s))
+        budget.at_s = now_s
+        if budget.left < 1:
+            raise TooMany(f"more than {rate:g} requests a second from {address}; ask more slowly")
+        budget.left -= 1
+
+
+class _In:
+    """Whether an address is in one of some networks."""
+
+    def __init__(self, networks: list[str]) -> None:
+        self._networks = [ipaddress.ip_network(each) for each in networks]
+
+    def __call__(self, address: str) -> bool:
+        asked = ipaddress.ip_address(address)
+        return any(asked in network for network in self._networks if network.version == asked.version)

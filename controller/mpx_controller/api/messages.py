@@ -1,0 +1,99 @@
+"""What REST is asked and answers; the OpenAPI description is made of these."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, IPvAnyAddress
+
+from mpx_controller.graph import switches_of
+from mpx_controller.path_sets.path_set import PathSet
+
+PortNumber = Annotated[int, Field(ge=1, le=65535, description="of TCP")]
+SideName = Literal["source", "sink"]
+
+
+class _Asked(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class NewPathSet(_Asked):
+    """Between which hosts, and over how many paths at most."""
+
+    source: IPvAnyAddress
+    sink: IPvAnyAddress
+    paths: Annotated[int, Field(ge=0, le=64, description="at most; 0: as many as help")] = 0
+
+
+class Streams(_Asked):
+    """TCP ports of streams: the source's own port, or that on which the sink listens."""
+
+    ports: Annotated[list[PortNumber], Field(min_length=1, max_length=256)]
+    side: SideName = "source"
+
+
+class NewStreams(Streams):
+    """As before, and which path they are to be on."""
+
+    path: Annotated[int | None, Field(ge=0, description="null: in the ratio of the predictions")] = None
+
+
+class Feedback(_Asked):
+    """What a transfer has found out about a path."""
+
+    path: Annotated[int, Field(ge=0)]
+    streams: Annotated[int, Field(ge=1, le=65535, description="that were best")]
+    rate_bps: Annotated[float, Field(gt=0, le=1e13, description="that the path was found to carry")]
+    rtt_s: Annotated[float, Field(gt=0, le=100)]
+
+
+class PathOut(BaseModel):
+    """One path of a set."""
+
+    switches: Annotated[list[str], Field(description="datapath ids, hexadecimal")]
+    streams: Annotated[int, Field(description="predicted: max(1, a B R)")]
+    rate_bps: Annotated[
+        float | None, Field(description="beside the other paths of the set; null: no limit known")
+    ]
+    rtt_s: float
+    group: Annotated[int, Field(description="paths of one group share a bottleneck")]
+
+
+class PathSetOut(BaseModel):
+    """A path set."""
+
+    id: int
+    source: str
+    sink: str
+    streams: Annotated[int, Field(description="predicted, of all paths together")]
+    max_flow_bps: Annotated[float, Field(description="the most the network carries between the two")]
+    lease_s: Annotated[float, Field(description="it is released after so long without a sign of use")]
+    paths: list[PathOut]
+    ports: Annotated[dict[str, int], Field(description="of each stream, as SIDE:PORT, its path")]
+
+
+class Placed(BaseModel):
+    """On which path each stream is, in the order asked; its entries are in all switches."""
+
+    paths: list[int]
+
+
+def path_set_out(known: PathSet, lease_s: float) -> PathSetOut:
+    """Return a path set as it is told."""
+    return PathSetOut(
+        id=known.number,
+        source=known.ends.source,
+        sink=known.ends.sink,
+        streams=known.streams,
+        max_flow_bps=known.max_flow_bps,
+        lease_s=round(lease_s, 3),
+        paths=[
+            PathOut(
+                switches=[f"{each:x}" for each in switches_of(path.path, known.ends.source_port.switch)],
+                streams=path.streams,
+                rate_bps=path.rate_bps if path.path else None,
+                rtt_s=path.rtt_s,
+                group=path.group,
+            )
+            for path in known.paths
+        ],
+        ports={f"{key.side}:{key.port}": place for key, place in known.placed.items()},
+    )

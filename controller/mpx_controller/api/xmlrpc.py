@@ -1,0 +1,69 @@
+"""XML-RPC with the names and members of the thesis (huang, chapter 5): AssignMultipath and MakePath."""
+
+import ipaddress
+import xmlrpc.client
+from typing import Any
+
+from fastapi import Response
+
+from mpx_controller.controller import Caller, Controller
+from mpx_controller.errors import Refused
+from mpx_controller.path_sets.path_set import StreamKey
+
+# As is usual: of the transport, of the method, of its parameters; then ours.
+NOT_XML, NO_METHOD, BAD_PARAMETERS, REFUSED = -32700, -32601, -32602, 1
+# What a method that returns nothing answers; every client reads it.
+EMPTY = b"<?xml version='1.0'?>\n<methodResponse>\n<params>\n</params>\n</methodResponse>\n"
+
+
+async def answered(body: bytes, controller: Controller, caller: Caller) -> Response:
+    """Return the answer to a call, which is a fault where it is refused."""
+    try:
+        told = await _called(body, controller, caller)
+        text = xmlrpc.client.dumps((told,), methodresponse=True).encode() if told is not None else EMPTY
+    except xmlrpc.client.Fault as fault:
+        text = xmlrpc.client.dumps(fault).encode()
+    except Refused as error:
+        text = xmlrpc.client.dumps(xmlrpc.client.Fault(REFUSED, str(error))).encode()
+    return Response(text, media_type="text/xml")
+
+
+async def _called(body: bytes, controller: Controller, caller: Caller) -> dict[str, int] | None:
+    method, asked = _read(body)
+    if method == "AssignMultipath":
+        source, sink = (_address(asked, name) for name in ("src_ip", "dst_ip"))
+        made = await controller.assign(source, sink, _number(asked, "path_num", 0, 64), caller)
+        return {"path_set_id": made.number, "tcp_num": made.streams}
+    if method == "MakePath":
+        number, port = _number(asked, "path_set_id", 1, 2**31 - 1), _number(asked, "tcp_port_num", 1, 65535)
+        await controller.place(number, [StreamKey(port, "source")], caller.owner)
+        return None
+    raise xmlrpc.client.Fault(
+        NO_METHOD, f"there is no method {method!r}; there are AssignMultipath and MakePath"
+    )
+
+
+def _read(body: bytes) -> tuple[str | None, dict[str, Any]]:
+    try:
+        if b"<!" in body:  # no declarations: entities could be made to grow without bound
+            raise ValueError("it has declarations")
+        parameters, method = xmlrpc.client.loads(body)
+    except Exception as error:  # expat and xmlrpc have many
+        raise xmlrpc.client.Fault(NOT_XML, f"that is no call: {error}") from None
+    if len(parameters) != 1 or not isinstance(parameters[0], dict):
+        raise xmlrpc.client.Fault(BAD_PARAMETERS, "one struct is expected")
+    return method, parameters[0]
+
+
+def _address(asked: dict[str, Any], name: str) -> str:
+    try:
+        return str(ipaddress.ip_address(asked[name]))
+    except (KeyError, ValueError):
+        raise xmlrpc.client.Fault(BAD_PARAMETERS, f"{name} is to be an IP address, as a string") from None
+
+
+def _number(asked: dict[str, Any], name: str, least: int, most: int) -> int:
+    told = asked.get(name)
+    if not isinstance(told, int) or isinstance(told, bool) or not least <= told <= most:
+        raise xmlrpc.client.Fault(BAD_PARAMETERS, f"{name} is to be an int from {least} to {most}")
+    return told

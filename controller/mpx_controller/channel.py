@@ -1,0 +1,204 @@
+"""The connection of one switch: OpenFlow messages in and out, and whether it is still there."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from os_ken.ofproto import ofproto_v1_3 as ofp
+from os_ken.ofproto import ofproto_v1_3_parser as parser
+
+from mpx_controller import wire
+from mpx_controller.flows import Entry, Message
+from mpx_controller.graph import Port
+from mpx_controller.network.ports import PortState
+
+ANSWER_S = 5.0  # within which a switch says who it is, or that it has done what it was told
+QUIET_S, DEAD_S = 5.0, 15.0  # after so long it is asked whether it is there, and given up
+MOST_WAITING = 16 << 20  # bytes that a switch has not read: it is not keeping up, and is given up
+MOST_MESSAGE = 1 << 16
+TURN = 64  # messages of one switch in a row; then others have their turn
+
+log = logging.getLogger(__name__)
+
+
+class SwitchLost(Exception):
+    """The connection to a switch has ended, or the switch does not answer."""
+
+
+class Joined(NamedTuple):
+    """What a switch has said of itself."""
+
+    switch: int
+    ports: list[PortState]
+    entries: list[Entry]
+
+
+class Channel:
+    """One switch. `serve` reads until the connection ends; `send` and `confirmed` are for others then."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.peer = writer.get_extra_info("peername") or writer.get_extra_info("sockname")
+        self.joined: Joined | None = None
+        self._reader, self._writer = reader, writer
+        self._xid = 0
+        self._barriers: dict[int, asyncio.Future[None]] = {}
+        self._heard_s = asyncio.get_running_loop().time()
+        self._errors: list[str] = []
+
+    async def join(self) -> Joined:
+        """Return who it is, with its ports and the entries of ours that it holds; raises SwitchLost."""
+        try:
+            return await asyncio.wait_for(self._join(), ANSWER_S)
+        except TimeoutError:
+            raise SwitchLost(f"{self.peer} has not said who it is within {ANSWER_S:g} s") from None
+
+    async def serve(
+        self, frame_in: Callable[[Port, bytes], None], port_changed: Callable[[PortState, bool], None]
+    ) -> None:
+        """Hand on what the switch tells until the connection ends, which raises SwitchLost.
+
+        `port_changed` is given the port, and whether it is no more.
+        """
+        assert self.joined is not None
+        switch = self.joined.switch
+        alive = asyncio.create_task(self._watch())
+        try:
+            for count in _numbers():
+                message = await self._message()
+                if isinstance(message, parser.OFPPacketIn):
+                    number = message.match.get("in_port")
+                    if number is not None and number <= wire.MOST_PORT:
+                        frame_in(Port(switch, number), bytes(message.data))
+                elif isinstance(message, parser.OFPPortStatus):
+                    state = wire.port_state(switch, message.desc)
+                    if state is not None:
+                        port_changed(state, message.reason == ofp.OFPPR_DELETE)
+                if count % TURN == 0:
+                    await asyncio.sleep(0)
+        finally:
+            alive.cancel()
+            self.close()
+
+    def send(self, messages: Iterable[Message]) -> None:
+        """Send; gives the connection up where the switch does not read."""
+        for message in messages:
+            self._writer.write(wire.to_bytes(message, self._next()))
+        if self._writer.transport.get_write_buffer_size() > MOST_WAITING:
+            log.warning("switch %s does not read what it is sent; its connection is ended", self._name)
+            self.close()
+
+    async def confirmed(self) -> None:
+        """Return when the switch has done all that was sent; raises SwitchLost.
+
+        It also raises where the switch has refused something since the last time.
+        """
+        xid = self._next()
+        answered = asyncio.get_running_loop().create_future()
+        self._barriers[xid] = answered
+        try:
+            self._writer.write(wire.barrier(xid))
+            await asyncio.wait_for(answered, ANSWER_S)
+        except TimeoutError:
+            raise SwitchLost(f"switch {self._name} has not confirmed within {ANSWER_S:g} s") from None
+        finally:
+            self._barriers.pop(xid, None)
+        if self._errors:
+            refused, self._errors = self._errors, []
+            raise SwitchLost(f"switch {self._name} refuses: {'; '.join(refused[:3])}")
+
+    def close(self) -> None:
+        """End the connection."""
+        self._writer.transport.abort()
+        for waiting in self._barriers.values():
+            if not waiting.done():
+                waiting.set_exception(SwitchLost(f"the connection of switch {self._name} has ended"))
+        self._barriers.clear()
+
+    async def _join(self) -> Joined:
+        self._writer.write(wire.hello(self._next()))
+        await self._message(first=True)
+        self._writer.write(wire.questions(self._next()))
+        switch: int | None = None
+        ports: list[Any] = []
+        found: list[Any] = []
+        missing = {"features", "ports", "entries"}
+        while missing:
+            message = await self._message()
+            if isinstance(message, parser.OFPSwitchFeatures):
+                switch = message.datapath_id
+                missing.discard("features")
+            elif isinstance(message, parser.OFPPortDescStatsReply):
+                ports += message.body
+                if not message.flags & ofp.OFPMPF_REPLY_MORE:
+                    missing.discard("ports")
+            elif isinstance(message, parser.OFPFlowStatsReply):
+                found += message.body
+                if not message.flags & ofp.OFPMPF_REPLY_MORE:
+                    missing.discard("entries")
+        if not switch:
+            raise SwitchLost(f"{self.peer} says that its datapath id is 0")
+        states = (wire.port_state(switch, each) for each in ports)
+        self.joined = Joined(switch, [state for state in states if state is not None], wire.entries(found))
+        return self.joined
+
+    async def _message(self, *, first: bool = False) -> Any:
+        """Return the next message as os-ken has it; answers what is for the connection alone."""
+        while True:
+            data = await self._bytes()
+            self._heard_s = asyncio.get_running_loop().time()
+            kind, xid = data[1], int.from_bytes(data[4:8], "big")
+            if first:
+                if kind != ofp.OFPT_HELLO:
+                    raise SwitchLost(f"{self.peer} does not speak OpenFlow")
+                return None
+            if data[0] != wire.VERSION:
+                raise SwitchLost(f"{self.peer} speaks another version than OpenFlow 1.3 ({data[0]:#x})")
+            if kind == ofp.OFPT_ECHO_REQUEST:
+                self._writer.write(wire.echo_reply(data[wire.HEADER_BYTES :], xid))
+            elif kind == ofp.OFPT_BARRIER_REPLY:
+                waiting = self._barriers.get(xid)
+                if waiting is not None and not waiting.done():
+                    waiting.set_result(None)
+            elif kind != ofp.OFPT_ECHO_REPLY and (message := wire.read(data)) is not None:
+                if isinstance(message, parser.OFPErrorMsg):
+                    error = f"an error of type {message.type}, code {message.code}"
+                    self._errors.append(error)
+                    log.warning("switch %s sends %s", self._name, error)
+                    del self._errors[:-16]
+                else:
+                    return message
+
+    async def _bytes(self) -> bytes:
+        try:
+            header = await self._reader.readexactly(wire.HEADER_BYTES)
+            length = int.from_bytes(header[2:4], "big")
+            if length < wire.HEADER_BYTES:
+                raise SwitchLost(f"{self.peer} sends what is not OpenFlow")
+            return header + await self._reader.readexactly(length - wire.HEADER_BYTES)
+        except (OSError, asyncio.IncompleteReadError):
+            raise SwitchLost(f"the connection of switch {self._name} has ended") from None
+
+    async def _watch(self) -> None:
+        loop = asyncio.get_running_loop()
+        while (quiet_s := loop.time() - self._heard_s) < DEAD_S:
+            if quiet_s >= QUIET_S:
+                self._writer.write(wire.echo(self._next()))
+            await asyncio.sleep(QUIET_S / 2)
+        log.warning("switch %s has been silent for %g s; its connection is ended", self._name, DEAD_S)
+        self.close()
+
+    @property
+    def _name(self) -> str:
+        return f"{self.joined.switch:x}" if self.joined else str(self.peer)
+
+    def _next(self) -> int:
+        self._xid = (self._xid + 1) & 0xFFFFFFFF
+        return self._xid
+
+
+def _numbers() -> Iterable[int]:
+    count = 0
+    while True:
+        count += 1
+        yield count

@@ -1,0 +1,184 @@
+"""What an operator can set, as a TOML file; unknown keys are refused."""
+
+import ipaddress
+import json
+import tomllib
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from mpx.errors import UsageError
+from mpx_controller.forwarding import Bands
+from mpx_controller.graph import Port
+from mpx_controller.path_sets.sets import Limits
+
+LOOPBACK = "127.0.0.1"
+OPENFLOW_PORT, API_PORT = 6653, 6680
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Listen(_Section):
+    """Where something listens; with a certificate it speaks TLS."""
+
+    address: str = LOOPBACK
+    port: Annotated[int, Field(ge=0, le=65535)]
+    certificate: Path | None = None
+    key: Path | None = None
+
+    @field_validator("address")
+    @classmethod
+    def _is_address(cls, text: str) -> str:
+        return str(ipaddress.ip_address(text))
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this host reaches it."""
+        return ipaddress.ip_address(self.address).is_loopback
+
+    @model_validator(mode="after")
+    def _both(self) -> "Listen":
+        if (self.certificate is None) != (self.key is None):
+            raise ValueError("a certificate needs its key, and a key its certificate")
+        return self
+
+
+class OpenFlow(Listen):
+    """Where switches connect to. `authority`: who has signed theirs; `switches`: datapath ids that may."""
+
+    port: Annotated[int, Field(ge=0, le=65535)] = OPENFLOW_PORT
+    authority: Path | None = None
+    switches: list[Annotated[int, Field(gt=0, lt=2**64)]] | None = None
+
+
+class Token(_Section):
+    """Who may ask with a token from a file: for its own address, or for any of `networks`."""
+
+    owner: Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9._@-]+$")]
+    file: Path
+    networks: list[str] = []
+
+    @field_validator("networks")
+    @classmethod
+    def _are_networks(cls, some: list[str]) -> list[str]:
+        return [str(ipaddress.ip_network(each)) for each in some]
+
+
+class Api(Listen):
+    """Where REST and XML-RPC listen. `insecure`: without TLS and tokens, for those in `allow_from` (labs)."""
+
+    port: Annotated[int, Field(ge=0, le=65535)] = API_PORT
+    tokens: list[Token] = []
+    insecure: bool = False
+    allow_from: list[str] = []
+    requests_per_s: Annotated[float, Field(gt=0, le=1e6)] = 200.0  # of one caller
+
+    @field_validator("allow_from")
+    @classmethod
+    def _are_networks(cls, some: list[str]) -> list[str]:
+        return [str(ipaddress.ip_network(each)) for each in some]
+
+    @model_validator(mode="after")
+    def _is_guarded(self) -> "Api":
+        if self.insecure != bool(self.allow_from):
+            raise ValueError("insecure needs allow_from, which says for whom, and allow_from insecure")
+        if not (self.is_loopback or self.insecure or (self.certificate and self.tokens)):
+            raise ValueError(
+                f"beyond loopback ({self.address}) it needs a certificate, its key and tokens; "
+                "or insecure and allow_from, for labs"
+            )
+        return self
+
+
+class Forwarding(_Section):
+    """`on = false` beside another controller. Entries are in `table` and the next, at 200 priorities."""
+
+    on: bool = True
+    table: Annotated[int, Field(ge=0, le=252)] = 0
+    priority: Annotated[int, Field(ge=1, le=65_000)] = 40_000
+
+
+class PathSetLimits(_Section):
+    """What one owner may have, and for how long without a sign of use."""
+
+    lease_s: Annotated[float, Field(ge=1, le=86_400)] = 60.0
+    streams: Annotated[int, Field(ge=1, le=65_535)] = 256
+    sets: Annotated[int, Field(ge=1, le=100_000)] = 64
+    selection: Literal["widest-apart", "breadth-first", "least-shared"] = "widest-apart"
+
+
+class Links(_Section):
+    """What links carry: `capacities` is a file as labs write it; others have `default_bps`."""
+
+    capacities: Path | None = None
+    default_bps: Annotated[float, Field(ge=1e3, le=1e13)] = 1e9
+
+
+class Config(_Section):
+    """All of it."""
+
+    openflow: OpenFlow = OpenFlow()
+    api: Api = Api()
+    forwarding: Forwarding = Forwarding()
+    path_sets: PathSetLimits = PathSetLimits()
+    links: Links = Links()
+    state: Path | None = None  # a file that path sets and hosts are kept in over a restart
+
+    @property
+    def bands(self) -> Bands:
+        """Where our entries are."""
+        return Bands(self.forwarding.table, self.forwarding.priority)
+
+    @property
+    def limits(self) -> Limits:
+        """What one owner may have."""
+        told = self.path_sets
+        return Limits(told.lease_s, told.streams, told.sets)
+
+
+def read_config(file: Path) -> Config:
+    """Return what a file says; raises UsageError, which names each key that is wrong."""
+    try:
+        told = tomllib.loads(file.read_text())
+    except OSError as error:
+        raise UsageError(f"the configuration cannot be read: {error}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file} is not TOML: {error}") from None
+    return checked_config(told, str(file))
+
+
+def checked_config(told: dict[str, object], where: str) -> Config:
+    """Return a configuration that was told as a mapping; raises UsageError."""
+    try:
+        return Config.model_validate(told)
+    except ValidationError as error:
+        wrong = "; ".join(
+            f"{'.'.join(map(str, each['loc'])) or 'it'}: {each['msg'].removeprefix('Value error, ')}"
+            for each in error.errors()
+        )
+        raise UsageError(f"{where} cannot be used: {wrong}") from None
+
+
+Rates = dict[tuple[Port, Port], float]
+
+
+def read_capacities(file: Path) -> tuple[Rates, Rates]:
+    """Return rate (bit/s) and delay (s) of each link's directions between switches; raises UsageError."""
+    try:
+        told = json.loads(file.read_text())
+        rates: Rates = {}
+        delays: Rates = {}
+        for link in told:
+            if not all("datapath_id" in link[end] for end in ("a", "b")):
+                continue
+            a, b = (Port(int(link[end]["datapath_id"]), int(link[end]["port"])) for end in ("a", "b"))
+            for ends in ((a, b), (b, a)):
+                if link["rate_bps"] is not None:
+                    rates[ends] = float(link["rate_bps"])
+                delays[ends] = float(link["delay_s"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"the capacities in {file} cannot be read: {error!r}") from None
+    return rates, delays

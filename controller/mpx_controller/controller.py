@@ -1,0 +1,193 @@
+"""What callers can ask for, whichever way they ask; switches have confirmed it before the answer."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path as File
+
+from mpx_controller.channel import SwitchLost
+from mpx_controller.config import Config, read_capacities
+from mpx_controller.errors import NotYours, NoWay
+from mpx_controller.flows import Messages
+from mpx_controller.network.network import Network
+from mpx_controller.openflow import Switches
+from mpx_controller.path_sets.path_set import PathSet, StreamKey
+from mpx_controller.path_sets.selection import SELECTORS
+from mpx_controller.path_sets.sets import PathSets
+from mpx_controller.state_file import read_state, state_text, write_whole
+
+SAVED_EVERY_S = 1.0
+CAPACITIES_EVERY_S = 1.0
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who asks, and whether it may ask for paths of a host with an address."""
+
+    owner: str
+    may_ask_for: Callable[[str], bool]
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that has happened to a path set."""
+
+    number: int
+    owner: str
+    what: str
+
+
+class Controller:
+    """The network, its path sets and their switches, joined."""
+
+    def __init__(self, config: Config, secret: bytes) -> None:
+        now_s = asyncio.get_running_loop().time()
+        self.config = config
+        self.network = Network(config.bands, secret, now_s, forwarding=config.forwarding.on)
+        self.sets = PathSets(self.network, config.bands, config.limits, SELECTORS[config.path_sets.selection])
+        allowed = config.openflow.switches
+        self.switches = Switches(
+            self.network, frozenset(allowed) if allowed is not None else None, self._network_changed
+        )
+        self._listeners: set[asyncio.Queue[Event]] = set()
+        self._graph = self.network.graph
+        self._unsaved = False
+        self._capacities_at = 0.0
+        if config.state is not None and config.state.exists():
+            self._restore(config.state, now_s)
+
+    async def keep(self) -> None:
+        """Do what time asks for, until it is cancelled."""
+        await asyncio.gather(self.switches.keep(), self._keep_leases(), self._keep_capacities())
+
+    async def assign(self, source: str, sink: str, count: int, caller: Caller) -> PathSet:
+        """Return a new path set; raises Refused."""
+        if not (caller.may_ask_for(source) or caller.may_ask_for(sink)):
+            raise NotYours(
+                f"{caller.owner} may ask for paths of its own address only, not {source} to {sink}"
+            )
+        made = self.sets.assign(source, sink, count, caller.owner, self._now())
+        self._note(made, f"assigned {len(made.paths)} paths, {made.streams} streams")
+        return made
+
+    async def place(
+        self, number: int, keys: list[StreamKey], owner: str | None, path: int | None = None
+    ) -> list[int]:
+        """Put streams on paths and return which, when all switches there have confirmed; raises Refused."""
+        places, messages = self.sets.place(number, keys, owner, self._now(), path)
+        await self._done(messages)
+        self._unsaved = True
+        return places
+
+    async def remove_streams(self, number: int, keys: Iterable[StreamKey], owner: str | None) -> None:
+        """Streams have ended; raises Refused."""
+        await self._done(self.sets.remove_streams(number, keys, owner))
+        self._unsaved = True
+
+    async def release(self, number: int, owner: str | None) -> None:
+        """Give a path set back; raises Refused."""
+        known = self.sets.get(number, owner)
+        await self._done(self.sets.release(number, owner))
+        self._note(known, "released")
+
+    def renew(self, number: int, owner: str | None) -> PathSet:
+        """Somebody still needs a path set; raises Refused."""
+        return self.sets.renew(number, owner, self._now())
+
+    def listen(self) -> "asyncio.Queue[Event]":
+        """Return a queue of what happens from now on; the oldest is lost where nobody reads it."""
+        queue: asyncio.Queue[Event] = asyncio.Queue(1000)
+        self._listeners.add(queue)
+        return queue
+
+    def stop_listening(self, queue: "asyncio.Queue[Event]") -> None:
+        """Nobody reads this queue any more."""
+        self._listeners.discard(queue)
+
+    def lease_left_s(self, known: PathSet) -> float:
+        """Return for how long a path set is still there without a sign of use."""
+        return max(0.0, known.expires_s - self._now())
+
+    def close(self) -> None:
+        """End all connections; what must outlive us is saved."""
+        self._save()
+        self.switches.close()
+
+    # --- what follows --------------------------------------------------------------------------------
+
+    async def _done(self, messages: Messages) -> None:
+        self.switches.send(messages)
+        try:
+            await self.switches.confirmed({switch for switch, _ in messages})
+        except SwitchLost as lost:
+            raise NoWay(f"{lost}; try again") from None
+
+    def _network_changed(self) -> None:
+        if self.network.graph is not self._graph:
+            self._graph = self.network.graph
+            self.switches.send(self.sets.reroute())
+
+    def _note(self, known: PathSet, what: str) -> None:
+        log.info(
+            "path set %d of %s, %s to %s: %s",
+            known.number,
+            known.owner,
+            known.ends.source,
+            known.ends.sink,
+            what,
+        )
+        self._unsaved = True
+        for queue in self._listeners:
+            if queue.full():
+                queue.get_nowait()
+            queue.put_nowait(Event(known.number, known.owner, what))
+
+    async def _keep_leases(self) -> None:
+        while True:
+            await asyncio.sleep(SAVED_EVERY_S)
+            before = self.sets.all
+            ended, messages = self.sets.expire(self._now())
+            self.switches.send(messages)
+            for number in ended:
+                self._note(before[number], "expired")
+            self._save()
+
+    async def _keep_capacities(self) -> None:
+        file = self.config.links.capacities
+        while file is not None:
+            try:
+                changed_at = file.stat().st_mtime
+                if changed_at != self._capacities_at:
+                    self.network.rates_changed(*read_capacities(file))
+                    self._capacities_at = changed_at
+            except Exception as error:  # the file may be gone or half-written by others: what was told holds
+                log.warning("%s", error)
+            await asyncio.sleep(CAPACITIES_EVERY_S)
+
+    def _save(self) -> None:
+        if self.config.state is None or not self._unsaved:
+            return
+        self._unsaved = False
+        text = state_text(self.sets.all.values(), self.sets.last, self.network.hosts.all, self._now())
+        try:
+            write_whole(self.config.state, text)
+        except OSError as error:
+            self._unsaved = True
+            log.warning("the state cannot be saved: %s", error)
+
+    def _restore(self, file: File, now_s: float) -> None:
+        try:
+            sets, last, hosts = read_state(file.read_text(), now_s)
+        except (OSError, ValueError) as error:
+            log.warning("the state in %s is not used: %s", file, error)
+            return
+        self.network.hosts.restore(hosts)
+        self.sets.restore(sets, last)
+        log.info("%d path sets and %d hosts are there again", len(sets), len(hosts))
+
+    @staticmethod
+    def _now() -> float:
+        return asyncio.get_running_loop().time()

@@ -1,0 +1,117 @@
+"""Entries of flow tables and the messages that change them, as plain values; mpx_controller.wire sends them.
+
+Field names of a match are those of OpenFlow 1.3 (eth_type, ipv4_src, tcp_dst, ...).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+CONTROLLER = 0xFFFFFFFD  # the port that leads to us
+Value = int | str | tuple[int, int] | tuple[str, str]  # a pair: value and mask
+Match = tuple[tuple[str, Value], ...]  # in the order of the names
+
+
+def match(**fields: Value) -> Match:
+    """Return a match on these fields."""
+    return tuple(sorted(fields.items()))
+
+
+class Key(NamedTuple):
+    """What a switch tells entries apart by."""
+
+    table: int
+    priority: int
+    match: Match
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry: frames that match leave by all `outputs`, then go on in table `goto`; neither: dropped."""
+
+    table: int
+    priority: int
+    match: Match
+    cookie: int
+    outputs: tuple[int, ...] = ()
+    goto: int | None = None
+    idle_s: int = 0  # the switch removes it when nothing has matched for so long; 0: never
+
+    @property
+    def key(self) -> Key:
+        """What the switch tells it apart by."""
+        return Key(self.table, self.priority, self.match)
+
+
+@dataclass(frozen=True)
+class Add:
+    """Add an entry, or replace that with its key."""
+
+    entry: Entry
+
+
+@dataclass(frozen=True)
+class Remove:
+    """Remove the entry with this key, if its cookie is this one."""
+
+    key: Key
+    cookie: int
+
+
+@dataclass(frozen=True)
+class SendOut:
+    """Send a frame out of some ports."""
+
+    data: bytes
+    outputs: tuple[int, ...]
+
+
+Message = Add | Remove | SendOut
+Messages = list[tuple[int, Message]]  # with the datapath id of the switch each is for
+
+
+class SwitchRules:
+    """What one switch is to hold, by who wants it there, and so what is to be changed."""
+
+    def __init__(self) -> None:
+        self._owned: dict[object, dict[Key, Entry]] = {}
+        self._wanted: dict[Key, Entry] = {}
+
+    @property
+    def wanted(self) -> dict[Key, Entry]:
+        """All entries that are to be there."""
+        return dict(self._wanted)
+
+    def put(self, owner: object, entries: Iterable[Entry]) -> list[Message]:
+        """Have exactly these entries for `owner`, and return what changes: what is new first.
+
+        So a frame always meets an old entry or a new one. Raises ValueError where another owner has one of
+        the keys.
+        """
+        before, after = self._owned.get(owner, {}), {entry.key: entry for entry in entries}
+        for key in after:
+            if key in self._wanted and key not in before:
+                raise ValueError(f"two want an entry of one match: {key}")
+        changes: list[Message] = [Add(entry) for key, entry in after.items() if before.get(key) != entry]
+        changes += [Remove(key, entry.cookie) for key, entry in before.items() if key not in after]
+        for key in before:
+            del self._wanted[key]
+        self._wanted.update(after)
+        if after:
+            self._owned[owner] = after
+        else:
+            self._owned.pop(owner, None)
+        return changes
+
+    def owners(self) -> list[object]:
+        """Return who has entries there."""
+        return list(self._owned)
+
+    def reconciled(self, found: Iterable[Entry]) -> list[Message]:
+        """Return what makes a switch that holds `found` (entries of ours) hold what is wanted."""
+        there = {entry.key: entry for entry in found}
+        changes: list[Message] = [
+            Add(entry) for key, entry in self._wanted.items() if there.get(key) != entry
+        ]
+        removed = (entry for key, entry in there.items() if key not in self._wanted)
+        return [*changes, *(Remove(entry.key, entry.cookie) for entry in removed)]

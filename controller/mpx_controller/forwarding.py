@@ -1,0 +1,135 @@
+"""How what nobody has assigned is forwarded: entries that work whether we are there or not.
+
+Two tables. In the first are what steers assigned streams (mpx_controller.steering) and what hands us copies
+of what we must know; all else goes on to the second, where each known host has an entry towards it in every
+switch, and what is left is flooded over a tree. Nothing waits for us, and nothing has a timeout.
+
+    first   TOP          our questions about links            to us only
+            path sets    streams of transfers                 on their paths
+            COPIES       ARP, neighbour discovery             to us as well, and on
+            0            all                                  on in the second
+    second  HOSTS        to a known host                      out towards it
+            FLOOD        came in on a port of the tree        out of all its others
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from mpx_controller.cookies import Kind, cookie
+from mpx_controller.flows import CONTROLLER, Entry, match
+from mpx_controller.graph import Graph, Link, Port
+from mpx_controller.network.hosts import Host
+
+ETH_ARP, ETH_IPV4, ETH_IPV6, ETH_LLDP = 0x0806, 0x0800, 0x86DD, 0x88CC
+ICMPV6, ND_SOLICIT, ND_ADVERT = 58, 135, 136
+COOKIE = cookie(Kind.FORWARDING)
+
+
+@dataclass(frozen=True)
+class Bands:
+    """Where our entries are: the first of two tables, and the least of 200 priorities there."""
+
+    table: int = 0
+    priority: int = 40_000
+
+    @property
+    def second(self) -> int:
+        """The table of hosts and of flooding."""
+        return self.table + 1
+
+    @property
+    def top(self) -> int:
+        """Of our questions."""
+        return self.priority + 199
+
+    @property
+    def path_sets(self) -> int:
+        """Of assigned streams."""
+        return self.priority + 100
+
+    @property
+    def mptcp(self) -> int:
+        """Of subflows that nobody has assigned."""
+        return self.priority + 50
+
+    @property
+    def copies(self) -> int:
+        """Of what we are told of."""
+        return self.priority + 10
+
+
+HOSTS, FLOOD = 20, 10
+
+
+def questions_entry(bands: Bands) -> Entry:
+    """Return what hands us our questions about links, whoever forwards the rest."""
+    return Entry(bands.table, bands.top, match(eth_type=ETH_LLDP), COOKIE, (CONTROLLER,))
+
+
+def base_entries(bands: Bands) -> list[Entry]:
+    """Return what every switch holds whatever the network looks like."""
+    told = [match(eth_type=ETH_ARP)]
+    told += [match(eth_type=ETH_IPV6, ip_proto=ICMPV6, icmpv6_type=kind) for kind in (ND_SOLICIT, ND_ADVERT)]
+    copies = [
+        Entry(bands.table, bands.copies, each, COOKIE, (CONTROLLER,), goto=bands.second) for each in told
+    ]
+    return [*copies, Entry(bands.table, 0, (), COOKIE, goto=bands.second)]
+
+
+def flood_entries(
+    bands: Bands, switches: Iterable[int], tree: Iterable[Link], edges: Iterable[Port]
+) -> dict[int, list[Entry]]:
+    """Return for each switch what floods: from any edge or port of the tree out of all others."""
+    ports: dict[int, list[int]] = {switch: [] for switch in switches}
+    for port in sorted({*edges, *(link.start for link in tree)}):
+        if port.switch in ports:
+            ports[port.switch].append(port.number)
+    return {
+        switch: [
+            Entry(
+                bands.second,
+                FLOOD,
+                match(in_port=number),
+                COOKIE,
+                tuple(other for other in numbers if other != number),
+            )
+            for number in numbers
+        ]
+        for switch, numbers in ports.items()
+    }
+
+
+def host_entry(bands: Bands, host: Host, switch: int, towards: Mapping[int, Port]) -> Entry | None:
+    """Return what sends frames for a host out of a switch towards it; None where no way is known.
+
+    `towards` has for each switch the port where its shortest path to the host's begins.
+    """
+    if switch == host.port.switch:
+        out = host.port.number
+    elif switch in towards:
+        out = towards[switch].number
+    else:
+        return None
+    return Entry(bands.second, HOSTS, match(eth_dst=host.hardware), COOKIE, (out,))
+
+
+def graph_of(
+    switches: Iterable[int],
+    links: Iterable[Link],
+    rates_bps: Mapping[tuple[Port, Port], float],
+    delays_s: Mapping[tuple[Port, Port], float],
+    default_bps: float,
+) -> Graph:
+    """Return the graph with what each link is known to carry and to take."""
+    return Graph.of(
+        switches,
+        (
+            Link(
+                link.start,
+                link.end,
+                rates_bps.get((link.start, link.end), default_bps),
+                delays_s.get((link.start, link.end), 0.0),
+            )
+            for link in links
+        ),
+    )

@@ -1,0 +1,158 @@
+"""Which links there are: each port is asked in turn, and a link is what hands a question on.
+
+A port is *undecided* for a moment after it has come up, then an *edge* where no question of ours has come
+in on it. Nothing is flooded to undecided ports, so a new link cannot close a loop before it is known. A port
+that has had a link stays no edge until it has been down: should questions get lost, frames must not circle.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from mpx_controller.graph import Link, Port
+from mpx_controller.network.discovery_frame import discovery_frame, read_discovery_frame
+from mpx_controller.network.ports import PortState
+
+ASK_EVERY_S = 1.0
+FIRST_S = (0.0, 0.1, 0.3)  # after a port has come up
+UNDECIDED_S = 0.6  # after the last of these has been sent, which may be late
+LOST_S = 3.2  # a link is gone when nothing has come over it for so long
+
+
+@dataclass
+class _Watched:
+    state: PortState
+    since_s: float
+    asked: int = 0
+    next_s: float = 0.0
+    decided_s: float = float("inf")
+    had_link: bool = False
+
+
+@dataclass
+class _Seen:
+    link: Link
+    last_s: float
+    delay_s: float = field(default=float("inf"))
+
+
+class Discovery:
+    """What is known of ports and links by now; `secret` signs our questions."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+        self._ports: dict[Port, _Watched] = {}
+        self._links: dict[tuple[Port, Port], _Seen] = {}
+
+    def port(self, state: PortState, now_s: float) -> bool:
+        """Note a port as its switch reports it; return whether links or edges have changed."""
+        before = self._ports.get(state.port)
+        if not state.up:
+            self._ports.pop(state.port, None)
+            return self._forget_links([state.port]) or before is not None
+        if before is None:
+            self._ports[state.port] = _Watched(state, now_s, next_s=now_s)
+            return True
+        before.state = state
+        return False
+
+    def switch_gone(self, switch: int) -> None:
+        """Forget a switch; its ports at the other ends become links again when it is back."""
+        gone = [port for port in self._ports if port.switch == switch]
+        for port in gone:
+            del self._ports[port]
+        self._forget_links(gone)
+
+    def port_gone(self, port: Port) -> bool:
+        """Forget a port; return whether it was known."""
+        return self._forget_links([port]) or self._ports.pop(port, None) is not None
+
+    def questions(self, now_s: float) -> list[tuple[Port, bytes]]:
+        """Return the frames that are due, each with the port it is to leave by."""
+        due = []
+        for port, watched in self._ports.items():
+            if watched.next_s <= now_s:
+                due.append((port, discovery_frame(port, watched.state.hardware, now_s, self._secret)))
+                watched.asked += 1
+                if watched.asked < len(FIRST_S):
+                    watched.next_s = max(now_s, watched.since_s + FIRST_S[watched.asked])
+                else:
+                    watched.next_s = now_s + ASK_EVERY_S
+                    watched.decided_s = min(watched.decided_s, now_s + UNDECIDED_S)
+        return due
+
+    def heard(self, port: Port, data: bytes, now_s: float) -> bool:
+        """Note a frame that came in on `port`; return whether links have changed."""
+        found = read_discovery_frame(data, self._secret)
+        if (
+            found is None
+            or port not in self._ports
+            or found.sender not in self._ports
+            or found.sender == port
+        ):
+            return False
+        for end in (port, found.sender):
+            self._ports[end].had_link = True
+        ends = (found.sender, port)
+        new = ends not in self._links
+        if new:  # its ends have one link each; another has been moved
+            others = [known for known in self._links if known[0] == ends[0] or known[1] == ends[1]]
+            for known in others:
+                del self._links[known]
+            self._links[ends] = _Seen(Link(*ends), now_s)
+        seen = self._links[ends]
+        seen.last_s = now_s
+        seen.delay_s = min(seen.delay_s, max(0.0, now_s - found.sent_s))
+        return new
+
+    def lost(self, now_s: float, silent: Collection[int] = ()) -> list[Link]:
+        """Forget and return the links over which nothing has come for too long.
+
+        Those at a switch in `silent`, which is not connected to us for now, are as they were.
+        """
+        for ends, seen in self._links.items():
+            if any(end.switch in silent for end in ends):
+                seen.last_s = now_s
+        gone = [ends for ends, seen in self._links.items() if now_s - seen.last_s > LOST_S]
+        return [self._links.pop(ends).link for ends in gone]
+
+    def next_s(self, after_s: float) -> float:
+        """Return when there is something to do again; what was decided until `after_s` is not."""
+        asks = (watched.next_s for watched in self._ports.values())
+        ends = (seen.last_s + LOST_S for seen in self._links.values())
+        decides = (watched.decided_s for watched in self._ports.values())
+        decides = (at_s for at_s in decides if at_s > after_s)
+        return min((*asks, *ends, *decides), default=float("inf"))
+
+    @property
+    def links(self) -> tuple[Link, ...]:
+        """All links that are seen, each direction by itself."""
+        return tuple(seen.link for seen in self._links.values())
+
+    def delays_s(self) -> Mapping[tuple[Port, Port], float]:
+        """Return for each link the least time from telling one switch to being told by the other."""
+        return {ends: seen.delay_s for ends, seen in self._links.items()}
+
+    def ports(self, switch: int | None = None) -> list[PortState]:
+        """Return the ports that are up, of one switch or of all."""
+        return [each.state for port, each in self._ports.items() if switch in (None, port.switch)]
+
+    def is_edge(self, port: Port, now_s: float) -> bool:
+        """Whether hosts may be there, and frames are flooded to it."""
+        watched = self._ports.get(port)
+        return watched is not None and not watched.had_link and now_s >= watched.decided_s
+
+    def may_be_edge(self, port: Port) -> bool:
+        """Whether it is an edge, or undecided."""
+        watched = self._ports.get(port)
+        return watched is not None and not watched.had_link
+
+    def edges(self, now_s: float) -> set[Port]:
+        """Return all ports that are edges."""
+        return {port for port in self._ports if self.is_edge(port, now_s)}
+
+    def _forget_links(self, ports: Iterable[Port]) -> bool:
+        gone = set(ports)
+        dead = [ends for ends in self._links if gone.intersection(ends)]
+        for ends in dead:
+            del self._links[ends]
+        return bool(dead)

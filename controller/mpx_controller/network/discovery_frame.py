@@ -1,0 +1,83 @@
+"""The frames by which links are found: LLDP (link layer discovery protocol), signed and with a time.
+
+A switch is told to send one out of each of its ports; the switch at the other end of the link hands it to us.
+The signature keeps hosts from making up links, and so from drawing traffic to themselves.
+"""
+
+import hmac
+import struct
+from typing import NamedTuple
+
+from os_ken.lib import mac as mac_text
+from os_ken.lib.packet import ethernet, lldp, packet
+from os_ken.lib.packet.ether_types import ETH_TYPE_LLDP
+
+from mpx_controller.graph import Port
+
+OUI = b"\x6d\x70\x78"
+SUBTYPE = 1
+TTL_S = 120  # for others that listen; we have a limit of our own
+BODY = struct.Struct("!QId")  # datapath id, port number, when it was sent
+SIGNATURE_BYTES = 16
+
+
+class Found(NamedTuple):
+    """What such a frame tells."""
+
+    sender: Port
+    sent_s: float
+
+
+def discovery_frame(sender: Port, hardware: str, now_s: float, secret: bytes) -> bytes:
+    """Return the frame to send out of `sender`, whose hardware address is `hardware`."""
+    body = BODY.pack(sender.switch, sender.number, now_s)
+    told = lldp.lldp(
+        [
+            lldp.ChassisID(
+                subtype=lldp.ChassisID.SUB_LOCALLY_ASSIGNED, chassis_id=f"{sender.switch:016x}".encode()
+            ),
+            lldp.PortID(subtype=lldp.PortID.SUB_LOCALLY_ASSIGNED, port_id=str(sender.number).encode()),
+            lldp.TTL(ttl=TTL_S),
+            lldp.OrganizationallySpecific(oui=OUI, subtype=SUBTYPE, info=body + _signature(body, secret)),
+            lldp.End(),
+        ]
+    )
+    made = packet.Packet()
+    made.add_protocol(
+        ethernet.ethernet(dst=lldp.LLDP_MAC_NEAREST_BRIDGE, src=hardware, ethertype=ETH_TYPE_LLDP)
+    )
+    made.add_protocol(told)
+    made.serialize()
+    return bytes(made.data)
+
+
+def read_discovery_frame(data: bytes, secret: bytes) -> Found | None:
+    """Return what a frame of ours tells; None for all others, and for one that somebody else has signed."""
+    told = _parsed(data)
+    for field in told.tlvs if told is not None else ():
+        if not isinstance(field, lldp.OrganizationallySpecific) or (field.oui, field.subtype) != (
+            OUI,
+            SUBTYPE,
+        ):
+            continue
+        body, signature = field.info[: BODY.size], field.info[BODY.size :]
+        if len(body) == BODY.size and hmac.compare_digest(signature, _signature(body, secret)):
+            switch, number, sent_s = BODY.unpack(body)
+            return Found(Port(switch, number), sent_s)
+    return None
+
+
+def _parsed(data: bytes) -> lldp.lldp | None:
+    try:
+        return packet.Packet(data).get_protocol(lldp.lldp)
+    except Exception:  # os-ken has no one error for frames that are broken
+        return None
+
+
+def _signature(body: bytes, secret: bytes) -> bytes:
+    return hmac.digest(secret, body, "sha256")[:SIGNATURE_BYTES]
+
+
+def hardware_address(text: str | bytes) -> str:
+    """Return a hardware address as lower-case text with colons."""
+    return text.lower() if isinstance(text, str) else str(mac_text.haddr_to_str(text))

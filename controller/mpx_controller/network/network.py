@@ -1,0 +1,248 @@
+"""The network by what its switches tell, and what is to be sent to them because of it. No I/O, no clock."""
+
+from collections.abc import Iterable, Mapping
+
+from mpx_controller.flows import Entry, Messages, SendOut, SwitchRules
+from mpx_controller.forwarding import (
+    Bands,
+    base_entries,
+    flood_entries,
+    graph_of,
+    host_entry,
+    questions_entry,
+)
+from mpx_controller.graph import Graph, Port
+from mpx_controller.network.discovery import Discovery
+from mpx_controller.network.heard_frame import told_by
+from mpx_controller.network.hosts import Host, Hosts
+from mpx_controller.network.ports import PortState
+from mpx_controller.shortest import next_links, tree_links
+
+SETTLED_S = 5.0  # after a start: until then a switch that holds entries of ours forwards as they say
+SILENT_S = 10.0  # a switch whose connection to us is lost counts as there for so long: it goes on forwarding
+DEFAULT_BPS = 1e9  # of a link that nobody has told us the rate of
+
+Rates = Mapping[tuple[Port, Port], float]
+
+
+class Network:
+    """Switches, links and hosts, and the entries that forward what nobody has assigned.
+
+    Every method that changes something returns what is to be sent, in order, to switches that are connected.
+    `forwarding`: False beside another controller, whose entries do that.
+    """
+
+    def __init__(self, bands: Bands, secret: bytes, now_s: float, *, forwarding: bool = True) -> None:
+        self.hosts = Hosts()
+        self._rates_bps: Rates = {}
+        self._told_delays_s: Rates = {}
+        self._default_bps = DEFAULT_BPS
+        self._bands, self._forwarding = bands, forwarding
+        self._discovery = Discovery(secret)
+        self._rules: dict[int, SwitchRules] = {}
+        self._connected: set[int] = set()
+        self._silent_s: dict[int, float] = {}
+        self._found: dict[int, list[Entry]] = {}  # in switches that are left alone for now
+        self._settles_s = now_s + SETTLED_S
+        self._ticked_s = now_s
+        self._graph = Graph.of((), ())
+        self._edges: set[Port] = set()
+        self._towards: dict[int, dict[int, Port]] = {}  # for each switch with hosts: from each other
+        self._placed: dict[str, Host] = {}  # those that have entries, by their hardware address
+        self._stale = False  # something has changed since the graph was made
+
+    # --- what is known -------------------------------------------------------------------------------
+
+    @property
+    def graph(self) -> Graph:
+        """Switches and links, with what each carries."""
+        return self._graph
+
+    @property
+    def connected(self) -> frozenset[int]:
+        """The switches that are connected to us."""
+        return frozenset(self._connected)
+
+    def edge_ports(self) -> frozenset[Port]:
+        """Return the ports where hosts may be."""
+        return frozenset(self._edges)
+
+    def ports(self, switch: int) -> list[PortState]:
+        """Return the ports of a switch that are up."""
+        return self._discovery.ports(switch)
+
+    def rules(self, switch: int) -> SwitchRules:
+        """Return what a switch is to hold."""
+        return self._rules.setdefault(switch, SwitchRules())
+
+    def next_s(self) -> float:
+        """Return when `tick` has something to do again."""
+        if self._stale:
+            return -float("inf")
+        waits = [self._settles_s] if self._found else []
+        silent = (since_s + SILENT_S for since_s in self._silent_s.values())
+        return min((self._discovery.next_s(self._ticked_s), *waits, *silent))
+
+    # --- what switches tell --------------------------------------------------------------------------
+
+    def switch_up(
+        self, switch: int, ports: Iterable[PortState], found: Iterable[Entry], now_s: float
+    ) -> Messages:
+        """A switch has connected: with these ports, holding these entries of ours."""
+        self._connected.add(switch)
+        self._silent_s.pop(switch, None)
+        rules = self.rules(switch)
+        rules.put("questions", [questions_entry(self._bands)])
+        rules.put("base", base_entries(self._bands) if self._forwarding else [])
+        ports = list(ports)
+        there = {state.port for state in ports}
+        for known in self._discovery.ports(switch):
+            if known.port not in there:
+                self._discovery.port_gone(known.port)
+        for state in ports:
+            self._discovery.port(state, now_s)
+        self._stale = True
+        found = list(found)
+        changes: Messages = []
+        if now_s < self._settles_s and any(entry.table == self._bands.second for entry in found):
+            self._found[switch] = found
+        else:
+            changes = [(switch, change) for change in rules.reconciled(found)]
+        return changes + self._questions(now_s)
+
+    def switch_down(self, switch: int, now_s: float) -> None:
+        """The connection to a switch is lost; it is forgotten unless it is back in time."""
+        self._connected.discard(switch)
+        self._silent_s[switch] = now_s
+
+    def port_changed(self, state: PortState, now_s: float) -> Messages:
+        """A port has come up, gone down, or changed otherwise."""
+        self._stale |= self._discovery.port(state, now_s)
+        if not state.up:
+            self.hosts.gone([state.port])
+        return self._questions(now_s)
+
+    def port_gone(self, port: Port) -> None:
+        """A port is no more."""
+        self.hosts.gone([port])
+        self._stale |= self._discovery.port_gone(port)
+
+    def frame_in(self, port: Port, data: bytes, now_s: float) -> Messages:
+        """A switch hands us a frame that has come in on one of its ports."""
+        if self._discovery.heard(port, data, now_s):
+            self.hosts.gone(end for link in self._discovery.links for end in (link.start, link.end))
+            self._stale = True
+            return []
+        changes: Messages = []
+        if self._discovery.may_be_edge(port):
+            for told in told_by(data):
+                sure = self._discovery.is_edge(port, now_s)
+                host = self.hosts.heard(told.hardware, told.address, port, sure=sure)
+                if host is not None and port in self._edges:
+                    changes += self._place(host)
+        return changes
+
+    def tick(self, now_s: float) -> Messages:
+        """Time has passed: questions are due, links are lost, ports are decided, silent switches gone.
+
+        What was told meanwhile takes effect here, all of it at once: call it when `next_s` says so.
+        """
+        self._ticked_s = now_s
+        silent = [switch for switch, since_s in self._silent_s.items() if now_s >= since_s + SILENT_S]
+        for switch in silent:
+            self._forget(switch)
+        self._stale |= bool(self._discovery.lost(now_s, self._silent_s)) or bool(silent)
+        changes = self._rebuild(now_s) if self._stale or self._discovery.edges(now_s) != self._edges else []
+        if self._found and now_s >= self._settles_s:
+            changes += self._settle()
+        return changes + self._questions(now_s)
+
+    # --- what follows --------------------------------------------------------------------------------
+
+    def change(self, switch: int, owner: object, entries: Iterable[Entry]) -> Messages:
+        """Have exactly these entries of `owner` in a switch; see SwitchRules.put."""
+        changes = self.rules(switch).put(owner, entries)
+        return [(switch, change) for change in changes] if switch in self._connected else []
+
+    def rates_changed(self, rates_bps: Rates, delays_s: Rates) -> None:
+        """What links carry and how long they take has been told anew."""
+        self._rates_bps, self._told_delays_s = rates_bps, delays_s
+        self._stale = True
+
+    def _rebuild(self, now_s: float) -> Messages:
+        self._stale = False
+        switches = self._connected | set(self._silent_s)
+        delays = {**self._discovery.delays_s(), **self._told_delays_s}
+        self._graph = graph_of(switches, self._discovery.links, self._rates_bps, delays, self._default_bps)
+        self._edges = self._discovery.edges(now_s)
+        if not self._forwarding:
+            return []
+        changes: Messages = []
+        floods = flood_entries(self._bands, switches, tree_links(self._graph), self._edges)
+        for switch, entries in floods.items():
+            changes += self._forward(switch, "flood", entries)
+        before, self._towards = self._towards, {}
+        hosts = {host.hardware: host for host in self.hosts.all if host.port in self._edges}
+        for hardware in self._placed.keys() - hosts.keys():
+            for switch in self._rules:
+                changes += self._forward(switch, ("host", hardware), [])
+            del self._placed[hardware]
+        for host in hosts.values():
+            at = host.port.switch
+            if self._placed.get(host.hardware) != host or before.get(at) != self._to(at):
+                changes += self._place(host)
+        return changes
+
+    def _place(self, host: Host) -> Messages:
+        """Have entries for a host at an edge wherever there is a way to it."""
+        changes: Messages = []
+        if self._forwarding:
+            self._placed[host.hardware] = host
+            for switch in self._graph.switches:
+                entry = host_entry(self._bands, host, switch, self._to(host.port.switch))
+                changes += self._forward(switch, ("host", host.hardware), [entry] if entry else [])
+        return changes
+
+    def _to(self, destination: int) -> dict[int, Port]:
+        if destination not in self._towards:
+            towards = next_links(self._graph, destination)
+            self._towards[destination] = {switch: link.start for switch, link in towards.items()}
+        return self._towards[destination]
+
+    def _forward(self, switch: int, owner: object, entries: Iterable[Entry]) -> Messages:
+        changes = self.change(switch, owner, entries)
+        return changes if switch not in self._found else []
+
+    def _settle(self) -> Messages:
+        """Have what is wanted in the switches that were left alone; their entries tell of hosts, too."""
+        changes: Messages = []
+        left_alone, self._found = self._found, {}
+        for switch, found in left_alone.items():
+            for entry in found:
+                hardware = dict(entry.match).get("eth_dst")
+                ports = [Port(switch, number) for number in entry.outputs]
+                if (
+                    isinstance(hardware, str)
+                    and hardware not in self._placed
+                    and self._edges.issuperset(ports)
+                ):
+                    for port in ports:
+                        host = self.hosts.heard(hardware, None, port, sure=True)
+                        changes += self._place(host) if host else []
+        for switch, found in left_alone.items():
+            changes += [(switch, change) for change in self.rules(switch).reconciled(found)]
+        return changes
+
+    def _forget(self, switch: int) -> None:
+        del self._silent_s[switch]
+        self._rules.pop(switch, None)
+        self._found.pop(switch, None)
+        self.hosts.gone(port for host in self.hosts.all if (port := host.port).switch == switch)
+        self._discovery.switch_gone(switch)
+
+    def _questions(self, now_s: float) -> Messages:
+        return [
+            (port.switch, SendOut(frame, (port.number,)))
+            for port, frame in self._discovery.questions(now_s)
+            if port.switch in self._connected
+        ]

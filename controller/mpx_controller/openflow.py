@@ -1,0 +1,114 @@
+"""Joins switches to the network: what they tell goes to it, what it answers goes to them."""
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+
+from mpx_controller.channel import Channel, SwitchLost
+from mpx_controller.flows import Message, Messages
+from mpx_controller.graph import Port
+from mpx_controller.network.network import Network
+from mpx_controller.network.ports import PortState
+
+TOGETHER_S = 0.002  # what is told within so long takes effect at once
+
+log = logging.getLogger(__name__)
+
+
+class Switches:
+    """The connections of all switches. `allowed`: datapath ids; None: all."""
+
+    def __init__(
+        self,
+        network: Network,
+        allowed: frozenset[int] | None = None,
+        changed: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._network, self._allowed, self._changed = network, allowed, changed
+        self._channels: dict[int, Channel] = {}
+        self._told = asyncio.Event()
+        self.frames_in = 0
+
+    async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one connection of a switch until it ends."""
+        channel = Channel(reader, writer)
+        try:
+            joined = await channel.join()
+            if self._allowed is not None and joined.switch not in self._allowed:
+                raise SwitchLost(
+                    f"{channel.peer} is switch {joined.switch:x}, which is not among those allowed"
+                )
+            if (before := self._channels.get(joined.switch)) is not None:
+                before.close()
+            self._channels[joined.switch] = channel
+            log.info("switch %x is connected, with %d ports", joined.switch, len(joined.ports))
+            self.send(self._network.switch_up(*joined, self._now()))
+            self._changed()
+            self._told.set()
+            await channel.serve(self._frame_in, self._port_changed)
+        except SwitchLost as lost:
+            log.info("%s", lost)
+        finally:
+            channel.close()
+            joined_as = channel.joined.switch if channel.joined else None
+            if joined_as is not None and self._channels.get(joined_as) is channel:
+                del self._channels[joined_as]
+                self._network.switch_down(joined_as, self._now())
+                self._changed()
+                self._told.set()
+
+    async def keep(self) -> None:
+        """Let the network do what is due, for ever."""
+        while True:
+            now = self._now()
+            if self._network.next_s() <= now:
+                self.send(self._network.tick(now))
+                self._changed()
+            self._told.clear()
+            wait_s = max(0.0, self._network.next_s() - self._now())
+            if wait_s > 0:
+                try:
+                    await asyncio.wait_for(self._told.wait(), wait_s)
+                except TimeoutError:
+                    continue
+                await asyncio.sleep(TOGETHER_S)
+            else:
+                await asyncio.sleep(TOGETHER_S)
+
+    def send(self, messages: Messages) -> None:
+        """Send to those that are connected, in order."""
+        by_switch: dict[int, list[Message]] = defaultdict(list)
+        for switch, message in messages:
+            by_switch[switch].append(message)
+        for switch, some in by_switch.items():
+            if (channel := self._channels.get(switch)) is not None:
+                channel.send(some)
+
+    async def confirmed(self, switches: Iterable[int]) -> None:
+        """Return when these have done all that was sent; raises SwitchLost."""
+        there = [self._channels.get(switch) for switch in set(switches)]
+        if None in there:
+            raise SwitchLost("a switch on the way is not connected")
+        await asyncio.gather(*(channel.confirmed() for channel in there if channel))
+
+    def close(self) -> None:
+        """End all connections."""
+        for channel in list(self._channels.values()):
+            channel.close()
+
+    def _frame_in(self, port: Port, data: bytes) -> None:
+        self.frames_in += 1
+        self.send(self._network.frame_in(port, data, self._now()))
+        self._told.set()
+
+    def _port_changed(self, state: PortState, gone: bool) -> None:
+        if gone:
+            self._network.port_gone(state.port)
+        else:
+            self.send(self._network.port_changed(state, self._now()))
+        self._told.set()
+
+    @staticmethod
+    def _now() -> float:
+        return asyncio.get_running_loop().time()

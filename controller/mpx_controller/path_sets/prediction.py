@@ -1,0 +1,89 @@
+"""How many streams a path needs, and which stream goes on which path."""
+
+import math
+from collections.abc import Sequence
+
+BYTES_PER_STREAM = 1_900_000.0  # of bandwidth times round-trip time: the fewest that huang found (PRAGMA)
+LEARNS = 0.25  # weight of what one transfer reports
+LEAST_BYTES, MOST_BYTES = 16e3, 1e9  # that a stream is ever believed to carry
+
+
+def predicted_streams(rate_bps: float, rtt_s: float, bytes_per_stream: float = BYTES_PER_STREAM) -> int:
+    """Return n = max(1, a B R), rounded to the nearest (huang, equation 4.8).
+
+    The thesis prints `a` without a unit; it is a number of streams for each Mbit/s times millisecond. Here
+    it is 1/a, as bytes of B R (bandwidth times round-trip time) for each stream: 0.001495 of the thesis are
+    83.6 kB, 0.000065 are 1.92 MB. Raises ValueError unless all are finite and 1/a is above 0.
+    """
+    if not (math.isfinite(rate_bps) and math.isfinite(rtt_s) and 0 < bytes_per_stream < math.inf):
+        raise ValueError(
+            f"no number of streams for {rate_bps} bit/s, {rtt_s} s, {bytes_per_stream} bytes each"
+        )
+    return max(1, math.floor(rate_bps / 8 * rtt_s / bytes_per_stream + 0.5))
+
+
+def bytes_per_stream(a: float) -> float:
+    """Return 1/a as bytes for each stream, where `a` is per Mbit/s and millisecond, as in the thesis."""
+    return 1e6 * 1e-3 / 8 / a
+
+
+def learnt(bytes_each: float, rate_bps: float, rtt_s: float, best_streams: int) -> float:
+    """Return bytes for each stream after a transfer found `best_streams` on a path of that rate and RTT.
+
+    A moving mean of its logarithm, as numbers of streams are told apart by factors; a path whose product is
+    less than one stream's tells nothing of more than one.
+    """
+    if best_streams < 1 or rate_bps <= 0 or rtt_s <= 0:
+        return bytes_each
+    seen = rate_bps / 8 * rtt_s / best_streams
+    if best_streams == 1 and seen < bytes_each:
+        return bytes_each
+    mixed = math.exp((1 - LEARNS) * math.log(bytes_each) + LEARNS * math.log(seen))
+    return min(MOST_BYTES, max(LEAST_BYTES, mixed))
+
+
+def by_ratio(weights: Sequence[float], count: int) -> list[int]:
+    """Return for each of `count` streams the index of its path, in the ratio of the weights, interleaved.
+
+    How many each path gets is by the largest remainder; where there are enough of them, every path gets one.
+    At any point of the list each path has had its share, to within one. Raises ValueError for no or bad
+    weights.
+    """
+    shares = _by_largest_remainder(weights, count)
+    given = [0] * len(shares)
+    order: list[int] = []
+    for _ in range(count):
+        behind = [
+            (share * (len(order) + 1) / count - had, -i)
+            for i, (share, had) in enumerate(zip(shares, given, strict=True))
+            if had < share
+        ]
+        index = -max(behind)[1]
+        given[index] += 1
+        order.append(index)
+    return order
+
+
+def round_robin(paths: int, count: int) -> list[int]:
+    """Return for each of `count` streams the index of its path: one after the other."""
+    if paths < 1:
+        raise ValueError("there is no path to put streams on")
+    return [stream % paths for stream in range(count)]
+
+
+def _by_largest_remainder(weights: Sequence[float], count: int) -> list[int]:
+    if not weights or not all(0 < weight < math.inf for weight in weights):
+        raise ValueError(f"no streams can be given out by {list(weights)}: each weight is to be above 0")
+    total = math.fsum(weights)
+    least = 1 if count >= len(weights) else 0
+    exact = [weight / total * count for weight in weights]
+    given = [max(least, math.floor(each)) for each in exact]
+    while sum(given) > count:  # those that were given one have it from who has most beyond its share
+        over = max(
+            range(len(given)), key=lambda i: (given[i] - exact[i] if given[i] > least else -math.inf, i)
+        )
+        given[over] -= 1
+    while sum(given) < count:
+        short = max(range(len(given)), key=lambda i: (exact[i] - given[i], -i))
+        given[short] += 1
+    return given

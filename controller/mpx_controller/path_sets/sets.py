@@ -1,0 +1,263 @@
+"""All path sets: who has which, on which paths their streams are, and what switches are to hold for them."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from mpx_controller.cookies import Kind, cookie
+from mpx_controller.errors import NotThere, NotYours, NoWay, Taken, TooMany
+from mpx_controller.flows import Entry, Messages
+from mpx_controller.forwarding import Bands
+from mpx_controller.graph import Path, Route, delay_s, route
+from mpx_controller.network.network import Network
+from mpx_controller.path_sets.max_flow import flow_bps, max_flow
+from mpx_controller.path_sets.path_set import PathSet, StreamKey, alive, described, least_filled
+from mpx_controller.path_sets.prediction import BYTES_PER_STREAM, learnt, predicted_streams
+from mpx_controller.path_sets.selection import Select, widest_apart
+from mpx_controller.path_sets.shares import bottleneck_groups, shares_bps
+from mpx_controller.shortest import shortest_path
+from mpx_controller.steering import Ends, stream_entries
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one owner may have, and for how long without a sign of use."""
+
+    lease_s: float = 60.0
+    streams: int = 256  # of one set
+    sets: int = 64  # of one owner
+    all_sets: int = 10_000
+
+
+class PathSets:
+    """Decides and remembers; what it returns as messages is for the switches."""
+
+    def __init__(self, network: Network, bands: Bands, limits: Limits, select: Select = widest_apart) -> None:
+        self._network, self._bands, self._limits, self._select = network, bands, limits, select
+        self._sets: dict[int, PathSet] = {}
+        self._taken: dict[tuple[str, str, StreamKey], int] = {}
+        self._on: dict[tuple[int, StreamKey], frozenset[int]] = {}  # switches with a stream's entries
+        self._bytes_each: dict[Route, float] = {}
+        self._last = 0
+
+    @property
+    def all(self) -> Mapping[int, PathSet]:
+        """All that there are, by number."""
+        return dict(self._sets)
+
+    def restore(self, sets: Iterable[PathSet], last: int) -> Messages:
+        """Have again what was there before a restart; numbers go on after `last`."""
+        self._last = last
+        messages: Messages = []
+        for each in sets:
+            self._sets[each.number] = each
+            for key in each.placed:
+                self._taken[each.ends.source, each.ends.sink, key] = each.number
+            messages += self._steer(each, each.placed)
+        return messages
+
+    @property
+    def last(self) -> int:
+        """The largest number given to a set so far."""
+        return self._last
+
+    def assign(self, source: str, sink: str, count: int, owner: str, now_s: float) -> PathSet:
+        """Return a new path set of at most `count` paths (0: as many as help) between two hosts.
+
+        Raises NotThere for a host that has not been seen, NoWay where nothing leads from one to the other,
+        TooMany beyond the owner's quota.
+        """
+        if sum(each.owner == owner for each in self._sets.values()) >= self._limits.sets:
+            raise TooMany(f"{owner} has {self._limits.sets} path sets already; release some")
+        if len(self._sets) >= self._limits.all_sets:
+            raise TooMany(f"there are {self._limits.all_sets} path sets already; try again later")
+        ends = self._ends(source, sink)
+        graph = self._network.graph
+        start, destination = ends.source_port.switch, ends.sink_port.switch
+        paths = [
+            path for path in self._select(graph, start, destination, count) if graph.reverse(path) is not None
+        ]
+        if not paths:
+            raise NoWay(f"no path leads from {source} to {sink} and back now")
+        most = flow_bps(graph, max_flow(graph, start, destination), start) if start != destination else 0.0
+        back_s = [delay_s(graph.reverse(path) or ()) for path in paths]
+        rates = shares_bps(paths)
+        streams = [
+            self._predicted(path, rate, delay_s(path) + back)
+            for path, rate, back in zip(paths, rates, back_s, strict=True)
+        ]
+        self._last += 1
+        made = PathSet(
+            self._last,
+            owner,
+            ends,
+            described(paths, bottleneck_groups(paths), back_s, streams),
+            most,
+            now_s + self._limits.lease_s,
+        )
+        self._sets[made.number] = made
+        return made
+
+    def get(self, number: int, owner: str | None = None) -> PathSet:
+        """Return a set; raises NotThere, or NotYours where it belongs to somebody else than `owner`."""
+        found = self._sets.get(number)
+        if found is None:
+            raise NotThere(f"there is no path set {number}; it may have expired")
+        if owner is not None and found.owner != owner:
+            raise NotYours(f"path set {number} belongs to somebody else")
+        return found
+
+    def place(
+        self, number: int, keys: Sequence[StreamKey], owner: str | None, now_s: float, path: int | None = None
+    ) -> tuple[list[int], Messages]:
+        """Put streams on paths; return the place of the path of each, and what switches are to be told.
+
+        `path`: on this one; None: each on that which is furthest behind its share. A stream that is there
+        already is moved if another path is asked for. Raises NotThere, NotYours, Taken, TooMany, NoWay.
+        """
+        known = self.get(number, owner)
+        if path is not None and not 0 <= path < len(known.paths):
+            raise NotThere(f"path set {number} has the paths 0 to {len(known.paths) - 1}, not {path}")
+        new = set(keys) - set(known.placed)
+        if len(known.placed) + len(new) > self._limits.streams:
+            raise TooMany(f"path set {number} may have {self._limits.streams} streams; release some")
+        for key in new:
+            other = self._taken.get((known.ends.source, known.ends.sink, key), number)
+            if other != number:
+                raise Taken(f"port {key.port} of the {key.side} is steered by another path set")
+        usable = self._alive(known)
+        for key in keys:
+            if key in new or path is not None:
+                at = path if path is not None else known.next_path(usable or None)
+                known = known.with_stream(key, at)
+            self._taken[known.ends.source, known.ends.sink, key] = number
+        self._sets[number] = replace(known, expires_s=now_s + self._limits.lease_s)
+        return [known.placed[key] for key in keys], self._steer(known, keys)
+
+    def remove_streams(self, number: int, keys: Iterable[StreamKey], owner: str | None) -> Messages:
+        """Streams have ended; those that are not there are passed over."""
+        known = self.get(number, owner)
+        messages: Messages = []
+        for key in keys:
+            messages += self._unsteer(known, key)
+            known = known.without_stream(key)
+        self._sets[number] = known
+        return messages
+
+    def renew(self, number: int, owner: str | None, now_s: float) -> PathSet:
+        """Somebody still needs it."""
+        self._sets[number] = replace(self.get(number, owner), expires_s=now_s + self._limits.lease_s)
+        return self._sets[number]
+
+    def release(self, number: int, owner: str | None = None) -> Messages:
+        """It is not needed any more."""
+        known = self.get(number, owner)
+        messages: Messages = []
+        for key in known.placed:
+            messages += self._unsteer(known, key)
+        del self._sets[number]
+        return messages
+
+    def expire(self, now_s: float) -> tuple[list[int], Messages]:
+        """Release what nobody has used for too long; return the numbers."""
+        ended = [number for number, known in self._sets.items() if known.expires_s <= now_s]
+        return ended, [message for number in ended for message in self.release(number)]
+
+    def next_s(self) -> float:
+        """Return when the next lease ends."""
+        return min((known.expires_s for known in self._sets.values()), default=float("inf"))
+
+    def reroute(self) -> Messages:
+        """The network has changed: have all streams on paths that are there."""
+        messages: Messages = []
+        for known in self._sets.values():
+            messages += self._steer(known, known.placed)
+        return messages
+
+    def feedback(
+        self, number: int, owner: str | None, path: int, streams: int, rate_bps: float, rtt_s: float
+    ) -> None:
+        """A transfer has found how many streams are best on a path: the next prediction knows."""
+        known = self.get(number, owner)
+        if not 0 <= path < len(known.paths):
+            raise NotThere(f"path set {number} has no path {path}")
+        on = route(known.paths[path].path)
+        each = self._bytes_each.get(on, BYTES_PER_STREAM)
+        self._bytes_each[on] = learnt(each, rate_bps, rtt_s, streams)
+
+    # --- what follows --------------------------------------------------------------------------------
+
+    def _ends(self, source: str, sink: str) -> Ends:
+        found = []
+        for address in (source, sink):
+            host = self._network.hosts.at(address)
+            if host is None:
+                raise NotThere(f"no host has the address {address}, as far as has been seen")
+            found.append(host.port)
+        return Ends(source, sink, found[0], found[1])
+
+    def _predicted(self, path: Path, rate_bps: float, rtt_s: float) -> int:
+        if not path:
+            return 1
+        return predicted_streams(rate_bps, rtt_s, self._bytes_each.get(route(path), BYTES_PER_STREAM))
+
+    def _alive(self, known: PathSet) -> frozenset[int]:
+        graph = self._network.graph
+        return frozenset(place for place, each in enumerate(known.paths) if alive(graph, each.path))
+
+    def _steer(self, known: PathSet, keys: Iterable[StreamKey]) -> Messages:
+        """Have the entries of streams on their paths; where that is not there, on another of the set.
+
+        Where none is there, on the shortest there is; where nothing leads there, on none.
+        """
+        graph, usable = self._network.graph, self._alive(known)
+        ends = self._where_they_are(known.ends)
+        filled = Counter(place for place in known.placed.values() if place in usable)
+        messages: Messages = []
+        for key in keys:
+            place = known.placed[key]
+            if place not in usable and usable:
+                place = least_filled(known.paths, filled, usable)
+                filled[place] += 1
+            path = known.paths[place].path if place in usable else None
+            if path is None:
+                path = shortest_path(graph, ends.source_port.switch, ends.sink_port.switch)
+            back = graph.reverse(path) if path is not None else None
+            entries: dict[int, list[Entry]] = {}
+            if path is not None and back is not None:
+                entries = stream_entries(
+                    ends,
+                    key.port,
+                    key.side,
+                    (path, back),
+                    table=self._bands.table,
+                    priority=self._bands.path_sets + (key.side == "source"),
+                    cookie=cookie(Kind.PATH_SET, known.number),
+                )
+            messages += self._have(known.number, key, entries)
+        return messages
+
+    def _unsteer(self, known: PathSet, key: StreamKey) -> Messages:
+        if key not in known.placed:
+            return []
+        self._taken.pop((known.ends.source, known.ends.sink, key), None)
+        return self._have(known.number, key, {})
+
+    def _have(self, number: int, key: StreamKey, entries: dict[int, list[Entry]]) -> Messages:
+        """Have exactly these entries of a stream, those furthest from the source first."""
+        before = self._on.pop((number, key), frozenset())
+        if entries:
+            self._on[number, key] = frozenset(entries)
+        messages: Messages = []
+        for switch in [*reversed(list(entries)), *(before - set(entries))]:
+            messages += self._network.change(switch, ("stream", number, key), entries.get(switch, []))
+        return messages
+
+    def _where_they_are(self, ends: Ends) -> Ends:
+        """Return where two hosts are now; where they were if that is not known."""
+        source, sink = (self._network.hosts.at(address) for address in (ends.source, ends.sink))
+        return replace(
+            ends,
+            source_port=source.port if source else ends.source_port,
+            sink_port=sink.port if sink else ends.sink_port,
+        )

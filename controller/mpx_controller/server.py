@@ -1,0 +1,140 @@
+"""Runs a controller: listens for switches and for callers until it is told to end."""
+
+import asyncio
+import json
+import logging
+import os
+import secrets
+import signal
+import ssl
+import sys
+from collections.abc import Callable
+
+import uvicorn
+
+from mpx._version import __version__
+from mpx.errors import UsageError
+from mpx_controller.api.callers import Callers
+from mpx_controller.api.rest import rest_of
+from mpx_controller.config import Config, Listen, OpenFlow
+from mpx_controller.controller import Controller
+
+ENDING_S = 1  # that open requests have when it is ended
+
+log = logging.getLogger(__name__)
+
+
+def serve(config: Config, ready: Callable[[dict[str, str]], None]) -> None:
+    """Serve until SIGINT or SIGTERM; `ready` is told the URLs. Raises UsageError where it cannot listen."""
+    asyncio.run(_serve(config, ready))
+
+
+async def _serve(config: Config, ready: Callable[[dict[str, str]], None]) -> None:
+    controller = Controller(config, _secret(config))
+    app = rest_of(controller, Callers(config.api), __version__)
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, ended.set)
+    try:
+        openflow = await asyncio.start_server(
+            controller.switches.accept,
+            config.openflow.address,
+            config.openflow.port,
+            ssl=_tls_of_switches(config.openflow),
+        )
+    except OSError as error:
+        raise UsageError(f"cannot listen for switches: {error.strerror or error}") from None
+    api = _Api(
+        uvicorn.Config(
+            app,
+            host=config.api.address,
+            port=config.api.port,
+            ssl_certfile=config.api.certificate,
+            ssl_keyfile=config.api.key,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            timeout_graceful_shutdown=ENDING_S,
+        )
+    )
+    serving = asyncio.create_task(api.serve())
+    keeping = asyncio.create_task(controller.keep())
+    ending = asyncio.create_task(ended.wait())
+    try:
+        while not api.started and not serving.done():
+            await asyncio.sleep(0.005)
+        if serving.done():
+            raise UsageError(f"cannot listen for callers on {config.api.address} port {config.api.port}")
+        ready(_urls(config, openflow.sockets[0].getsockname()[1], api.servers[0].sockets[0].getsockname()[1]))
+        await asyncio.wait({ending, serving, keeping}, return_when=asyncio.FIRST_COMPLETED)
+        if keeping.done():
+            keeping.result()
+    finally:
+        openflow.close()
+        controller.close()
+        api.should_exit = True
+        keeping.cancel()
+        ending.cancel()
+        await asyncio.gather(serving, keeping, ending, return_exceptions=True)
+
+
+class _Api(uvicorn.Server):
+    """Leaves signals to us."""
+
+    def install_signal_handlers(self) -> None:
+        """Do nothing."""
+
+    async def serve(self, sockets: object = None) -> None:  # noqa: ARG002
+        """Serve until `should_exit`."""
+        await self._serve()
+
+
+def print_ready(urls: dict[str, str]) -> None:
+    """Print one line of JSON with all URLs: whoever started us reads it and begins."""
+    sys.stdout.write(json.dumps(urls) + "\n")
+    sys.stdout.flush()
+
+
+def _urls(config: Config, openflow_port: int, api_port: int) -> dict[str, str]:
+    scheme = "https" if config.api.certificate else "http"
+    switches = "ssl" if config.openflow.certificate else "tcp"
+    api = f"{scheme}://{_host(config.api)}:{api_port}"
+    return {
+        "openflow": f"{switches}:{_host(config.openflow)}:{openflow_port}",
+        "rest": api,
+        "xmlrpc": f"{api}/RPC2",
+    }
+
+
+def _host(listen: Listen) -> str:
+    return f"[{listen.address}]" if ":" in listen.address else listen.address
+
+
+def _tls_of_switches(config: OpenFlow) -> ssl.SSLContext | None:
+    if config.certificate is None or config.key is None:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(config.certificate, config.key)
+        if config.authority is not None:
+            context.load_verify_locations(config.authority)
+            context.verify_mode = ssl.CERT_REQUIRED
+    except (OSError, ssl.SSLError) as error:
+        raise UsageError(f"the certificates for switches cannot be used: {error}") from None
+    return context
+
+
+def _secret(config: Config) -> bytes:
+    """Return what signs questions about links: kept beside the state, so that a restart knows its own."""
+    if config.state is None:
+        return secrets.token_bytes(32)
+    file = config.state.with_name(f"{config.state.name}.secret")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if not file.exists():
+            with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as made:
+                made.write(secrets.token_bytes(32))
+        return file.read_bytes()
+    except OSError as error:
+        raise UsageError(f"the state cannot be kept in {config.state}: {error}") from None

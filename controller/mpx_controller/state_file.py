@@ -1,0 +1,87 @@
+"""What outlives a restart: path sets with their streams, and where hosts are."""
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path as File
+from typing import Any
+
+from mpx_controller.graph import Link, Path, Port
+from mpx_controller.network.hosts import Host
+from mpx_controller.path_sets.path_set import PathSet, SetPath, StreamKey
+from mpx_controller.steering import Ends
+
+VERSION = 1
+
+
+def state_text(sets: Iterable[PathSet], last: int, hosts: Iterable[Host], now_s: float) -> str:
+    """Return it as JSON; leases as what is left of them, as clocks begin anew."""
+    return json.dumps(
+        {
+            "version": VERSION,
+            "last": last,
+            "hosts": [[host.hardware, host.port, host.addresses] for host in hosts],
+            "path_sets": [_told(each, now_s) for each in sets],
+        }
+    )
+
+
+def read_state(text: str, now_s: float) -> tuple[list[PathSet], int, list[Host]]:
+    """Return path sets, the largest number ever given to one, and hosts; raises ValueError if broken."""
+    try:
+        told = json.loads(text)
+        if told["version"] != VERSION:
+            raise ValueError(f"it is of version {told['version']}, not {VERSION}")
+        hosts = [Host(hardware, Port(*port), tuple(addresses)) for hardware, port, addresses in told["hosts"]]
+        return [_read(each, now_s) for each in told["path_sets"]], int(told["last"]), hosts
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"it is no state of a controller: {error!r}") from None
+
+
+def write_whole(file: File, text: str) -> None:
+    """Replace a file at once; only its owner may read it."""
+    fresh = file.with_name(f".{file.name}.new")
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as opened:
+        opened.write(text)
+    fresh.replace(file)
+
+
+def _told(known: PathSet, now_s: float) -> dict[str, Any]:
+    return {
+        "number": known.number,
+        "owner": known.owner,
+        "ends": [known.ends.source, known.ends.sink, known.ends.source_port, known.ends.sink_port],
+        "paths": [
+            [[_told_link(link) for link in each.path], each.rate_bps, each.rtt_s, each.streams, each.group]
+            for each in known.paths
+        ],
+        "max_flow_bps": known.max_flow_bps,
+        "left_s": known.expires_s - now_s,
+        "placed": [[key.port, key.side, place] for key, place in known.placed.items()],
+    }
+
+
+def _told_link(link: Link) -> list[Any]:
+    return [link.start, link.end, link.rate_bps, link.delay_s]
+
+
+def _read(told: Mapping[str, Any], now_s: float) -> PathSet:
+    source, sink, source_port, sink_port = told["ends"]
+    made = PathSet(
+        int(told["number"]),
+        str(told["owner"]),
+        Ends(source, sink, Port(*source_port), Port(*sink_port)),
+        tuple(SetPath(_path(links), *rest) for links, *rest in told["paths"]),
+        float(told["max_flow_bps"]),
+        now_s + float(told["left_s"]),
+        {StreamKey(int(port), side): int(place) for port, side, place in told["placed"]},
+    )
+    if not all(0 <= place < len(made.paths) for place in made.placed.values()):
+        raise ValueError(f"path set {made.number} has streams on paths that it has not")
+    if not all(key.side in ("source", "sink") and 0 < key.port < 65536 for key in made.placed):
+        raise ValueError(f"path set {made.number} has streams that cannot be")
+    return made
+
+
+def _path(links: Iterable[Any]) -> Path:
+    return tuple(Link(Port(*start), Port(*end), rate, delay) for start, end, rate, delay in links)

@@ -1,0 +1,152 @@
+"""The configuration file, and who may ask."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mpx_controller.api.callers import Callers, WhoIsThat
+from mpx_controller.config import Api, Config, checked_config, read_capacities, read_config
+from mpx_controller.errors import NotYours, TooMany
+from mpx_controller.graph import Port
+
+from mpx.errors import UsageError
+
+
+def test_nothing_is_needed() -> None:
+    config = checked_config({}, "here")
+    assert (config.openflow.address, config.openflow.port, config.api.port) == ("127.0.0.1", 6653, 6680)
+    assert (config.bands.table, config.bands.second, config.limits.streams) == (0, 1, 256)
+
+
+def test_a_whole_file(tmp_path: Path) -> None:
+    file = tmp_path / "controller.toml"
+    file.write_text(
+        """
+        state = "/var/lib/mpx/controller.json"
+        [openflow]
+        address = "192.0.2.1"
+        switches = [1, 0x10]
+        [api]
+        address = "::1"
+        port = 0
+        requests_per_s = 20
+        [forwarding]
+        on = false
+        table = 3
+        [path_sets]
+        lease_s = 5
+        selection = "breadth-first"
+        [links]
+        default_bps = 1e10
+        """
+    )
+    config = read_config(file)
+    assert config.openflow.switches == [1, 16] and not config.forwarding.on and config.bands.second == 4
+    assert config.state == Path("/var/lib/mpx/controller.json") and config.limits.lease_s == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("colour = 1", "colour: Extra inputs are not permitted"),
+        ("[api]\nports = 1", "api.ports: Extra"),
+        ("[api]\nport = 70000", "api.port: Input should be less than or equal to 65535"),
+        ("[api]\naddress = 'somewhere'", "api.address: 'somewhere' does not appear"),
+        ("[api]\naddress = '192.0.2.1'", "beyond loopback"),
+        ("[api]\ninsecure = true", "insecure needs allow_from"),
+        ("[api]\nallow_from = ['10.0.0.0/8']", "allow_from insecure"),
+        ("[api]\ncertificate = 'c.pem'", "a certificate needs its key"),
+        ("[path_sets]\nselection = 'best'", "path_sets.selection"),
+        ("[openflow]\nswitches = [0]", "openflow.switches.0"),
+        ("[", "is not TOML"),
+    ],
+)
+def test_what_is_wrong_is_named(text: str, says: str, tmp_path: Path) -> None:
+    file = tmp_path / "controller.toml"
+    file.write_text(text)
+    with pytest.raises(UsageError) as raised:
+        read_config(file)
+    assert says in str(raised.value)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be read"):
+        read_config(tmp_path / "none.toml")
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda some: st.lists(some) | st.dictionaries(st.text(), some),
+    )
+)
+def test_nothing_but_a_usage_error(told: object) -> None:
+    for tried in ({"api": told}, {"openflow": told}, {"state": told}, {"links": told}):
+        try:
+            assert isinstance(checked_config(tried, "here"), Config)
+        except UsageError as error:
+            assert "here cannot be used" in str(error)
+
+
+def test_capacities_of_a_lab(tmp_path: Path) -> None:
+    file = tmp_path / "capacities.json"
+    ends = {
+        "a": {"switch": "s1", "datapath_id": 1, "port": 2},
+        "b": {"switch": "s2", "datapath_id": 2, "port": 1},
+    }
+    file.write_text(
+        json.dumps(
+            [
+                {"link": "x", **ends, "rate_bps": 5e6, "delay_s": 0.01},
+                {"link": "y", **ends, "a": {"host": "src"}, "rate_bps": None, "delay_s": 0},
+            ]
+        )
+    )
+    there, back = (Port(1, 2), Port(2, 1)), (Port(2, 1), Port(1, 2))
+    assert read_capacities(file) == ({there: 5e6, back: 5e6}, {there: 0.01, back: 0.01})
+    file.write_text('[{"link": "x"}]')
+    with pytest.raises(UsageError, match="cannot be read"):
+        read_capacities(file)
+
+
+def test_callers(tmp_path: Path) -> None:
+    mine, wide, short = (tmp_path / name for name in ("mine", "wide", "short"))
+    mine.write_text("a-token-of-mine-1234\n")
+    wide.write_text("another-token-56789")
+    short.write_text("guess")
+    tokens = [{"owner": "me", "file": mine}, {"owner": "noc", "file": wide, "networks": ["10.0.0.0/8"]}]
+    callers = Callers(Api.model_validate({"tokens": tokens}))
+    local = callers.caller("127.0.0.1", None, 0.0)
+    assert local.owner == "local" and local.may_ask_for("10.1.2.3")
+    me = callers.caller("10.1.2.3", "Bearer a-token-of-mine-1234", 0.0)
+    assert me.owner == "me" and me.may_ask_for("10.1.2.3") and not me.may_ask_for("10.1.2.4")
+    noc = callers.caller("192.0.2.1", "bearer another-token-56789", 0.0)
+    assert noc.may_ask_for("10.9.9.9") and not noc.may_ask_for("192.0.2.1") and not noc.may_ask_for("::1")
+    for header in (None, "Bearer wrong", "Bearer ", "Basic a-token-of-mine-1234", "Bearer ä"):
+        with pytest.raises(WhoIsThat):
+            callers.caller("10.1.2.3", header, 0.0)
+    with pytest.raises(UsageError, match="less than 16 characters"):
+        Callers(Api.model_validate({"tokens": [{"owner": "x", "file": short}]}))
+    with pytest.raises(UsageError, match="cannot be read"):
+        Callers(Api.model_validate({"tokens": [{"owner": "x", "file": tmp_path / "none"}]}))
+
+
+def test_a_lab_lets_its_hosts_ask_for_themselves() -> None:
+    config = Api.model_validate({"address": "10.0.0.254", "insecure": True, "allow_from": ["10.0.0.0/24"]})
+    callers = Callers(config)
+    host = callers.caller("10.0.0.1", None, 0.0)
+    assert host.may_ask_for("10.0.0.1") and not host.may_ask_for("10.0.0.2")
+    with pytest.raises(NotYours):
+        callers.caller("10.0.1.1", None, 0.0)
+
+
+def test_who_asks_too_often_waits_and_others_do_not() -> None:
+    callers = Callers(Api(requests_per_s=10))
+    for _ in range(20):
+        callers.caller("127.0.0.1", None, 5.0)
+    with pytest.raises(TooMany):
+        callers.caller("127.0.0.1", None, 5.0)
+    callers.caller("127.0.0.2", None, 5.0)
+    callers.caller("127.0.0.1", None, 5.2)

@@ -1,0 +1,207 @@
+"""Which frame goes where, in simulated switches that a Network of ours steers."""
+
+from collections import Counter
+
+import pytest
+from controller.graphs import THESIS_A, THESIS_B, all_simple_paths, graphs, plain
+from controller.simulated import Wan, address, arp_from, hardware, tcp_frame
+from hypothesis import given, settings
+from mpx_controller.cookies import is_ours
+from mpx_controller.forwarding import Bands
+from mpx_controller.graph import Graph, Port
+from mpx_controller.network.discovery import FIRST_S, LOST_S, UNDECIDED_S
+from mpx_controller.network.discovery_frame import discovery_frame
+from mpx_controller.network.network import SETTLED_S, SILENT_S, Network
+
+SECRET = b"nobody knows"
+ENDS = {"src": 1, "dst": 6}
+
+
+def network(now_s: float = 100.0, *, forwarding: bool = True) -> Network:
+    return Network(Bands(), SECRET, now_s, forwarding=forwarding)
+
+
+def ready(graph: Graph, hosts: dict[str, int]) -> Wan:
+    """Return a network that has found its links."""
+    wan = Wan(graph, hosts)
+    wan.connect(network())
+    wan.wait(2 * (UNDECIDED_S + FIRST_S[-1]))
+    return wan
+
+
+def known(graph: Graph, hosts: dict[str, int]) -> Wan:
+    """Return one that knows its hosts, too."""
+    wan = ready(graph, hosts)
+    for host in hosts:
+        wan.send(host, arp_from(host))
+    wan.received.clear()
+    return wan
+
+
+@pytest.mark.parametrize("graph", [THESIS_A, THESIS_B])
+def test_links_are_found_and_frames_to_all_arrive_once(graph: Graph) -> None:
+    wan = ready(graph, {**ENDS, "third": 2})
+    assert wan.network is not None
+    assert {(link.start, link.end) for link in wan.network.graph.links} == {
+        (k.start, k.end) for k in graph.links
+    }
+    wan.send("src", arp_from("src"))
+    assert Counter(host for host, _ in wan.received) == {"dst": 1, "third": 1}
+
+
+def test_known_hosts_are_reached_on_the_shortest_path_and_by_nobody_else() -> None:
+    wan = known(THESIS_B, {**ENDS, "third": 5})
+    assert wan.switches_passed("src", tcp_frame("src", "dst", (1, 2))) == [1, 5, 6]
+    assert wan.switches_passed("dst", tcp_frame("dst", "src", (2, 1))) == [6, 5, 1]
+    assert [host for host, _ in wan.received] == ["dst", "src"]
+    assert wan.network is not None and wan.network.hosts.at(address("dst")).hardware == hardware("dst")  # type: ignore[union-attr]
+
+
+def test_unknown_hosts_are_looked_for_everywhere_once() -> None:
+    wan = ready(THESIS_B, ENDS)
+    wan.send("src", tcp_frame("src", "dst", (1, 2)))
+    assert [host for host, _ in wan.received] == ["dst"]
+
+
+def test_a_link_that_is_cut_is_left_at_once_and_used_again() -> None:
+    wan = known(THESIS_B, ENDS)
+    cut = next(link.start for link in THESIS_B.links if (link.start.switch, link.end.switch) == (1, 5))
+    wan.carrier(cut, up=False)
+    wan.wait(0)
+    assert len(wan.switches_passed("src", tcp_frame("src", "dst", (1, 2)))) == 4
+    wan.received.clear()
+    wan.send("src", arp_from("src"))
+    assert [host for host, _ in wan.received] == ["dst"]
+    wan.carrier(cut, up=True)
+    wan.wait(1)
+    assert wan.switches_passed("src", tcp_frame("src", "dst", (1, 2))) == [1, 5, 6]
+
+
+def test_a_link_that_loses_all_without_a_word_is_left_later() -> None:
+    wan = known(THESIS_B, ENDS)
+    cut = next(link for link in THESIS_B.links if (link.start.switch, link.end.switch) == (5, 6))
+    wan.cut |= {cut.start, cut.end}
+    wan.wait(LOST_S + 1)
+    wan.send("src", tcp_frame("src", "dst", (1, 2)))
+    wan.send("src", arp_from("src"))
+    assert [host for host, _ in wan.received] == ["dst", "dst"]
+
+
+def test_one_direction_that_is_lost_keeps_floods_off_both() -> None:
+    wan = known(THESIS_B, {**ENDS, "fifth": 5})
+    wan.cut.add(next(ln.start for ln in THESIS_B.links if (ln.start.switch, ln.end.switch) == (5, 6)))
+    wan.wait(LOST_S + 1)
+    for host in ("src", "dst", "fifth"):
+        wan.received.clear()
+        wan.send(host, arp_from(host))
+        assert Counter(name for name, _ in wan.received) == Counter({*ENDS, "fifth"} - {host})
+
+
+def test_hosts_move() -> None:
+    wan = known(THESIS_B, {**ENDS, "other": 2})
+    there = next(port for port, name in wan.hosts.items() if name == "dst")
+    other = next(port for port, name in wan.hosts.items() if name == "other")
+    wan.hosts[there], wan.hosts[other] = "other", "dst"
+    wan.send("dst", arp_from("dst"))
+    wan.received.clear()
+    assert wan.switches_passed("src", tcp_frame("src", "dst", (1, 2)))[-1] == 2
+    assert [host for host, _ in wan.received] == ["dst"]
+
+
+def test_nothing_needs_us_once_it_is_there() -> None:
+    wan = known(THESIS_B, ENDS)
+    wan.network = None
+    wan.send("src", tcp_frame("src", "dst", (1, 2)))
+    wan.send("dst", arp_from("dst"))
+    assert [host for host, _ in wan.received] == ["dst", "src"]
+
+
+def test_a_restart_is_not_noticed() -> None:
+    wan = known(THESIS_B, ENDS)
+    before = {switch: dict(state.entries) for switch, state in wan.switches.items()}
+    wan.connect(network(wan.now_s))
+    frame = tcp_frame("src", "dst", (1, 2))
+    for _ in range(30):
+        wan.received.clear()
+        assert wan.switches_passed("src", frame) == [1, 5, 6]
+        wan.wait(SETTLED_S / 20)
+    assert {switch: dict(state.entries) for switch, state in wan.switches.items()} == before
+
+
+def test_what_nobody_wants_any_more_is_removed_when_a_start_has_settled() -> None:
+    wan = known(THESIS_B, {**ENDS, "left": 2})
+    gone = next(port for port, name in wan.hosts.items() if name == "left")
+    del wan.hosts[gone]
+    wan.connect(network(wan.now_s))
+    wan.wait(SETTLED_S + 1)
+    entries = [entry for switch in wan.switches.values() for entry in switch.entries.values()]
+    assert entries and all(is_ours(entry.cookie) for entry in entries)
+    assert not [entry for entry in entries if ("eth_dst", hardware("left")) in entry.match]
+
+
+def test_a_switch_that_is_away_for_a_moment_goes_on_forwarding() -> None:
+    wan = known(THESIS_B, ENDS)
+    assert wan.network is not None
+    wan.network.switch_down(5, wan.now_s)
+    wan.wait(SILENT_S - 1)
+    assert wan.switches_passed("src", tcp_frame("src", "dst", (1, 2))) == [1, 5, 6]
+    wan.wait(2)
+    assert len(wan.switches_passed("src", tcp_frame("src", "dst", (1, 2)))) == 4
+    wan.connect(wan.network, [5])
+    wan.wait(2)
+    assert wan.switches_passed("src", tcp_frame("src", "dst", (1, 2))) == [1, 5, 6]
+
+
+def test_switches_that_come_one_by_one_never_let_frames_circle() -> None:
+    wan = Wan(THESIS_A, ENDS)
+    steering = network()
+    for switch in sorted(wan.switches, reverse=True):
+        wan.connect(steering, [switch])
+        for _ in range(10):
+            for host in ENDS:
+                wan.send(host, arp_from(host))
+            wan.wait(0.1)
+    wan.received.clear()
+    wan.send("src", arp_from("src"))
+    assert [host for host, _ in wan.received] == ["dst"]
+
+
+def test_a_host_cannot_make_up_links() -> None:
+    wan = known(THESIS_B, ENDS)
+    assert wan.network is not None
+    links = wan.network.graph.links
+    wan.send("src", discovery_frame(Port(6, 1), "02:00:00:00:00:01", wan.now_s, b"a guess"))
+    wan.send("src", discovery_frame(Port(6, 1), "02:00:00:00:00:01", wan.now_s, SECRET)[:-20] + bytes(20))
+    wan.wait(0)
+    assert wan.network.graph.links == links
+
+
+def test_nothing_but_questions_beside_another_controller() -> None:
+    wan = Wan(THESIS_B, ENDS)
+    wan.connect(network(forwarding=False))
+    wan.wait(2)
+    assert wan.network is not None and len(wan.network.graph.links) == len(THESIS_B.links)
+    assert {len(switch.entries) for switch in wan.switches.values()} == {1}
+
+
+@given(graphs())
+@settings(max_examples=40, deadline=None)
+def test_whatever_the_network_frames_to_all_arrive_once_where_there_is_a_way(graph: Graph) -> None:
+    hosts = {f"h{switch}": switch for switch in graph.switches}
+    wan = known(graph, hosts)
+    for source, start in hosts.items():
+        reached = {name for name, at in hosts.items() if at != start and all_simple_paths(graph, start, at)}
+        wan.received.clear()
+        wan.send(source, arp_from(source))
+        assert Counter(host for host, _ in wan.received) == Counter(reached)
+        for sink in reached:
+            wan.received.clear()
+            passed = wan.switches_passed(source, tcp_frame(source, sink, (1, 2)))
+            shortest = min(len(path) for path in all_simple_paths(graph, start, hosts[sink]))
+            assert [host for host, _ in wan.received] == [sink] and len(passed) == shortest + 1
+
+
+def test_a_port_with_one_more_link_is_no_edge() -> None:
+    wan = known(plain((1, 2)), {"one": 1, "two": 2})
+    assert wan.network is not None
+    assert wan.network.edge_ports() == frozenset(wan.hosts)
