@@ -1,9 +1,7 @@
 """Path sets in simulated switches: which way streams go, and what others may not do."""
 
 import pytest
-from controller.graphs import THESIS_A, THESIS_B, M, graph_of
-from controller.simulated import Wan, address, tcp_frame
-from controller.test_network import ENDS, known, network
+from graphs import THESIS_A, THESIS_B, M, graph_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpx_controller.cookies import Kind, kind_of
@@ -12,6 +10,8 @@ from mpx_controller.forwarding import Bands
 from mpx_controller.graph import Graph
 from mpx_controller.path_sets.path_set import StreamKey
 from mpx_controller.path_sets.sets import Limits, PathSets
+from switches import Wan, address, tcp_frame
+from wans import ENDS, known, network
 
 SRC, DST = address("src"), address("dst")
 LIMITS = Limits()

@@ -1,6 +1,6 @@
 """Shortest paths and spanning trees, against brute force."""
 
-from controller.graphs import THESIS_B, all_simple_paths, graph_of, graphs, hops
+from graphs import THESIS_B, all_simple_paths, graph_of, graphs, hops
 from hypothesis import given
 from mpx_controller.graph import Graph, delay_s
 from mpx_controller.shortest import next_links, shortest_path, tree_links

@@ -6,7 +6,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from controller.graphs import THESIS_A
+from graphs import THESIS_A
 from hypothesis import given
 from hypothesis import strategies as st
 from mpx_controller.graph import Port

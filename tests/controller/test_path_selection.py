@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from controller.graphs import (
+from graphs import (
     T_PATHS,
     THESIS_A,
     THESIS_B,

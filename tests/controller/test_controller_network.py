@@ -3,39 +3,15 @@
 from collections import Counter
 
 import pytest
-from controller.graphs import THESIS_A, THESIS_B, all_simple_paths, graphs, plain
-from controller.simulated import Wan, address, arp_from, hardware, tcp_frame
+from graphs import THESIS_A, THESIS_B, all_simple_paths, graphs, plain
 from hypothesis import given, settings
 from mpx_controller.cookies import is_ours
-from mpx_controller.forwarding import Bands
 from mpx_controller.graph import Graph, Port
-from mpx_controller.network.discovery import FIRST_S, LOST_S, UNDECIDED_S
+from mpx_controller.network.discovery import LOST_S
 from mpx_controller.network.discovery_frame import discovery_frame
-from mpx_controller.network.network import SETTLED_S, SILENT_S, Network
-
-SECRET = b"nobody knows"
-ENDS = {"src": 1, "dst": 6}
-
-
-def network(now_s: float = 100.0, *, forwarding: bool = True) -> Network:
-    return Network(Bands(), SECRET, now_s, forwarding=forwarding)
-
-
-def ready(graph: Graph, hosts: dict[str, int]) -> Wan:
-    """Return a network that has found its links."""
-    wan = Wan(graph, hosts)
-    wan.connect(network())
-    wan.wait(2 * (UNDECIDED_S + FIRST_S[-1]))
-    return wan
-
-
-def known(graph: Graph, hosts: dict[str, int]) -> Wan:
-    """Return one that knows its hosts, too."""
-    wan = ready(graph, hosts)
-    for host in hosts:
-        wan.send(host, arp_from(host))
-    wan.received.clear()
-    return wan
+from mpx_controller.network.network import SETTLED_S, SILENT_S
+from switches import Wan, address, arp_from, hardware, tcp_frame
+from wans import ENDS, SECRET, known, network, ready
 
 
 @pytest.mark.parametrize("graph", [THESIS_A, THESIS_B])
