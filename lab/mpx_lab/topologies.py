@@ -66,6 +66,13 @@ DUMBBELL = Topology(
     "four pairs share 200 Mbit/s, RTT 128 ms, 0.75 BDP",
 )
 
+THESIS_V = _between(
+    "thesis-v",
+    "one path of 50 Mbit/s, RTT 100 ms; others of its kind with mpx lab link s1-s2",
+    2,
+    (_long("s1", "s2", 50 * MBIT, 0.100),),
+)
+
 THESIS_A = _between(
     "thesis-a",
     "four disjoint paths of 100 Mbit/s (also smoc 1)",
@@ -180,6 +187,24 @@ UNEVEN_LINKS = Topology(
     text="two hosts with two interfaces each, joined by links of 100 and 50 Mbit/s",
 )
 
+
+def _switched_links(name: str, text: str, *rates_bps: int) -> Topology:
+    """Return a switch between those of the two hosts, joined to each by a link for each rate."""
+    near = tuple(
+        Link("s1", "s2", f"link{i}", rate, queue_bytes=SHORT_QUEUE_BYTES)
+        for i, rate in enumerate(rates_bps, 1)
+    )
+    far = tuple(Link("s2", "s3", f"far{i}") for i, _ in enumerate(rates_bps, 1))
+    return _between(name, text, 3, near + far)
+
+
+SWITCHED_LINKS = _switched_links(
+    "switched-links", "as two-links, but between switches", 100 * MBIT, 100 * MBIT
+)
+SWITCHED_UNEVEN = _switched_links(
+    "switched-uneven", "as uneven-links, but between switches", 100 * MBIT, 50 * MBIT
+)
+
 CEPH6 = Topology(
     "ceph6",
     ("node5", "node6"),
@@ -212,10 +237,13 @@ TOPOLOGIES = (
     THESIS_C,
     THESIS_T1,
     THESIS_T2,
+    THESIS_V,
     PRAGMA_4,
     PRAGMA_2,
     TWO_LINKS,
     UNEVEN_LINKS,
+    SWITCHED_LINKS,
+    SWITCHED_UNEVEN,
     CEPH6,
     STAR,
 )

@@ -119,6 +119,7 @@ def test_a_useful_topology_takes_six_lines() -> None:
 MAX_FLOW_MBIT = {
     "path": 200,
     "dumbbell": 200,
+    "thesis-v": 50,
     "thesis-a": 400,
     "thesis-b": 200,
     "thesis-c": 200,
@@ -128,6 +129,8 @@ MAX_FLOW_MBIT = {
     "pragma-2": 200,
     "two-links": 200,
     "uneven-links": 150,
+    "switched-links": 200,
+    "switched-uneven": 150,
     "ceph6": 200,
     "star": 100,
 }
@@ -150,6 +153,7 @@ def test_a_name_that_is_none_says_which_there_are() -> None:
     [
         ("path", "src dst", 60, 200),
         ("dumbbell", "src3 left right dst3", 128, 200),
+        ("thesis-v", "src s1 s2 dst", 100, 50),
         ("thesis-a", "src s1 s4 s6 dst", 0, 100),
         ("thesis-b", "src s1 s2 s4 s6 dst", 0, 100),
         ("thesis-c", "src s1 s2 s3 s6 dst", 30, 50),
@@ -163,6 +167,7 @@ def test_a_name_that_is_none_says_which_there_are() -> None:
         ("pragma-4", "naist s-naist ucsd la s-uf uf", 191, 34),
         ("pragma-2", "naist s-naist tokyo la s-uf uf", 191, 100),
         ("pragma-2", "naist s-naist s-uf uf", 191, 100),
+        ("switched-links", "src s1 s2 s3 dst", 0, 100),
         ("star", "src1 hub dst2", 40, 100),
     ],
 )
