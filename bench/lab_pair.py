@@ -9,8 +9,8 @@ from typing import Any
 from mpx_lab import cleanup, state
 from mpx_lab.emulator.link import EmulatedLink, End
 from mpx_lab.namespace import RUN_NETNS, enter
-from mpx_lab.plan import netns_name
 from mpx_lab.shape import Shape
+from mpx_lab.steps import netns_name
 
 SIDES = ("a", "b")
 SYSCTLS = {

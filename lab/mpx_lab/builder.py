@@ -11,32 +11,35 @@ from functools import partial
 from pathlib import Path
 
 from mpx_lab import relay
+from mpx_lab.controller_process import OwnController
 from mpx_lab.devices import without_offloads
 from mpx_lab.emulator.kernel_link import KernelLink
 from mpx_lab.emulator.link import EmulatedLink, End
 from mpx_lab.namespace import RUN_NETNS, inside
 from mpx_lab.ovs import OpenVSwitch
-from mpx_lab.plan import (
+from mpx_lab.programs import find, run
+from mpx_lab.reach import wait_reachable
+from mpx_lab.simulated import is_simulated
+from mpx_lab.state import LabError, Owner, environment, folder_of
+from mpx_lab.steps import (
     SWITCHES,
     AddNamespace,
     Configure,
     Controller,
     Ip,
     PlainFrames,
+    StartController,
     StartDatabase,
     StartLink,
     StartRelay,
     StartSwitches,
     Step,
+    WaitFound,
     WaitReachable,
     WriteFile,
     cable,
     netns_name,
 )
-from mpx_lab.programs import find, run
-from mpx_lab.reach import wait_reachable
-from mpx_lab.simulated import is_simulated
-from mpx_lab.state import LabError, Owner, environment, folder_of
 
 
 class Builder:
@@ -73,6 +76,8 @@ class Builder:
                 self._switches.start_daemon()
             case StartRelay(controller):
                 self._start_relay(controller)
+            case StartController(netns):
+                OwnController(self.folder).start(netns, self._environment)
             case Ip(netns, lines):
                 ip(netns, lines, self._environment)
             case PlainFrames(netns, device):
@@ -85,6 +90,8 @@ class Builder:
                 (self.folder / name).write_text(text)
             case WaitReachable(pairs, within_s):
                 wait_reachable(pairs, within_s)
+            case WaitFound():
+                OwnController(self.folder).wait_found(step)
 
     def _add_namespace(self, step: AddNamespace) -> None:
         run([find("ip"), "netns", "add", step.netns], environment=self._environment)

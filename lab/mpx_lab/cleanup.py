@@ -15,8 +15,8 @@ from functools import partial
 from pathlib import Path
 
 from mpx_lab.namespace import RUN_NETNS, unmount
-from mpx_lab.plan import netns_name
 from mpx_lab.state import LabError, folder_of
+from mpx_lab.steps import netns_name
 
 PATIENCE_S = 2.0  # between asking processes to end and ending them
 ATTEMPTS = 20  # processes may start others while they are being ended

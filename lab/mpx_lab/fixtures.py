@@ -17,8 +17,8 @@ from mpx.errors import UsageError
 from mpx_lab import cleanup, state
 from mpx_lab.emulator.build import built_link
 from mpx_lab.lab import Lab, require_root
-from mpx_lab.plan import Controller
 from mpx_lab.programs import PACKAGES, find
+from mpx_lab.steps import Controller
 from mpx_lab.topologies import named
 from mpx_lab.topology import Topology
 

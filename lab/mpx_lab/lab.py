@@ -11,15 +11,19 @@ from mpx.errors import MpxError, UsageError
 from mpx_lab import cleanup, state
 from mpx_lab.builder import Builder
 from mpx_lab.capacities import CAPACITIES
+from mpx_lab.controller_process import OwnController, check_installed
 from mpx_lab.emulator.link import EmulatedLink
 from mpx_lab.lab_host import LabHost
 from mpx_lab.lab_link import LabLink
 from mpx_lab.namespace import RUN_NETNS
 from mpx_lab.ovs import OpenVSwitch
-from mpx_lab.plan import SWITCHES, Controller, netns_name, plan
+from mpx_lab.own_controller import check_steers
+from mpx_lab.plan import plan
 from mpx_lab.programs import PACKAGES, find
 from mpx_lab.route_list import Route, routes_of
+from mpx_lab.simulated import check_can_be_simulated
 from mpx_lab.state import DEFAULT_ID, LabError, Owner, State
+from mpx_lab.steps import SWITCHES, Controller, netns_name
 from mpx_lab.topology import Topology
 
 
@@ -49,10 +53,11 @@ class Lab:
     ) -> Self:
         """Build a lab, and return when every host reaches every other of its networks.
 
-        With a controller that is for it to bring about. `scale` multiplies rates and byte queues. What an
-        interrupted lab of this ID has left is removed first; so is this lab when the calling program ends
-        without having taken it down, unless `keep`. Raises UsageError without root or a program it needs, or
-        for a controller on a host that is not known; LabError where such a lab runs or a step fails (then
+        With a controller elsewhere that is for it to bring about. With the lab's own
+        (`own_controller.OWN`) also when that knows all links and hosts. `scale` multiplies rates and byte
+        queues. What an interrupted lab of this ID has left is removed first; so is this lab when the calling
+        program ends without having taken it down, unless `keep`. Raises UsageError without root or a program
+        it needs, or for a controller that cannot be; LabError where such a lab runs or a step fails (then
         nothing is left).
         """
         require_root()
@@ -60,7 +65,11 @@ class Lab:
         topology = topology.scaled(scale)
         for program in PACKAGES if topology.switches else ("ip",):
             find(program)
-        if controller:
+        check_can_be_simulated(topology)
+        if controller and controller.own:
+            check_steers(topology)
+            check_installed()
+        elif controller:
             _check_known(controller)
         with state.locked(lab_id):
             there = state.load(lab_id)
@@ -151,8 +160,12 @@ class Lab:
                 found.append(f"the link {link.name} does not work ({error})")
         if self.topology.switches and not OpenVSwitch(self.folder, "", {}).serves():
             found.append("the switches have ended")
-        if self.topology.switches and self.controller and not self._relay().lives():
-            found.append("the relay to the controller has ended")
+        if self.topology.switches and self.controller:
+            own = OwnController(self.folder)
+            if self.controller.own and not own.lives():
+                found.append(f"the lab's controller has ended{own.last_words()}")
+            if not self.controller.own and not self._relay().lives():
+                found.append("the relay to the controller has ended")
         return found
 
     def _relay(self) -> Owner:
@@ -162,6 +175,9 @@ class Lab:
         """Return for each switch whether its controller answers it; None where there is no controller."""
         if not (self.topology.switches and self.controller):
             return None
+        if self.controller.own:
+            there = OwnController(self.folder).connected(netns_name(self.id, SWITCHES))
+            return {name: self.topology.datapath_id(name) in there for name in self.topology.switches}
         return OpenVSwitch(self.folder, "", {}).connected(self.topology.switches)
 
     def controller_failure(self) -> str:
@@ -200,7 +216,11 @@ class Lab:
             "links": [link.status().told() for link in self.links],
             "routes": [asdict(route) for route in self.routes()],
             "controller": self.controller
-            and {"rest": self.controller.rest, "xmlrpc": self.controller.xmlrpc},
+            and {
+                "openflow": f"tcp:{self.controller.host}:{self.controller.port}",
+                "rest": self.controller.rest,
+                "xmlrpc": self.controller.xmlrpc,
+            },
             "connected": self.connected(),
             "capacities": str(capacities) if capacities.exists() else None,
         }

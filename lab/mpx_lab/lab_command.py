@@ -56,7 +56,7 @@ def list_command(lab_id: str | None) -> None:
     """List the topologies that have a name, and the labs there are."""
     lines = found() if lab_id is None else [meant(lab_id)]
     for topology in TOPOLOGIES:
-        click.echo(f"{topology.name:10} {topology.text}")
+        click.echo(f"{topology.name:15} {topology.text}")
     for line in lines:
         click.echo(line)
 
@@ -65,7 +65,13 @@ def list_command(lab_id: str | None) -> None:
 @click.argument("name", metavar="NAME|FILE.py")
 @lab_option
 @click.option("--scale", type=float, default=1.0, help="Multiply rates and byte queues; delays stay.")
-@click.option("--controller", metavar="tcp:HOST:PORT", help="Who tells the switches what to do (OpenFlow).")
+@click.option(
+    "--controller",
+    metavar="[tcp:HOST:PORT]",
+    is_flag=False,
+    flag_value="own",
+    help="Who tells the switches what to do (OpenFlow); without an address the lab runs `mpx controller`.",
+)
 @click.option("--rest", metavar="URL", help="Where that controller answers REST; shown by status.")
 @click.option("--xmlrpc", metavar="URL", help="Where that controller answers XML-RPC; shown by status.")
 def up_command(

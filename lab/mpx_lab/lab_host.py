@@ -14,13 +14,13 @@ from mpx_lab.plan import (
     DEFAULT_CONGESTION,
     UNSCALED_WINDOW_BYTES,
     fixes_buffers,
-    netns_name,
     no_routes,
     routes,
     window_settings,
 )
 from mpx_lab.route_list import Route, routes_of, save_routes, with_route
 from mpx_lab.state import LabError, environment, folder_of, load, locked
+from mpx_lab.steps import netns_name
 from mpx_lab.topology import Interface, Topology
 
 CONGESTION_NAME = re.compile(r"[a-z0-9_]{1,15}")

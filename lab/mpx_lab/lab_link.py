@@ -13,9 +13,10 @@ from mpx_lab.emulator.kernel_link import KernelLink
 from mpx_lab.emulator.link import RunningLink
 from mpx_lab.emulator.running import running_link
 from mpx_lab.namespace import inside
-from mpx_lab.plan import SWITCHES, netns_name, port_name
+from mpx_lab.plan import port_name
 from mpx_lab.shape import FULL_FRAME_BYTES, Direction, Shape
 from mpx_lab.state import environment, folder_of
+from mpx_lab.steps import SWITCHES, netns_name
 from mpx_lab.topology import Link, Topology
 
 

@@ -4,14 +4,28 @@ Each step makes one thing. A lab that is interrupted after any of them can be ta
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from mpx.errors import UsageError
 from mpx_lab.capacities import CAPACITIES, capacities_text
-from mpx_lab.shape import PAUSE_S, Shape
+from mpx_lab.own_controller import OWN, begin_steps, found_step, way_steps
+from mpx_lab.steps import (
+    SWITCHES,
+    AddNamespace,
+    Configure,
+    Controller,
+    Ip,
+    StartDatabase,
+    StartLink,
+    StartRelay,
+    StartSwitches,
+    Step,
+    WaitReachable,
+    WriteFile,
+    cable,
+    netns_name,
+)
 from mpx_lab.topology import Interface, Link, Topology
 
-SWITCHES = "switches"  # the namespace of all switches of a lab; no host may be called so
 DEFAULT_CONGESTION = "cubic"
 LARGEST_BUFFER_BYTES = 64_000_000  # the kernel's default of 4 MB stops a sender on a long path
 UNSCALED_WINDOW_BYTES = 65535
@@ -26,120 +40,16 @@ HOST_SETTINGS = (
     ("net/ipv6/conf/default/accept_ra", "0"),
     ("net/ipv6/conf/default/router_solicitations", "0"),
 )
-# Switches are no hosts: nothing of their own goes out of their ports.
-SWITCH_SETTINGS = (("net/ipv6/conf/all/disable_ipv6", "1"), ("net/ipv6/conf/default/disable_ipv6", "1"))
+SWITCH_SETTINGS = (
+    # Switches are no hosts: nothing of their own goes out of their ports.
+    ("net/ipv6/conf/all/disable_ipv6", "1"),
+    ("net/ipv6/conf/default/disable_ipv6", "1"),
+    ("net/ipv4/ip_forward", "0"),  # or hosts would reach each other by their ways to the controller
+)
+PACKETS_PER_S = 1000  # that each switch tells its controller of, so that nobody can keep it busy with more
 REACH_S = 30.0  # until all hosts reach each other, besides what their links take
 REACH_ROUND_TRIPS = 4  # through all links: asking for the address, and some that are lost
 ROOT_PRIORITY = 4096  # of the switch that becomes the root of the spanning tree; others have 32768
-
-
-@dataclass(frozen=True)
-class Controller:
-    """Where the switches take their orders from, and how programs ask it."""
-
-    host: str
-    port: int
-    rest: str | None = None
-    xmlrpc: str | None = None
-
-
-@dataclass(frozen=True)
-class AddNamespace:
-    """A network namespace, with settings below /proc/sys."""
-
-    netns: str
-    settings: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True)
-class StartDatabase:
-    """The private database of the switches."""
-
-    netns: str
-
-
-@dataclass(frozen=True)
-class StartSwitches:
-    """The private switch daemon."""
-
-    netns: str
-
-
-@dataclass(frozen=True)
-class StartRelay:
-    """The way from the switches' namespace to the controller."""
-
-    controller: Controller
-
-
-@dataclass(frozen=True)
-class Ip:
-    """Lines for `ip -batch` in a namespace."""
-
-    netns: str
-    lines: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class PlainFrames:
-    """A device that hands over frames as they would be on a wire: no offloads."""
-
-    netns: str
-    device: str
-
-
-@dataclass(frozen=True)
-class StartLink:
-    """An emulated link; `a` and `b` are namespace, device and hardware address."""
-
-    name: str
-    a: tuple[str, str, str | None]
-    b: tuple[str, str, str | None]
-    a_to_b: Shape
-    b_to_a: Shape
-    pause_s: float = PAUSE_S
-
-
-@dataclass(frozen=True)
-class Configure:
-    """One transaction of `ovs-vsctl`."""
-
-    arguments: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class WriteFile:
-    """A file of the lab's folder."""
-
-    name: str
-    text: str
-
-
-@dataclass(frozen=True)
-class WaitReachable:
-    """Until datagrams have gone from every `from` to every `to`: (namespace, address) each."""
-
-    pairs: tuple[tuple[tuple[str, str], tuple[str, str]], ...]
-    within_s: float
-
-
-Step = (
-    AddNamespace
-    | StartDatabase
-    | StartSwitches
-    | StartRelay
-    | Ip
-    | PlainFrames
-    | StartLink
-    | Configure
-    | WriteFile
-    | WaitReachable
-)
-
-
-def netns_name(lab_id: str, host: str) -> str:
-    """Return the namespace of a host; a dot cannot be in an ID, so no lab's prefix begins another's."""
-    return f"mpxlab.{lab_id}.{host}"
 
 
 def port_name(link: Link, switch: str) -> str:
@@ -148,7 +58,14 @@ def port_name(link: Link, switch: str) -> str:
 
 
 def parse_controller(text: str, rest: str | None = None, xmlrpc: str | None = None) -> Controller:
-    """Return the controller that `tcp:HOST:PORT` names; raises UsageError."""
+    """Return the controller that `tcp:HOST:PORT` names, or `own` the lab's own; raises UsageError."""
+    if text == "own":
+        if rest or xmlrpc:
+            raise UsageError(
+                "--rest and --xmlrpc are for a controller that somebody else runs: give its "
+                "--controller tcp:HOST:PORT too"
+            )
+        return OWN
     kind, _, where = text.partition(":")
     host, _, port = where.rpartition(":")
     if kind != "tcp" or not host or not port.isdecimal() or not 0 < int(port) < 65536:
@@ -171,8 +88,8 @@ def _steps(topology: Topology, lab_id: str, controller: Controller | None) -> It
         yield AddNamespace(switches, SWITCH_SETTINGS)
         yield StartDatabase(switches)
         yield StartSwitches(switches)
-    if topology.switches and controller:
-        yield StartRelay(controller)
+    if topology.switches and controller:  # it serves before the switches look for it
+        yield from begin_steps(switches) if controller.own else (StartRelay(controller),)
     for link in topology.links:
         if topology.emulated(link):
             there, back = topology.direction_seeds(link.name, link.seed)
@@ -193,15 +110,23 @@ def _steps(topology: Topology, lab_id: str, controller: Controller | None) -> It
         for face in topology.interfaces(host):
             lines += _addresses(face)
         yield Ip(netns_name(lab_id, host), tuple(lines))
-    if not (topology.switches and controller):  # with a controller it is for that to join them
-        yield WaitReachable(
-            tuple(
-                ((netns_name(lab_id, one.host), source), (netns_name(lab_id, other.host), target))
-                for one, other in topology.neighbours()
-                for source, target in zip(one.addresses, other.addresses, strict=True)
-            ),
-            REACH_S + REACH_ROUND_TRIPS * 2 * sum(link.delay_s for link in topology.links),
-        )
+    within_s = REACH_S + REACH_ROUND_TRIPS * 2 * sum(link.delay_s for link in topology.links)
+    reach = WaitReachable(
+        tuple(
+            ((netns_name(lab_id, one.host), source), (netns_name(lab_id, other.host), target))
+            for one, other in topology.neighbours()
+            for source, target in zip(one.addresses, other.addresses, strict=True)
+        ),
+        within_s,
+    )
+    if topology.switches and controller and controller.own:
+        yield from way_steps(topology, lab_id)
+        # A host that speaks before the links are found may be taken for one at a link.
+        yield found_step(topology, switches, within_s, hosts=False)
+        yield reach
+        yield found_step(topology, switches, within_s, hosts=True)
+    elif not (topology.switches and controller):  # with a controller elsewhere it is for that to join them
+        yield reach
 
 
 def hosts_file(topology: Topology) -> str:
@@ -270,21 +195,6 @@ def _end(topology: Topology, lab_id: str, link: Link, name: str) -> tuple[str, s
     return netns_name(lab_id, name), face.device, face.mac
 
 
-def cable(a: tuple[str, str, str | None], b: tuple[str, str, str | None]) -> Iterator[Step]:
-    """Yield what makes a plain cable between two ends: namespace, device and hardware address (None: any)."""
-    address = [f" address {mac}" if mac else "" for _, _, mac in (a, b)]
-    yield Ip(
-        a[0],
-        (
-            f"link add {a[1]}{address[0]} mtu 1500 type veth "
-            f"peer name {b[1]}{address[1]} mtu 1500 netns {b[0]}",
-        ),
-    )
-    for netns, device, _ in (a, b):
-        yield PlainFrames(netns, device)
-        yield Ip(netns, (f"link set {device} txqueuelen 10000 up",))
-
-
 def _bridges(topology: Topology, controller: Controller | None) -> Iterator[str]:
     """Yield one transaction for all switches, so that the daemon sets them up at once."""
     # A tree of switches needs no protocol, whose own frames could get lost in a full queue.
@@ -308,4 +218,8 @@ def _bridges(topology: Topology, controller: Controller | None) -> Iterator[str]
                 yield from ("--", "set", "port", name, "other-config:rstp-path-cost=20000")
                 yield f"other-config:rstp-port-admin-edge={'true' if to_host else 'false'}"
         if controller:
-            yield from ("--", "set-controller", switch, "unix:controller.sock")
+            where = f"tcp:{controller.host}:{controller.port}" if controller.own else "unix:controller.sock"
+            yield from ("--", "set-controller", switch, where, "--", "set", "controller", switch)
+            yield "connection_mode=out-of-band"  # or the switches forward what looks like a way to it
+            yield f"controller_rate_limit={PACKETS_PER_S}"
+            yield f"controller_burst_limit={PACKETS_PER_S}"

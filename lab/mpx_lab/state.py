@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from mpx.errors import MpxError, UsageError
-from mpx_lab.plan import Controller
+from mpx_lab.steps import Controller
 from mpx_lab.topology import Link, Topology
 
 LABS = Path("/run/mpx-lab")

@@ -25,6 +25,9 @@ def status_lines(told: Mapping[str, Any], failure: str) -> Iterator[str]:
         yield f"  route {route['host']} to {route['to'] or 'all'}: {route['congestion']}{window}"
     if told["capacities"]:
         yield f"  capacities for a controller: {told['capacities']}"
+    urls = told["controller"] or {}
+    if urls.get("rest") or urls.get("xmlrpc"):
+        yield f"  controller: REST {urls['rest'] or 'not told'}, XML-RPC {urls['xmlrpc'] or 'not told'}"
     waiting = [name for name, connected in (told["connected"] or {}).items() if not connected]
     if waiting:
         why = failure or "it has not answered yet"

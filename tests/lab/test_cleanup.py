@@ -14,24 +14,27 @@ from mpx_lab import cleanup, fixtures, state
 from mpx_lab.builder import Builder
 from mpx_lab.lab import Lab
 from mpx_lab.namespace import unmount
-from mpx_lab.plan import Controller, plan
+from mpx_lab.own_controller import OWN
+from mpx_lab.plan import plan
 from mpx_lab.state import LabError
+from mpx_lab.steps import Controller, StartController
 from mpx_lab.topologies import named
 from traces import devices, processes_in, traces
 from victims import ALL_KINDS, first_line, python
 
 STEPS = len(plan(ALL_KINDS, "x"))
+CONTROLLED = [type(step) for step in plan(ALL_KINDS, "x", OWN)]
 
 
 @contextmanager
-def building(lab_id: str, steps: int) -> Iterator[int]:
+def building(lab_id: str, steps: int, controller: Controller | None = None) -> Iterator[int]:
     """A process that has done so many steps of `Lab.up`, and holds the lock; killed at the end."""
     done, tell = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
             with state.locked(lab_id):
-                Builder(lab_id).build(plan(ALL_KINDS, lab_id)[:steps])
+                Builder(lab_id).build(plan(ALL_KINDS, lab_id, controller)[:steps])
                 os.write(tell, b"done")
                 signal.pause()
         finally:
@@ -52,6 +55,18 @@ def test_what_is_killed_after_any_step_of_up_is_removed_by_the_next_use(lab_id: 
     with building(lab_id, steps):
         pass
     assert traces(lab_id)
+    with pytest.raises(LabError, match="was interrupted"):
+        Lab.attach(lab_id)
+    assert not traces(lab_id)
+    assert devices() == before
+
+
+@pytest.mark.parametrize("steps", range(CONTROLLED.index(StartController) + 1, len(CONTROLLED) + 1))
+def test_what_is_killed_once_it_has_a_controller_is_removed_by_the_next_use(lab_id: str, steps: int) -> None:
+    before = devices()
+    with building(lab_id, steps, OWN):
+        pass
+    assert any("mpx" in line and "--insecure" in line for line in traces(lab_id))
     with pytest.raises(LabError, match="was interrupted"):
         Lab.attach(lab_id)
     assert not traces(lab_id)

@@ -15,7 +15,7 @@ from mpx_lab import namespace
 from mpx_lab.emulator.link import LinkError
 from mpx_lab.judged import take_stock, verdict
 from mpx_lab.lab import Lab
-from mpx_lab.plan import SWITCHES, netns_name
+from mpx_lab.steps import SWITCHES, netns_name
 from mpx_lab.topologies import named
 from mpx_lab.topology import Link, Topology
 from wires import OPEN, Eventually, Wired, carriers, stopped

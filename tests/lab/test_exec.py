@@ -106,6 +106,8 @@ def test_what_cannot_be_run_has_the_exit_codes_of_shells(running: str, program: 
         (["up", "nosuch"], "no topology 'nosuch'"),
         (["up", "path", "--scale", "0"], "scale"),
         (["up", "path", "--rest", "http://x"], "--controller"),
+        (["up", "dumbbell", "--controller", "--rest", "http://x"], "somebody else runs"),
+        (["up", "path", "--controller"], "path has no switches"),
         (["up", "nosuch.py"], "cannot read nosuch.py"),
     ],
 )

@@ -18,6 +18,7 @@ import pytest
 from mpx_lab import state
 from mpx_lab.emulator.build import built_link, cache_folder
 from mpx_lab.lab import Lab, take_down
+from mpx_lab.own_controller import OWN
 from mpx_lab.state import LabError
 from mpx_lab.topologies import named
 from traces import devices, orphans, traces
@@ -34,6 +35,9 @@ print("begins", flush=True)
 with Lab.up(ALL_KINDS, sys.argv[1]):
     signal.pause()
 """
+UP_CONTROLLED = UP.replace("sys.argv[1])", "sys.argv[1], controller=OWN)").replace(
+    "from victims", "from mpx_lab.own_controller import OWN\nfrom victims"
+)
 DOWN = """
 import sys
 from mpx_lab.lab import take_down
@@ -76,7 +80,7 @@ def nothing_runs_on() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def lasts_s(lab_root: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
-    """How long `compiling`, `up` and `down` take here, so that kills come all along them."""
+    """How long each of these takes here, so that kills come all along them."""
     lab_id = f"t{os.getpid()}-kills"
     times = [time.monotonic()]
     with pytest.MonkeyPatch.context() as environment:
@@ -87,8 +91,11 @@ def lasts_s(lab_root: None, tmp_path_factory: pytest.TempPathFactory) -> dict[st
     times.append(time.monotonic())
     lab.down()
     times.append(time.monotonic())
+    lab = Lab.up(ALL_KINDS, lab_id, controller=OWN)
+    times.append(time.monotonic())
+    lab.down()
     steps = (later - earlier for earlier, later in itertools.pairwise(times))
-    return dict(zip(("compiling", "up", "down"), steps, strict=True))
+    return dict(zip(("compiling", "up", "down", "up with a controller"), steps, strict=True))
 
 
 @pytest.fixture
@@ -124,6 +131,15 @@ NEXT: tuple[Callable[[str], object], ...] = (by_attaching, by_building, take_dow
 def test_up(lab_id: str, lasts_s: dict[str, float], number: int) -> None:
     before = devices()
     killed_within(lasts_s["up"], number, UP, lab_id)
+    NEXT[number % len(NEXT)](lab_id)
+    assert not traces(lab_id)
+    assert devices() == before
+
+
+@pytest.mark.parametrize("number", range(-(-KILLS // 2)))
+def test_up_with_a_controller(lab_id: str, lasts_s: dict[str, float], number: int) -> None:
+    before = devices()
+    killed_within(lasts_s["up with a controller"], number, UP_CONTROLLED, lab_id)
     NEXT[number % len(NEXT)](lab_id)
     assert not traces(lab_id)
     assert devices() == before

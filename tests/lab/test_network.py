@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 from mpx_command import mpx
 from mpx_lab.lab import Lab
-from mpx_lab.plan import Controller, WaitReachable, plan
+from mpx_lab.plan import plan
 from mpx_lab.reach import wait_reachable
 from mpx_lab.route_list import Route
 from mpx_lab.shape import Direction, Shape
 from mpx_lab.state import LabError
+from mpx_lab.steps import Controller, WaitReachable
 from mpx_lab.topologies import named
 from mpx_lab.topology import Link, Topology
 from sockets import congestion, connection
@@ -328,7 +329,8 @@ def test_switches_obey_a_controller_outside(make_lab: Make, eventually: Eventual
         eventually(lambda: lab.status()["connected"] == {"left": True, "right": True})
         assert "  all switches are connected to the controller\n" in mpx("lab", "status", "--lab", lab.id).out
         told = lab.status()
-        assert told["controller"] == {"rest": "http://127.0.0.1:1", "xmlrpc": None}
+        openflow = f"tcp:127.0.0.1:{port}"
+        assert told["controller"] == {"openflow": openflow, "rest": "http://127.0.0.1:1", "xmlrpc": None}
         capacities = json.loads(Path(told["capacities"]).read_text())
         assert capacities[0]["a"] == {"switch": "left", "datapath_id": 1, "port": 1}
         assert capacities[0]["rate_bps"] == 100_000_000

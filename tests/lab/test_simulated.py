@@ -36,6 +36,19 @@ def test_udt_is_refused(run: Run) -> None:
     assert "without mpx lab simulate" in said
 
 
+def test_links_of_a_switch_are_refused(run: Run) -> None:
+    (said,) = run("""
+        from mpx.errors import UsageError
+        from mpx_lab.lab import Lab
+        from mpx_lab.topologies import named
+        try:
+            Lab.up(named("dumbbell"), "simulated")
+        except UsageError as error:
+            print(error)
+    """)
+    assert "(wan of dumbbell): build it without mpx lab simulate" in said
+
+
 def test_files_environment_and_exit_code_are_as_without_it(
     kernel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

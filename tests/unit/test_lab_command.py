@@ -126,6 +126,7 @@ def told(**more: Any) -> dict[str, Any]:
         "hosts": [{"name": "a", "addresses": ["10.0.0.1", "fd00::1"]}],
         "links": [{**link, **more}],
         "routes": [],
+        "controller": None,
         "capacities": None,
         "connected": None,
     }
@@ -156,3 +157,6 @@ def test_what_status_says() -> None:
     lines = list(status_lines(apart, "refused"))
     assert lines[0] == "lab mine: path, rates times 0.5 when it was built"
     assert lines[-1] == "  NOT connected to the controller: s2; refused"
+    asked = {"openflow": "tcp:127.0.0.1:6653", "rest": "http://a", "xmlrpc": None}
+    lines = list(status_lines({**told(), "controller": asked}, ""))
+    assert lines[-1] == "  controller: REST http://a, XML-RPC not told"

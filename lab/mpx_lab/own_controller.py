@@ -1,0 +1,85 @@
+"""The controller that a lab runs for itself: where it is, how hosts reach it, what it has found.
+
+It runs where the switches are, and each host has a cable to there, beside the network: what is asked of it
+loads no link. Hosts have no address on that cable. They ask from one of their addresses in the network, by
+which the controller knows for whom they may ask, and the answer goes back over their own cable only. From
+there nothing is forwarded, so hosts do not reach each other that way.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from mpx.errors import UsageError
+from mpx_lab.capacities import CAPACITIES
+from mpx_lab.steps import SWITCHES, Controller, Ip, StartController, Step, WaitFound, cable, netns_name
+from mpx_lab.topology import Interface, Topology
+
+OPENFLOW_PORT, API_PORT = 6653, 6680
+LOOPBACK = "127.0.0.1"  # of the switches' namespace: no host can pretend to be a switch
+ADDRESS = "10.254.0.254"  # for hosts; their own are 10.0.N.N
+CALLERS = "10.0.0.0/16"
+DEVICE = "mgmt"  # the cable's end in each host
+STATE = "controller-state.json"  # in the lab's folder
+_API = f"http://{ADDRESS}:{API_PORT}"
+OWN = Controller(LOOPBACK, OPENFLOW_PORT, _API, f"{_API}/RPC2", own=True)
+
+
+def check_steers(topology: Topology) -> None:
+    """Raise UsageError where a controller would have nothing to do."""
+    if not topology.switches:
+        raise UsageError(
+            f"the topology {topology.name} has no switches, so a controller of its own would steer nothing; "
+            "build it without, or choose one that has switches (see mpx lab list)"
+        )
+
+
+def arguments(folder: Path) -> list[str]:
+    """Return what `mpx controller` of a lab is told."""
+    return [
+        *("--listen", f"{LOOPBACK}:{OPENFLOW_PORT}", "--api", f"0.0.0.0:{API_PORT}"),
+        *("--insecure", "--allow-from", CALLERS, "--verbose"),
+        *("--capacities", str(folder / CAPACITIES), "--state", str(folder / STATE)),
+    ]
+
+
+def begin_steps(switches: str) -> Iterator[Step]:
+    """Yield what starts it in the namespace of the switches."""
+    yield Ip(switches, ("link set lo up", f"address add {ADDRESS}/32 dev lo"))
+    yield StartController(switches)
+
+
+def way_steps(topology: Topology, lab_id: str) -> Iterator[Step]:
+    """Yield what joins each host with it; hosts have their addresses already."""
+    switches = netns_name(lab_id, SWITCHES)
+    for number, host in enumerate(topology.hosts, 1):
+        netns, there = netns_name(lab_id, host), f"{DEVICE}.{number}"
+        yield from cable((netns, DEVICE, None), (switches, there, None))
+        mine = topology.interfaces(host)
+        asks_from = next(iter(_at_switches(topology, host)), mine[0]).ipv4
+        yield Ip(netns, (f"route add {ADDRESS} dev {DEVICE} src {asks_from}",))
+        # Programs may bind to another address of their host.
+        yield Ip(switches, tuple(f"route add {face.ipv4} dev {there}" for face in mine))
+
+
+def found_step(topology: Topology, switches: str, within_s: float, *, hosts: bool) -> WaitFound:
+    """Return what waits for all links between switches, and with `hosts` for who has a neighbour there."""
+    links = [link for link in topology.links if set(link.ends) <= set(topology.switches)]
+    heard = {one for one, _ in topology.neighbours()} if hosts else set()
+    known = [face for host in topology.hosts for face in _at_switches(topology, host) if face in heard]
+    return WaitFound(switches, 2 * len(links), tuple(a for face in known for a in face.addresses), within_s)
+
+
+def missing(told: Mapping[str, Any], links: int, addresses: tuple[str, ...]) -> str:
+    """Return in words what a controller's `/topology` lacks; empty: nothing."""
+    known = {address for host in told["hosts"] for address in host["addresses"]}
+    if len(told["links"]) < links:
+        return f"it has found {len(told['links'])} of {links} directions of links"
+    unknown = [address for address in addresses if address not in known]
+    return f"it has not heard of {', '.join(unknown)}" if unknown else ""
+
+
+def _at_switches(topology: Topology, host: str) -> Iterator[Interface]:
+    for face in topology.interfaces(host):
+        if set(topology.link(face.link).ends) & set(topology.switches):
+            yield face
