@@ -17,6 +17,7 @@ from mpx.gate import Gate
 from mpx.move import Move
 from mpx.options import CopyOptions
 from mpx.pacer import Pacer
+from mpx.paths import DefaultPath, Paths
 from mpx.pool import Pool
 from mpx.tcp import PortRange
 from mpx.tuner import Sample
@@ -42,6 +43,7 @@ class Work:
     listen_ports: PortRange | None = None
     let_in: threading.Event = field(default_factory=threading.Event)  # a session for data could be opened
     may_spread: threading.Event = field(default_factory=threading.Event)  # the finisher has its session
+    paths: Paths = field(default_factory=DefaultPath)  # which the streams take
 
 
 class Carrier(Protocol):
@@ -51,14 +53,13 @@ class Carrier(Protocol):
     """
 
     tunable: bool
-    path: str
 
     def start(self) -> None:
         """Begin to take files from the pool."""
         ...
 
-    def set_streams(self, streams: int) -> None:
-        """Use so many data connections from now on, over all files on their way."""
+    def set_streams(self, path: str, streams: int) -> None:
+        """Use so many data connections on a path from now on, over all files on their way."""
         ...
 
     def renew_streams(self) -> None:
@@ -73,8 +74,12 @@ class Carrier(Protocol):
         """Return the connections that data move over now, in either direction, as far as they last."""
         ...
 
-    def sample(self) -> Sample:
-        """Return what has been moved so far."""
+    def samples(self) -> dict[str, Sample]:
+        """Return what has been moved so far, by path."""
+        ...
+
+    def silent_s(self, path: str) -> float | None:
+        """Return for how long nothing has come of what is under way on a path; None where nothing is."""
         ...
 
     def stop(self) -> None:

@@ -46,6 +46,7 @@ class Rtt:
     congestion: str | None = None  # congestion control, by which a route may override the kernel's default
     congestion_is_fixed: bool = False  # by that route, so nobody may choose
     address: tcp.Address | None = None  # of the server, as the control channel has it
+    local_host: str | None = None  # the address of ours that it has
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,6 +92,12 @@ class PartialFailure(MpxError):
     exit_code = 10
 
 
+class ControllerError(MpxError):
+    """A controller gives no paths, or does not do what it was asked for."""
+
+    exit_code = 11
+
+
 class Interrupted(MpxError):
     """The copy was stopped before its end; the next copy of the same SRC to the same DST continues it."""
 

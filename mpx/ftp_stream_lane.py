@@ -28,6 +28,7 @@ from mpx.local import local_error
 from mpx.location import Location
 from mpx.move import Move
 from mpx.passive import connect_data, passive_address
+from mpx.path_set import DEFAULT_PATH
 from mpx.retry import Retry
 from mpx.shelf import Piece, Shelf
 from mpx.stream import BUFFER_BYTES, Stream, StreamTotals
@@ -80,7 +81,7 @@ class StreamLane(threading.Thread):
 
     # --- for the carrier -----------------------------------------------------------------------------
 
-    def totals(self) -> StreamTotals:
+    def totals(self) -> dict[str, StreamTotals]:
         """Return the counters of all connections that there are and were."""
         sums = StreamTotals()
         with self._counting:
@@ -89,7 +90,10 @@ class StreamLane(threading.Thread):
                 sums.add(self._data.totals())
             elif self._data:
                 sums.add(StreamTotals(streams=1, bytes=self._data.passed_bytes))
-        return sums
+        return {DEFAULT_PATH: sums}
+
+    def silent_s(self, path: str) -> None:
+        """Return None: it has nothing to do with paths."""
 
     def renew(self) -> None:
         """Do nothing: every piece has a connection of its own."""

@@ -78,6 +78,7 @@ class GridFtpEndpoint:
             session.socket_congestion,
             congestion_is_fixed=session.is_congestion_fixed,
             address=address,
+            local_host=session.local_host,
         )
 
     # --- describing ----------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """The MODE E carriers: how many streams each session of a copy gets."""
 
+import itertools
 import socket
 import threading
 import time
@@ -16,8 +17,9 @@ from mpx.gridftp_session import SessionOptions
 from mpx.gridftp_upload_lane import UploadLane
 from mpx.location import Location
 from mpx.move import SMALL_FILE_BYTES
+from mpx.path_set import interleaved
 from mpx.shelf import Pending, Shelf
-from mpx.stream import StreamTotals
+from mpx.stream import StreamTotals, summed
 from mpx.tuner import Sample
 
 FILES_AT_ONCE = 4
@@ -27,7 +29,8 @@ LOST_S = 1.0  # what has not arrived by then will be sent again
 class _Lane(Protocol):
     gone: bool  # the server lets no further session in
 
-    def totals(self) -> StreamTotals: ...
+    def totals(self) -> dict[str, StreamTotals]: ...
+    def silent_s(self, path: str) -> float | None: ...
     def renew(self) -> None: ...
     def cut(self) -> None: ...
     def start(self) -> None: ...
@@ -38,13 +41,13 @@ class _LaneCarrier:
     """What both directions share: adding up what the lanes have done."""
 
     tunable = True
-    path = "default"
 
     def __init__(self, work: Work) -> None:
         self._work = work
-        self._before = StreamTotals()
+        self._before: dict[str, StreamTotals] = {}
         self._lanes: Sequence[_Lane] = ()
-        self._streams = 1
+        self._streams = dict.fromkeys(work.paths.names, 0)
+        self._streams[work.paths.names[0]] = 1
         self._sharing = threading.Lock()
         self._started = 0  # of the lanes
         self._moved = (0, time.monotonic())  # bytes, and since when there are as many
@@ -59,10 +62,10 @@ class _LaneCarrier:
             lane.start()
             self._started += 1
 
-    def set_streams(self, streams: int) -> None:
+    def set_streams(self, path: str, streams: int) -> None:
         """See Carrier."""
         with self._sharing:
-            self._streams = streams
+            self._streams[path] = streams
             self._share()
 
     def _share(self) -> None:
@@ -88,18 +91,36 @@ class _LaneCarrier:
         for lane in self._lanes[: self._started]:
             lane.join()
 
-    def sample(self) -> Sample:
+    def samples(self) -> dict[str, Sample]:
         """See Carrier. Shares the streams anew, since files have begun and ended, and sessions too."""
         with self._sharing:
             if self._work.may_spread.is_set():
                 self._start_lanes(len(self._lanes))
             self._share()
-        sums = StreamTotals()
-        for lane in self._lanes:
-            sums.add(lane.totals())
+        sums = summed(*(lane.totals() for lane in self._lanes))
         before, self._before = self._before, sums
+        moved_bytes = sum(each.bytes for each in sums.values())
+        left_bytes = max(0, self._work.pool.listed_todo_bytes - moved_bytes)
+        still, changing = self._is_still(moved_bytes), self._is_changing()
+        none, samples = StreamTotals(), {}
+        for path in self._work.paths.names:
+            now = sums.get(path, none)
+            # Who is first takes the next: so each path carries of the rest what it carried so far.
+            share = now.bytes / moved_bytes if moved_bytes else 1 / len(self._work.paths.names)
+            left = round(left_bytes * share)
+            samples[path] = self._sample(now, before.get(path, none), left, still, changing)
+        return samples
+
+    def silent_s(self, path: str) -> float | None:
+        """See Carrier."""
+        silent = [lane.silent_s(path) for lane in self._lanes]
+        return min((each for each in silent if each is not None), default=None)
+
+    @staticmethod
+    def _sample(
+        sums: StreamTotals, before: StreamTotals, left_bytes: int, still: bool, changing: bool
+    ) -> Sample:
         busy = sums.busy_s - before.busy_s
-        pool = self._work.pool
 
         def share(now: float, then: float) -> float | None:
             return min(1.0, max(0.0, (now - then) / busy)) if busy > 0 else None
@@ -107,14 +128,14 @@ class _LaneCarrier:
         return Sample(
             streams=sums.streams,
             arrived_bytes=sums.bytes,
-            bytes_left=max(0, pool.listed_todo_bytes - sums.bytes),
+            bytes_left=left_bytes,
             retransmits=sums.retransmits,
             limited_by_receiver=share(sums.limited_by_receiver_s, before.limited_by_receiver_s),
             limited_by_sender=share(sums.limited_by_sender_s, before.limited_by_sender_s),
             queue_s=sums.queue_s,
             window_bps=sums.window_bps,
-            still=self._is_still(sums.bytes),
-            changing=self._is_changing(),
+            still=still,
+            changing=changing,
         )
 
     def _is_changing(self) -> bool:
@@ -142,20 +163,21 @@ class UploadCarrier(_LaneCarrier):
         self._lanes = self._uploads
 
     def _share(self) -> None:
+        streams = interleaved(self._streams)
         living = [lane for lane in self._uploads if not lane.gone]
         for i, lane in enumerate(living):
-            lane.sessions = min(len(living), self._streams)
-            if i < self._streams:
+            lane.sessions = min(len(living), len(streams))
+            if i < len(streams):
                 lane.allowed.set()
             else:
                 lane.allowed.clear()
         busy = [lane for lane in self._uploads if lane.is_busy]
         large = [lane.todo_bytes > SMALL_FILE_BYTES for lane in busy]
-        for lane, share in zip(busy, spread(self._streams, large), strict=True):
+        for lane, share in zip(busy, dealt(streams, large), strict=True):
             lane.target = share
         for lane in self._uploads:
             if lane not in busy:
-                lane.target = max(1, self._streams - len(busy))
+                lane.target = streams[: max(1, len(streams) - len(busy))]
 
     def set_congestion(self, name: str) -> None:
         """See Carrier."""
@@ -187,19 +209,23 @@ class DownloadCarrier(_LaneCarrier):
         if ports and ports[1] - ports[0] + 1 < sessions:
             sessions = ports[1] - ports[0] + 1
             work.note(f"at most {sessions} sessions for data: each needs a port of --port-range")
+        paths = work.paths.names
         self._downloads = [
-            DownloadLane(i, location, options, work, shelf, self._others, self._may_switch)
+            DownloadLane(
+                i, location, options, work, shelf, paths[i % len(paths)], self._others, self._may_switch
+            )
             for i in range(sessions)
         ]
         self._lanes = self._downloads
 
     def _share(self) -> None:
         """Use as many sessions as there are, each with as few connections as will do."""
-        living = [lane for lane in self._downloads if not lane.gone]
-        sessions = min(self._streams, len(living))
-        shares = spread(self._streams, [False] * sessions) + [0] * (len(living) - sessions)
-        for lane, share in zip(living, shares, strict=True):
-            lane.target = share
+        for path, streams in self._streams.items():
+            living = [lane for lane in self._downloads if not lane.gone and lane.path == path]
+            sessions = min(streams, len(living))
+            shares = spread(streams, [False] * sessions) + [0] * (len(living) - sessions)
+            for lane, share in zip(living, shares, strict=True):
+                lane.target = share
 
     def set_congestion(self, name: str) -> None:
         """See Carrier. The server sends; mpx serve does as it is told with the next retrieves."""
@@ -247,8 +273,9 @@ class StreamCarrier(_LaneCarrier):
     def _share(self) -> None:
         """Let so many sessions work: each is one stream, so there are never more than sessions allowed."""
         living = [lane for lane in self._sessions if not lane.gone]
+        streams = sum(self._streams.values())
         for i, lane in enumerate(living):
-            lane.target = 1 if i < self._streams else 0
+            lane.target = 1 if i < streams else 0
 
     def set_congestion(self, name: str) -> None:
         """See Carrier. Connections last for one piece; the next ones use it."""
@@ -264,3 +291,17 @@ def spread(streams: int, large: Sequence[bool]) -> list[int]:
     for k in range(streams - len(large)):
         shares[takers[k % len(takers)]] += 1
     return shares
+
+
+def dealt(streams: Sequence[str], large: Sequence[bool]) -> list[tuple[str, ...]]:
+    """Deal streams, given by their paths, to lanes as `spread` has their numbers; all paths to each alike.
+
+    Where there are fewer streams than lanes some paths have one more.
+    """
+    shares = spread(len(streams), large)
+    lanes: list[list[str]] = [[] for _ in large]
+    deck = itertools.cycle(streams)
+    while open_lanes := [i for i, share in enumerate(shares) if len(lanes[i]) < share]:
+        for i in open_lanes:
+            lanes[i].append(next(deck))
+    return [tuple(lane) for lane in lanes]

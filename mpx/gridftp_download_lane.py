@@ -54,12 +54,14 @@ class DownloadLane(threading.Thread):
         options: SessionOptions,
         work: Work,
         shelf: Shelf,
+        path: str,
         others: Callable[["DownloadLane"], list[Pending]],
         may_switch: Callable[[], bool],
     ) -> None:
         super().__init__(name=f"mpx-download-{number}", daemon=True)
         self.location = location
         self.work = work
+        self.path = path  # that its connections take
         self.target = 0  # connections; 0: do not take anything
         self.gone = False  # the server lets no further session in, so others are to have its share
         self.goodput = 0.0  # bytes/s, smoothed
@@ -80,14 +82,22 @@ class DownloadLane(threading.Thread):
 
     # --- for the carrier -----------------------------------------------------------------------------
 
-    def totals(self) -> StreamTotals:
-        """Return the counters of all streams that there are and were."""
+    def totals(self) -> dict[str, StreamTotals]:
+        """Return the counters of all streams that there are and were, by path."""
+        return {self.path: self._totals()}
+
+    def _totals(self) -> StreamTotals:
         sums = StreamTotals()
         with self._counting:
             sums.add(self._past)
             if self._session:
                 sums.add(self._session.totals())
         return sums
+
+    def silent_s(self, path: str) -> float | None:
+        """Return for how long nothing has come of what is under way; None where nothing is."""
+        since, _ = self._progress
+        return time.monotonic() - since if path == self.path and self._pulls else None
 
     def renew(self) -> None:
         """Replace the connections, from the next retrieve on."""
@@ -282,7 +292,7 @@ class DownloadLane(threading.Thread):
                 self._shelf.give_back(move, pull.start, pull.end)
 
     def _measure(self) -> None:
-        now, passed = time.monotonic(), self.totals().bytes
+        now, passed = time.monotonic(), self._totals().bytes
         since, before = self._measured
         if now - since > 0.1:
             rate = (passed - before) / (now - since)
@@ -291,7 +301,7 @@ class DownloadLane(threading.Thread):
 
     def _watch(self, session: DownloadSession) -> None:
         """Raise TransferTimeout when what is under way does not move; drop what others have brought."""
-        now, passed = time.monotonic(), self.totals().bytes
+        now, passed = time.monotonic(), self._totals().bytes
         if not session.pulls:
             self._progress = now, -1
             return
@@ -324,7 +334,7 @@ class DownloadLane(threading.Thread):
 
     def _open_session(self) -> DownloadSession:
         if self._session is None:
-            self._session = DownloadSession(self.location, self._options, self.work)
+            self._session = DownloadSession(self.location, self._options, self.work, self.path)
             self._session.open()
             self._rtt_s = self._session.rtt_s
             self._progress = time.monotonic(), -1  # its time to bring something begins now

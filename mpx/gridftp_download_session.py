@@ -37,8 +37,9 @@ class RetrieveRefused(ConnectionLost):
 class DownloadSession:
     """A session of a lane. The lane's thread uses it; others may call `totals`, `cut` and `is_switching`."""
 
-    def __init__(self, location: Location, options: SessionOptions, work: Work) -> None:
+    def __init__(self, location: Location, options: SessionOptions, work: Work, path: str) -> None:
         self.rtt_s = 0.0
+        self._path = path  # that its connections take
         self.congestion = ""  # congestion control of further retrieves; empty: the server's kernel chooses
         self.pulls: deque[Pull] = deque()  # under way, the oldest first
         self._host = location.host
@@ -101,6 +102,8 @@ class DownloadSession:
         control = self._control
         host = self._work.options.data_address or control.local_host
         listener = tcp.listen(host, self._work.listen_ports)
+        if steer := self._work.paths.register(self._path, "sink"):
+            steer(int(listener.getsockname()[1]))
         fan = Fan(self._work, connections, listener, control.peer_host)
         fan.start()
         self._fans.append(fan)
@@ -119,6 +122,7 @@ class DownloadSession:
     def _retire(self, fan: Fan) -> None:
         fan.cut()
         fan.join()
+        self._work.paths.ended(fan.address[1], "sink")
         with self._counting:
             self._past.add(fan.totals())
             self._past.streams = 0

@@ -40,6 +40,7 @@ class SessionOptions:
     data_address: str | None = None  # the address of ours that data connections use
     address: tcp.Address | None = None  # of the server, where its name is known to have several
     stop: Callable[[], bool] = field(default=lambda: False)  # asked while waiting; True ends the wait
+    bound: Callable[[int], None] | None = None  # is told the port of the control channel before it connects
 
 
 class Session:
@@ -87,9 +88,9 @@ class Session:
 
     def _connect(self) -> socket.socket:
         lost: MpxError | None = None
-        stop = self.options.stop
+        stop, bound = self.options.stop, self.options.bound
         if self.options.address:
-            return tcp.connect(self.options.address, self.options.connect_timeout_s, stop=stop)
+            return tcp.connect(self.options.address, self.options.connect_timeout_s, bound=bound, stop=stop)
         for family, address in tcp.resolve(self.location.host, self.location.port, self.options.family, stop):
             if self.options.data_address and family != tcp.family_of(self.options.data_address):
                 lost = lost or UsageError(
@@ -98,7 +99,7 @@ class Session:
                 )
                 continue
             try:
-                return tcp.connect(address, self.options.connect_timeout_s, stop=stop)
+                return tcp.connect(address, self.options.connect_timeout_s, bound=bound, stop=stop)
             except ConnectionLost as error:
                 lost = error
         raise lost or ConnectionLost(f"{self.location.host} has no address")

@@ -10,6 +10,9 @@ import contextlib
 import os
 import threading
 import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 
 from mpx import tcp
 from mpx.carrier import Work
@@ -68,7 +71,7 @@ class DataPort:
         self._transfers: dict[int, Transfer] = {}
         self._added = 0
         self._streams: list[UploadStream] = []
-        self._ended = StreamTotals()
+        self._ended: dict[str, StreamTotals] = {}  # by path
         self._closed = False
         self._broken_at = 0  # the transfer that `broken` is about
         self._rejoin_s = 0.0
@@ -94,26 +97,36 @@ class DataPort:
         with self._changed:
             del self._transfers[transfer.number]
 
-    def adjust(self, transfer: Transfer, target: int) -> None:
-        """Open or retire connections so that `target` take part in the running transfer.
+    def adjust(self, transfer: Transfer, target: Sequence[str]) -> None:
+        """Open or retire connections so that the running transfer has one for each of the paths in `target`.
 
-        Never more than it, or one queued behind it, has use for, and always one until its end was announced.
+        Never more than it, or one queued behind it, has use for, and always one until its end was announced;
+        the first of `target` are opened first.
         """
         ends = transfer.ends
         with self._changed:
             largest_todo = max(queued.move.todo_bytes for queued in self._transfers.values())
-            useful = max(1, min(target, -(-largest_todo // BYTES_PER_STREAM)))
-            live = [stream for stream in self._streams if not stream.leaving and not stream.retire]
-            for stream in live[target:]:
-                stream.retire = True
+            useful = max(1, min(len(target), -(-largest_todo // BYTES_PER_STREAM)))
+            wanted, live = Counter(target), Counter[str]()
+            for stream in self._streams:
+                if not stream.leaving and not stream.retire:
+                    live[stream.path] += 1
+                    stream.retire = live[stream.path] > wanted[stream.path]
             if self._closed or self.broken or time.monotonic() < self._rejoin_s:
                 return
+            missing: list[str] = []
+            if largest_todo:
+                for path in target[:useful]:
+                    live[path] -= 1
+                    if live[path] < 0:
+                        missing.append(path)
             # One is needed for the end, even where all have gone on to what is queued behind.
-            want = max(useful - len(live) if largest_todo else 0, 1 - ends.taking_part)
-            for _ in range(want):
+            if not missing and not ends.taking_part:
+                missing.append(target[0])
+            for path in missing:
                 if not ends.reserve():
                     return
-                stream = UploadStream(self, transfer)
+                stream = UploadStream(self, transfer, path)
                 self._streams.append(stream)
                 try:
                     stream.start()
@@ -134,13 +147,16 @@ class DataPort:
         with self._changed:
             return list(self._streams)
 
-    def totals(self) -> StreamTotals:
-        """Return the counters of all connections that there are and were; those that leave count no more."""
-        sums = StreamTotals()
+    def totals(self) -> dict[str, StreamTotals]:
+        """Return the counters of all connections that there are and were, by path.
+
+        Those that leave count no more as open.
+        """
         with self._changed:
+            sums = {path: replace(ended) for path, ended in self._ended.items()}
             for stream in self._streams:
-                sums.add(stream.totals().none_open() if stream.leaving else stream.totals())
-            sums.add(self._ended)
+                told = stream.totals().none_open() if stream.leaving else stream.totals()
+                sums.setdefault(stream.path, StreamTotals()).add(told)
         return sums
 
     def close(self) -> None:
@@ -236,20 +252,23 @@ class DataPort:
         totals = stream.totals()
         with self._changed:
             self._streams.remove(stream)
-            self._ended.add(totals)
+            self._ended.setdefault(stream.path, StreamTotals()).add(totals)
 
 
 class UploadStream(Stream):
     """One connection to a DataPort; walks through the port's transfers in order."""
 
-    def __init__(self, port: DataPort, first: Transfer) -> None:
+    def __init__(self, port: DataPort, first: Transfer, path: str) -> None:
         super().__init__(name="mpx-upload-stream")
+        self.path = path
         self.has_joined = False  # is open and counted
         self.leaving = False  # takes part in no later transfer
         self.at = first.number  # the transfer that it sends
         self.idle = False  # waits for the next transfer
         self._port = port
         self._first = first
+        self._steer = port.work.paths.register(path, "source")
+        self._steered_port = 0
         self._block = BlockSize(port.work.options.block_size_bytes)
         self._buffer = memoryview(bytearray(BUFFER_BYTES))
 
@@ -272,6 +291,8 @@ class UploadStream(Stream):
             port.fail(MpxError(f"unexpected: {type(error).__name__}: {error}"), transfer)
         finally:
             self.closed(clean=port.broken is None)
+            if self._steered_port:
+                port.work.paths.ended(self._steered_port, "source")
             port.left(self)
 
     def _drain(self) -> None:
@@ -280,6 +301,11 @@ class UploadStream(Stream):
         while not self._port.is_closed and tcp.unacknowledged_bytes(self.connection):
             if self._port.work.failure.cancel.wait(DRAIN_TICK_S) or time.monotonic() > until_s:
                 return
+
+    def _bound(self, number: int) -> None:
+        self._steered_port = number
+        if self._steer:
+            self._steer(number)
 
     def _join(self) -> bool:
         port, options = self._port, self._port.work.options
@@ -296,6 +322,7 @@ class UploadStream(Stream):
                 source_host=options.data_address,
                 congestion=congestion,
                 paced=True,
+                bound=self._bound if self._steer else None,
                 stop=lambda: port.is_closed,
             )
             tcp.limit_unsent(connection, self._block.share_bytes(UNSENT_S))

@@ -12,6 +12,7 @@ import socket
 import threading
 import time
 from collections import deque
+from collections.abc import Sequence
 
 from mpx import gridftp_wire as wire
 from mpx import tcp
@@ -35,7 +36,7 @@ from mpx.location import Location
 from mpx.move import Move
 from mpx.passive import passive_address
 from mpx.retry import Retry
-from mpx.stream import StreamTotals
+from mpx.stream import StreamTotals, summed
 
 BATCH_FILES = 64
 BATCH_BYTES = 16 * 1024 * 1024
@@ -56,7 +57,7 @@ class UploadLane(threading.Thread):
         super().__init__(name=f"mpx-upload-{number}", daemon=True)
         self.location = location
         self.work = work
-        self.target = 1  # streams
+        self.target: Sequence[str] = work.paths.names[:1]  # the path of each stream
         self.sessions = 1  # how many lanes share what waits
         self._batch: list[Move] = []  # is being stored
         self.allowed = threading.Event()  # whether this lane may take files now
@@ -66,7 +67,7 @@ class UploadLane(threading.Thread):
         self._options = options
         self._session: Session | None = None
         self._port: DataPort | None = None
-        self._past = StreamTotals()
+        self._past: dict[str, StreamTotals] = {}  # by path
         self._counting = threading.Lock()  # nothing is counted twice, or not at all, while it changes hands
         self._batch_files = BATCH_FILES
         self._batch_bytes = BATCH_BYTES
@@ -74,17 +75,24 @@ class UploadLane(threading.Thread):
 
     # --- for the carrier -----------------------------------------------------------------------------
 
-    def totals(self) -> StreamTotals:
-        """Return the counters of all streams that there are and were; unused ones are not counted.
+    def totals(self) -> dict[str, StreamTotals]:
+        """Return the counters of all streams that there are and were, by path; unused ones are not counted.
 
         Those between two batches are, as a pause of an RTT says nothing of how many there should be.
         """
-        sums = StreamTotals()
         with self._counting:
-            sums.add(self._past)
-            if self._port:
-                sums.add(self._port.totals())
-        return sums if self.is_busy else sums.none_open()
+            sums = summed(self._past, self._port.totals() if self._port else {})
+        return sums if self.is_busy else {path: each.none_open() for path, each in sums.items()}
+
+    def silent_s(self, path: str) -> float | None:
+        """Return for how long nothing sent on a path has been acknowledged; None where nothing is owed.
+
+        As with `Stream.unanswered_s`, it is to be asked again and again.
+        """
+        port = self._port
+        streams = [stream for stream in port.live_streams() if stream.path == path] if port else []
+        silent = [stream.unanswered_s() for stream in streams if stream.connection is not None]
+        return min((each for each in silent if each is not None), default=None)
 
     def renew(self) -> None:
         """Replace every stream at its next block edge."""
@@ -363,7 +371,8 @@ class UploadLane(threading.Thread):
         else:
             port.cut()
         with self._counting:
-            self._past.add(port.totals().none_open())
+            ended = {path: each.none_open() for path, each in port.totals().items()}
+            self._past = summed(self._past, ended)
             self._port = None
 
 
@@ -406,7 +415,7 @@ class _Watch:
     def _note_passed(self, port: DataPort, now_s: float) -> None:
         """Note once a second what all streams have passed: it is asked of the kernel, stream by stream."""
         if not self._passed or now_s >= self._passed[-1][0] + PASSED_EVERY_S:
-            self._passed.append((now_s, port.totals().bytes))
+            self._passed.append((now_s, sum(each.bytes for each in port.totals().values())))
         while self._passed[0][0] < now_s - self._timeout_s - PASSED_EVERY_S:
             self._passed.popleft()
 

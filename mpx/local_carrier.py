@@ -10,6 +10,7 @@ from mpx.checksum import adler32
 from mpx.errors import DestinationError, IntegrityError, Interrupted, SourceError, UsageError
 from mpx.local import local_error
 from mpx.move import Move
+from mpx.path_set import DEFAULT_PATH
 from mpx.tuner import Sample
 
 BLOCK_BYTES = 1024 * 1024
@@ -19,7 +20,6 @@ class LocalCarrier:
     """Copies local files, one at a time for each thread. Streams mean threads here."""
 
     tunable = False
-    path = "default"
 
     def __init__(self, work: Work) -> None:
         self._work = work
@@ -35,7 +35,7 @@ class LocalCarrier:
         for thread in self._threads:
             thread.start()
 
-    def set_streams(self, streams: int) -> None:
+    def set_streams(self, path: str, streams: int) -> None:
         """See Carrier. The number of threads is fixed."""
 
     def renew_streams(self) -> None:
@@ -49,10 +49,13 @@ class LocalCarrier:
         """See Carrier."""
         return ()
 
-    def sample(self) -> Sample:
+    def samples(self) -> dict[str, Sample]:
         """See Carrier."""
         left = max(0, self._work.pool.listed_todo_bytes - self._moved)
-        return Sample(streams=len(self._threads), arrived_bytes=self._moved, bytes_left=left)
+        return {DEFAULT_PATH: Sample(streams=len(self._threads), arrived_bytes=self._moved, bytes_left=left)}
+
+    def silent_s(self, path: str) -> None:
+        """See Carrier. There is no path."""
 
     def stop(self) -> None:
         """See Carrier. Every thread looks at the failure after each block."""

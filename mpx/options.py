@@ -96,6 +96,13 @@ class CopyOptions:
     )
     ipv4: bool = _option(False, "flag", "use IPv4 only", short="-4", name="ipv4")
     ipv6: bool = _option(False, "flag", "use IPv6 only", short="-6", name="ipv6")
+    controller: str | None = _option(
+        None, "text", "REST URL of a controller that gives paths, as http://127.0.0.1:6680"
+    )
+    paths: int | None = _option(
+        None, "count", "most paths of the controller's, or auto: as many as help", minimum=1
+    )
+    require_controller: bool = _option(False, "flag", "fail where the controller gives no paths")
     explicit: frozenset[str] = field(default=frozenset(), repr=False)  # what was given by hand
 
     def __post_init__(self) -> None:
@@ -129,6 +136,12 @@ class CopyOptions:
             raise UsageError(f"--congestion {self.congestion} leaves no choice; leave --policy out")
         if self.policy == SCAVENGER and self.was_given("tuner"):
             raise UsageError("--policy scavenger keeps the streams it begins with; leave --tuner out")
+        for name in ("paths", "require_controller"):
+            if self.controller is None and self.was_given(name):
+                raise UsageError(f"{flag_of(name)} is of paths of a controller; give --controller URL too")
+        for name, value in (("tuner", "paper"), ("policy", SCAVENGER)):
+            if self.controller is not None and getattr(self, name) == value:
+                raise UsageError(f"{flag_of(name)} {value} knows one path only; leave --controller out")
         for name in ("growth", "chunk_time_s"):
             if self.tuner != "paper" and self.was_given(name):
                 raise UsageError(f"{flag_of(name)} is for --tuner paper only; give that too, or leave it out")

@@ -16,8 +16,10 @@ from mpx.location import Location
 from mpx.options import CopyOptions
 
 
-def session_options(options: CopyOptions, stop: Callable[[], bool]) -> SessionOptions:
-    """Return how sessions of this copy are opened."""
+def session_options(
+    options: CopyOptions, stop: Callable[[], bool], bound: Callable[[int], None] | None = None
+) -> SessionOptions:
+    """Return how sessions of this copy are opened; `bound` is told the port of each before it connects."""
     family = socket.AF_INET if options.ipv4 else socket.AF_INET6 if options.ipv6 else socket.AF_UNSPEC
     return SessionOptions(
         options.connect_timeout_s,
@@ -26,16 +28,22 @@ def session_options(options: CopyOptions, stop: Callable[[], bool]) -> SessionOp
         source_ports=tcp.ports(options.source_ports, "GLOBUS_TCP_SOURCE_RANGE"),
         data_address=options.data_address,
         stop=stop,
+        bound=bound,
     )
 
 
 def open_endpoint(
-    location: Location, options: CopyOptions, stop: Callable[[], bool], *, writing: bool
+    location: Location,
+    options: CopyOptions,
+    stop: Callable[[], bool],
+    *,
+    writing: bool,
+    bound: Callable[[int], None] | None = None,
 ) -> Endpoint:
-    """Return the endpoint of a location; a remote one connects when first used."""
+    """Return the endpoint of a location; a remote one connects when first used. `bound`: see above."""
     if location.scheme == "file":
         return LocalEndpoint(location, writing=writing)
-    return GridFtpEndpoint(location, session_options(options, stop), writing=writing)
+    return GridFtpEndpoint(location, session_options(options, stop, bound), writing=writing)
 
 
 def check_pair(source: Location, destination: Location) -> None:

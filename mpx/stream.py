@@ -5,6 +5,7 @@ import math
 import socket
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from mpx import tcp
@@ -80,6 +81,15 @@ class StreamTotals:
         if not self.window_bytes or math.isinf(self.least_rtt_s):
             return None
         return self.window_bytes * 8 / self.least_rtt_s
+
+
+def summed(*some: Mapping[str, StreamTotals]) -> dict[str, StreamTotals]:
+    """Return the sums of counters by path."""
+    sums: dict[str, StreamTotals] = {}
+    for each in some:
+        for path, totals in each.items():
+            sums.setdefault(path, StreamTotals()).add(totals)
+    return sums
 
 
 class Stream(threading.Thread):

@@ -271,11 +271,13 @@ def connect(
     source_host: str | None = None,
     congestion: str | None = None,
     paced: bool = False,
+    bound: Callable[[int], None] | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> socket.socket:
     """Open a connection, blocking afterwards, without Nagle's delay; `paced` as `pace` does.
 
-    It has the congestion control that is asked for, unless its route locks another.
+    It has the congestion control that is asked for, unless its route locks another. `bound` is told its port
+    before the first packet goes out.
 
     Raises ConnectionLost when refused or unreachable (no answer in time counts as that), Interrupted
     soon after `stop` says so, and UsageError when every port of `source_ports` is in use, or the congestion
@@ -283,7 +285,8 @@ def connect(
     """
     for port in _shuffled(source_ports):
         try:
-            connection = _connect_from((source_host or "", port), address, timeout_s, congestion, stop)
+            source = source_host or "", port
+            connection = _connect_from(source, address, timeout_s, congestion, bound, stop)
         except OSError as error:
             if source_ports and error.errno in (errno.EADDRINUSE, errno.EADDRNOTAVAIL):
                 continue
@@ -295,7 +298,12 @@ def connect(
 
 
 def _connect_from(
-    source: Address, address: Address, timeout_s: float, congestion: str | None, stop: Callable[[], bool]
+    source: Address,
+    address: Address,
+    timeout_s: float,
+    congestion: str | None,
+    bound: Callable[[int], None] | None,
+    stop: Callable[[], bool],
 ) -> socket.socket:
     """As `connect`, from one address and port of ours (0: any); raises OSError too."""
     connection = socket.socket(family_of(address[0]), socket.SOCK_STREAM)
@@ -305,8 +313,10 @@ def _connect_from(
             set_congestion(connection, congestion)
         if source[1]:  # what the port was used for last may linger for a minute, which is no obstacle
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if source != ("", 0):
+        if source != ("", 0) or bound:
             connection.bind(source)
+        if bound:
+            bound(int(connection.getsockname()[1]))
         connection.setblocking(False)
         failed = connection.connect_ex(address)
         if failed == errno.EINPROGRESS:

@@ -29,11 +29,14 @@ from mpx.honour import check_congestion, check_links, check_options, usable_algo
 from mpx.journal import Journal
 from mpx.lister import Lister, Pair, decided, rehearse, tasks
 from mpx.location import Location, parse_location
+from mpx.multipath import Multipath, find_paths
 from mpx.ops_chooser import Chooser
 from mpx.ops_model import load_model
 from mpx.ops_policy import CUBIC
 from mpx.options import CopyOptions
 from mpx.pacer import Pacer
+from mpx.path_set import DEFAULT_PATH
+from mpx.paths import DefaultPath
 from mpx.planner import pair_up
 from mpx.pool import Pool
 from mpx.prove import Prover
@@ -44,8 +47,11 @@ from mpx.scavenger import Scavenger
 from mpx.schemes import carrier_for, check_pair, open_endpoint
 from mpx.selection import Loading, Selection
 from mpx.slowed import Slowed
-from mpx.tuners import first_streams, tuner_for
+from mpx.tuner import Tuner
+from mpx.tuners import first_by_path, first_streams, tuner_for, tuners_by_group
 from mpx.watcher import OnProgress, Watcher
+
+PROBE_CONNECT_S, PROBE_REPLY_S = 1.0, 3.0  # over a path that may be lost
 
 
 def copy(
@@ -115,10 +121,11 @@ class _Copy:
         self.first_error: MpxError | None = None  # of files that could not be copied
         self.endpoints: list[Endpoint] = []  # to be closed at the end; whoever opens more closes them
         self.journal: Journal | None = None
+        self.multipath: Multipath | None = None
 
     def copy(self) -> None:
         """Do it, step by step."""
-        for step in (self.resolve, self.measure, self.check_options):
+        for step in (self.resolve, self.measure, self.check_options, self.find_paths):
             step()
             if self.cancel.is_set():
                 raise Interrupted
@@ -193,9 +200,37 @@ class _Copy:
             self.turn_to_mode_s(f"{self.far_end.location.host} has no MODE E")
         self.algorithm = usable_algorithm(self.options, self.far_end, self.report)
 
+    def find_paths(self) -> None:
+        """Ask the controller for paths, if there is one; what that does not give is noted, or refused."""
+        url = self.options.controller
+        if url is None or self.options.dry_run:
+            return
+        self.multipath = multipath = find_paths(
+            url,
+            self.options,
+            self.rtt if self.mode_e else None,
+            far_is_source=self.far_is_source,
+            open_session=self.open_probe,
+            report=self.report,
+        )
+        if multipath and self.plan.selects:
+            self.plan = replace(self.plan, selects=False)
+            stay = f"streams stay with {self.congestion}"
+            self.report.note(f"the background of several paths is not read: {stay}")
+
+    def open_probe(self, bound: Callable[[int], None]) -> Endpoint:
+        """Open the far endpoint for questions that are soon answered or not at all; see PathProbe."""
+        location, writing = (self.sources[0], False) if self.far_is_source else (self.destination, True)
+        soon = replace(self.options, connect_timeout_s=PROBE_CONNECT_S, timeout_s=PROBE_REPLY_S)
+        return open_endpoint(location, soon, self._stopping, writing=writing, bound=bound)
+
     def turn_to_mode_s(self, why: str) -> None:
         """Go on in MODE S; raises UsageError if that cannot honour what was asked for by hand."""
         self.mode_e = False
+        if self.multipath:
+            self.multipath.close()
+            self.multipath = None
+            self.report.note(f"one path is used: {why}")
         if self.far_is_source:  # no server is told there
             self.plan = replace(self.plan, congestion=None, selects=False)
             self.congestion = self.report.decisions["congestion"] = None
@@ -270,6 +305,7 @@ class _Copy:
             prove=prover,
             may_spread=may_spread,
             congestion=self.plan.congestion,
+            paths=self.multipath.paths if self.multipath else DefaultPath(),
             source_ports=tcp.ports(options.source_ports, "GLOBUS_TCP_SOURCE_RANGE"),
             listen_ports=tcp.ports(options.port_range, "GLOBUS_TCP_PORT_RANGE"),
         )
@@ -301,29 +337,35 @@ class _Copy:
             listing=lister,
             open_another=self.open_source if self.far_is_source else self.open_destination,
         )
+        multipath = self.multipath
         selects, yields = self.mode_e and self.plan.selects, self.plan.yields
         watch = self.rtt_watch(carrier if selects else None) if selects or yields else None
         watcher = Watcher(
             carrier=carrier,
-            tuner=tuner_for(options) if carrier.tunable and not yields else None,
+            tuners=self.tuners() if carrier.tunable and not yields else {},
             pool=pool,
             gate=gate,
             failure=failure,
             finisher=finisher,
             report=self.report,
-            rtt=probe.latest,
+            rtt=multipath.rtt if multipath else lambda _: probe.latest(),
             congestion=self.congestion,
             selection=self.selection(watch) if watch and selects else None,
             scavenger=Scavenger(watch, work.pacer, may_spread.is_set) if watch and yields else None,
+            multipath=multipath,
             on_progress=self.on_progress,
             cancel=self.cancel,
         )
         watcher.start(*self.beginning())
+        if multipath:
+            multipath.start()
         try:
             self.run(carrier, finisher, lister, probe, watcher)
         finally:
             if watch:
                 watch.end()
+            if multipath:
+                multipath.close()
         lister.finish()
 
     def rtt_watch(self, dipping: Carrier | None) -> RttWatch | None:
@@ -381,20 +423,28 @@ class _Copy:
         except MpxError as error:
             self.report.note(str(error))
 
+    def tuners(self) -> dict[tuple[str, ...], Tuner]:
+        """Return who decides on the number of streams, by the paths that each is for."""
+        if self.multipath:
+            return tuners_by_group(self.options, self.multipath.known)
+        tuner = tuner_for(self.options)
+        return {(DEFAULT_PATH,): tuner} if tuner else {}
+
     @property
     def sessions(self) -> int:
         """How many sessions a download may use: one is enough where the number of streams is fixed."""
         if self.options.streams is not None or self.options.tuner == "paper":
-            return 1
+            return len(self.multipath.known.names) if self.multipath else 1
         return self.options.max_sessions
 
-    def beginning(self) -> tuple[int, str]:
-        """Return how many streams to begin with, and why."""
+    def beginning(self) -> tuple[dict[str, int], str]:
+        """Return how many streams each path begins with, and why."""
+        if self.multipath:
+            return first_by_path(self.options, self.multipath.known), "in the ratio of the predictions"
         if self.options.streams is not None:
-            return self.options.streams, "fixed by --streams"
-        if self.plan.yields:
-            return first_streams(self.options), "few will do for a copy that yields"
-        return first_streams(self.options), "where the tuner starts"
+            return {DEFAULT_PATH: self.options.streams}, "fixed by --streams"
+        why = "few will do for a copy that yields" if self.plan.yields else "where the tuner starts"
+        return {DEFAULT_PATH: first_streams(self.options)}, why
 
     def judge(self) -> None:
         """Raise what the failed files amount to."""
@@ -407,6 +457,8 @@ class _Copy:
     def close(self) -> None:
         """Let go of everything."""
         self.failure.cancel.set()
+        if self.multipath:
+            self.multipath.close()
         for endpoint in self.endpoints:
             endpoint.close()
         if self.journal:

@@ -23,7 +23,7 @@ class Sample:
 
     streams: int  # data connections that carry bytes now (those still connecting do not count)
     arrived_bytes: int  # file bytes that arrived for the first time
-    bytes_left: int  # file bytes known to be still to move, over all files listed so far
+    bytes_left: int  # file bytes known to be still to move, of all files listed so far; this path's share
     rtt_s: float | None = None
     retransmits: int = 0  # segments sent again
     limited_by_receiver: float | None = None

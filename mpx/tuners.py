@@ -3,6 +3,7 @@
 from mpx.apt_auto import START, AutoTuner
 from mpx.apt_gss import PaperGss
 from mpx.options import CopyOptions
+from mpx.path_set import PathSet, split
 from mpx.tuner import Tuner
 
 
@@ -14,6 +15,29 @@ def tuner_for(options: CopyOptions) -> Tuner | None:
         initial = first_streams(options)
         return PaperGss(initial, options.growth, options.chunk_time_s, max_streams=options.max_streams)
     return AutoTuner(options.initial_streams, options.max_streams)
+
+
+def tuners_by_group(options: CopyOptions, known: PathSet) -> dict[tuple[str, ...], Tuner]:
+    """Return a tuner for each group of paths that share a bottleneck; none where the number is fixed.
+
+    Each begins with what is predicted for its paths, or with its share of what was asked for.
+    """
+    if options.streams is not None:
+        return {}
+    predicted = {path.name: path.streams for path in known.paths}
+    first = first_by_path(options, known)
+    rooms = split(options.max_streams, [sum(predicted[name] for name in group) for group in known.groups])
+    return {
+        group: AutoTuner({name: first[name] for name in group}, max(room, len(group)))
+        for group, room in zip(known.groups, rooms, strict=True)
+    }
+
+
+def first_by_path(options: CopyOptions, known: PathSet) -> dict[str, int]:
+    """Return how many streams each path of a set begins with: as predicted, or in that ratio."""
+    weights = [path.streams for path in known.paths]
+    total = options.streams or options.initial_streams or min(sum(weights), options.max_streams)
+    return dict(zip(known.names, split(max(total, len(weights)), weights), strict=True))
 
 
 def first_streams(options: CopyOptions) -> int:

@@ -4,7 +4,7 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from mpx.carrier import Carrier
@@ -13,6 +13,8 @@ from mpx.errors import Interrupted, UsageError
 from mpx.failure import Failure
 from mpx.finisher import Finisher
 from mpx.gate import Gate
+from mpx.multipath import Multipath
+from mpx.path_set import DEFAULT_PATH
 from mpx.pool import Pool
 from mpx.report import Event, Report
 from mpx.scavenger import Scavenger
@@ -51,21 +53,22 @@ class Watcher:
         self,
         *,
         carrier: Carrier,
-        tuner: Tuner | None,
+        tuners: Mapping[tuple[str, ...], Tuner],
         pool: Pool,
         gate: Gate,
         failure: Failure,
         finisher: Finisher,
         report: Report,
-        rtt: Callable[[], Rtt | None],
+        rtt: Callable[[str], Rtt | None],
         congestion: str | None,
         selection: Selection | None,
         scavenger: Scavenger | None,
+        multipath: Multipath | None,
         on_progress: OnProgress | None,
         cancel: threading.Event,
     ) -> None:
         self._carrier = carrier
-        self._tuner = tuner
+        self._tuners = tuners  # each for the paths of one group
         self._pool = pool
         self._gate = gate
         self._failure = failure
@@ -75,20 +78,22 @@ class Watcher:
         self._congestion = congestion
         self._selection = selection
         self._scavenger = scavenger
+        self._multipath = multipath
         self._on_progress = on_progress
         self._cancel = cancel
         self._began_s = time.monotonic()
-        self._decided = (0.0, 0)  # time and bytes at the latest decision
+        self._decided: dict[str, tuple[float, int]] = {}  # time and bytes at the latest decision on a path
         self._window: deque[tuple[float, int]] = deque()
         self._reason = ""
 
-    def start(self, streams: int, reason: str) -> None:
+    def start(self, streams: Mapping[str, int], reason: str) -> None:
         """Say how many streams to begin with, before the carrier starts; a tuner has its own first word."""
-        beginning = [Decision(self._carrier.path, streams, reason)]
-        if self._tuner is not None:
-            samples = self._samples(self._carrier.sample())
-            beginning = list(self._tuner.observe(0.0, samples)) or beginning
-        for decision in beginning:
+        beginning = {path: Decision(path, count, reason) for path, count in streams.items()}
+        samples = self._samples(self._carrier.samples())
+        for paths, tuner in self._tuners.items():
+            first = tuner.observe(0.0, {path: samples[path] for path in paths})
+            beginning |= {decision.path: decision for decision in first}
+        for decision in beginning.values():
             self._act(decision)
             self._record(decision, 0.0, 0)
 
@@ -107,24 +112,40 @@ class Watcher:
                 self._failure.set(Interrupted())
                 return
             now = time.monotonic() - self._began_s
-            sample = self._carrier.sample()
+            samples = self._samples(self._carrier.samples())
             self._finisher.journal_arrivals()
-            self._window.append((now, sample.arrived_bytes))
+            self._window.append((now, sum(sample.arrived_bytes for sample in samples.values())))
             while now - self._window[0][0] > GOODPUT_WINDOW_S:
                 self._window.popleft()
-            self._tell(now, sample)
-            lasts_s = self._lasts_s(sample)
+            self._tell(now, samples)
+            if self._multipath is not None:
+                self._mind(self._multipath, now, samples)
+            lasts_s = self._lasts_s(samples)
             if lasts_s < ENDING_S:
                 continue
             if self._scavenger is not None:
-                self._yield(self._scavenger, now, sample)
+                self._yield(self._scavenger, now, samples[DEFAULT_PATH])
             if self._selection is not None and lasts_s >= WORTH_A_SWITCH_S:
-                self._select(self._selection, now, sample)
-            if self._tuner is None:
-                continue
-            for decision in self._tuner.observe(now, self._samples(sample)):
+                self._select(self._selection, now, samples[DEFAULT_PATH])
+            self._tune(now, samples)
+
+    def _tune(self, now: float, samples: Mapping[str, Sample]) -> None:
+        """Ask the tuners; what takes another path for now tells nothing of its own."""
+        lost = self._multipath.lost if self._multipath else frozenset()
+        for paths, tuner in self._tuners.items():
+            measured = {path: samples[path] for path in paths if path not in lost}
+            for decision in tuner.observe(now, measured) if measured else ():
                 self._act(decision)
-                self._record(decision, now, sample.arrived_bytes)
+                self._record(decision, now, samples[decision.path].arrived_bytes)
+
+    def _mind(self, multipath: Multipath, now: float, samples: Mapping[str, Sample]) -> None:
+        """Look after the paths; where one is lost or back, others carry what they did not before."""
+        changes = multipath.observe(time.monotonic(), samples, self._carrier.silent_s)
+        for change in changes:
+            sample = samples[change.path]
+            self._record(Decision(change.path, sample.streams, change.reason), now, sample.arrived_bytes)
+        for tuner in self._tuners.values() if changes else ():
+            tuner.disturbed(now)
 
     def _yield(self, scavenger: Scavenger, now: float, sample: Sample) -> None:
         """Be as fast as leaves no queue; where that cannot be told, say so and go on."""
@@ -132,12 +153,11 @@ class Watcher:
         if scavenger.trouble:
             self._report.note(f"the copy cannot yield, as nobody answers its probes: {scavenger.trouble}")
         if news:
-            self._record(Decision(self._carrier.path, sample.streams, news), now, sample.arrived_bytes)
+            self._record(Decision(DEFAULT_PATH, sample.streams, news), now, sample.arrived_bytes)
 
     def _select(self, selection: Selection, now: float, sample: Sample) -> None:
         """Switch the streams where the background has come to ask for it; what cannot be is noted."""
-        (known,) = self._samples(sample).values()
-        switch = selection.observe(time.monotonic(), known)
+        switch = selection.observe(time.monotonic(), sample)
         if selection.trouble:
             self._report.note(f"the background is not recognised: {selection.trouble}")
         if switch is None:
@@ -150,16 +170,20 @@ class Watcher:
             return
         self._congestion = switch.congestion
         selection.switched(time.monotonic(), switch.congestion)
-        if self._tuner is not None:
-            self._tuner.disturbed(now)
+        for tuner in self._tuners.values():
+            tuner.disturbed(now)
         reason = f"switched to {switch.congestion}: {switch.reason}"
-        self._record(Decision(self._carrier.path, sample.streams, reason), now, sample.arrived_bytes)
+        self._record(Decision(DEFAULT_PATH, sample.streams, reason), now, sample.arrived_bytes)
 
-    def _samples(self, sample: Sample) -> dict[str, Sample]:
-        rtt = self._rtt()
-        return {self._carrier.path: replace(sample, rtt_s=rtt.asked_s if rtt else None)}
+    def _samples(self, samples: Mapping[str, Sample]) -> dict[str, Sample]:
+        """Return them with the round-trip times that are known of their paths."""
+        rtts = {path: self._rtt(path) for path in samples}
+        return {
+            path: replace(sample, rtt_s=rtt.asked_s if (rtt := rtts[path]) else None)
+            for path, sample in samples.items()
+        }
 
-    def _lasts_s(self, sample: Sample) -> float:
+    def _lasts_s(self, samples: Mapping[str, Sample]) -> float:
         """Return for how long there is work at the present rate; infinite where more may be found.
 
         Streams that leave for want of work tell a tuner nothing about the network. A tuner that shuts the
@@ -169,19 +193,19 @@ class Watcher:
         moved = latest - before
         if not self._pool.is_listed or self._gate.is_used or not moved:
             return math.inf
-        return sample.bytes_left * (until - since) / moved
+        return sum(sample.bytes_left for sample in samples.values()) * (until - since) / moved
 
     def _act(self, decision: Decision) -> None:
         if decision.barrier:
             self._carrier.renew_streams()
-        self._carrier.set_streams(decision.streams)
+        self._carrier.set_streams(decision.path, decision.streams)
         self._gate.open(decision.chunk_bytes if decision.barrier else None)
 
     def _record(self, decision: Decision, now: float, arrived: int) -> None:
-        since, before = self._decided
+        since, before = self._decided.get(decision.path, (0.0, 0))
         took = now - since
-        self._decided = now, arrived
-        rtt = self._rtt()
+        self._decided[decision.path] = now, arrived
+        rtt = self._rtt(decision.path)
         self._reason = decision.reason
         self._report.decided(
             Event(
@@ -196,7 +220,7 @@ class Watcher:
             )
         )
 
-    def _tell(self, now: float, sample: Sample) -> None:
+    def _tell(self, now: float, samples: Mapping[str, Sample]) -> None:
         if self._on_progress is None:
             return
         (since, before), (until, latest) = self._window[0], self._window[-1]
@@ -209,9 +233,9 @@ class Watcher:
                 files_done=files.moved + files.resumed + files.skipped,
                 files_failed=files.failed,
                 bytes_total=size.total,
-                bytes_done=min(size.total, size.skipped + self._pool.resumed_bytes + sample.arrived_bytes),
+                bytes_done=min(size.total, size.skipped + self._pool.resumed_bytes + latest),
                 goodput_bps=goodput,
-                streams=sample.streams,
+                streams=sum(sample.streams for sample in samples.values()),
                 is_listed=self._pool.is_listed,
                 reason=self._reason,
             )

@@ -3,6 +3,7 @@
 from work import a_work
 
 from mpx.gridftp_data import _LaneCarrier
+from mpx.path_set import DEFAULT_PATH
 from mpx.stream import StreamTotals
 
 
@@ -12,8 +13,10 @@ class Lane:
     def __init__(self) -> None:
         self.now = StreamTotals()
 
-    def totals(self) -> StreamTotals:
-        return self.now
+    def totals(self) -> dict[str, StreamTotals]:
+        return {DEFAULT_PATH: self.now}
+
+    def silent_s(self, path: str) -> None: ...
 
     def renew(self) -> None: ...
     def cut(self) -> None: ...
@@ -32,10 +35,10 @@ class Carrier(_LaneCarrier):
 def test_a_sample_adds_up_what_the_kernel_tells() -> None:
     near, far = Lane(), Lane()
     carrier = Carrier(near, far)
-    carrier.sample()
+    carrier.samples()
     near.now = StreamTotals(2, 100, 1, 4.0, 1.0, 0.5, timed=2, rtts_s=0.3, least_rtt_s=0.1, window_bytes=1000)
     far.now = StreamTotals(1, 50, 2, 1.0, 1.0, 0.0, timed=1, rtts_s=0.3, least_rtt_s=0.2, window_bytes=2000)
-    told = carrier.sample()
+    told = carrier.samples()[DEFAULT_PATH]
     assert (told.streams, told.arrived_bytes, told.retransmits) == (3, 150, 3)
     assert (told.limited_by_receiver, told.limited_by_sender) == (0.4, 0.1)
     assert told.queue_s is not None and abs(told.queue_s - 0.1) < 1e-9

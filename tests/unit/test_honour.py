@@ -53,6 +53,7 @@ TABLE: list[tuple[str, Any, tuple[str, ...]]] = [
     ("data_address", "192.0.2.7", PAIRS),
     ("ipv4", True, ()),
     ("ipv6", True, ()),
+    ("controller", "http://127.0.0.1:9", (HERE,)),  # whether it gives paths is asked of the controller
 ]
 TOGETHER: list[tuple[dict[str, Any], tuple[str, ...]]] = [
     ({"tuner": "paper", "growth": 3.0}, (HERE, *MODE_S)),
@@ -61,6 +62,8 @@ TOGETHER: list[tuple[dict[str, Any], tuple[str, ...]]] = [
     ({"files": 9, "max_sessions": 9}, ()),
     ({"streams": 4, "source_ports": "40000-40002"}, (HERE, UP, *MODE_S)),
     ({"max_sessions": 2, "initial_streams": 3}, (HERE, *MODE_S)),
+    ({"controller": "http://127.0.0.1:9", "paths": 2}, (HERE,)),
+    ({"controller": "http://127.0.0.1:9", "require_controller": True}, (HERE,)),
 ]
 NEVER: list[dict[str, Any]] = [
     {"growth": 2.0},
@@ -73,6 +76,10 @@ NEVER: list[dict[str, Any]] = [
     {"congestion": "kernel", "policy": "fair"},
     {"congestion": ""},
     {"congestion": "CUBIC"},
+    {"paths": 2},
+    {"require_controller": True},
+    {"controller": "http://127.0.0.1:9", "tuner": "paper"},
+    {"controller": "http://127.0.0.1:9", "policy": "scavenger"},
 ]
 
 

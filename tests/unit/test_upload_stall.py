@@ -7,6 +7,7 @@ import pytest
 
 from mpx import gridftp_upload_lane
 from mpx.gridftp_upload_lane import _Watch
+from mpx.path_set import DEFAULT_PATH
 from mpx.stream import StreamTotals
 
 
@@ -27,8 +28,8 @@ class Port:
             for each in (0.0, idle_s)
         ]
 
-    def totals(self) -> StreamTotals:
-        return StreamTotals(bytes=round(self._bps * (self.now_s - self._began_s) / 8))
+    def totals(self) -> dict[str, StreamTotals]:
+        return {DEFAULT_PATH: StreamTotals(bytes=round(self._bps * (self.now_s - self._began_s) / 8))}
 
     def fail(self, error: Exception, _: object) -> None:
         assert "hung" in str(error)

@@ -19,6 +19,7 @@ from unit.work import a_work
 from mpx.gridftp_upload import BYTES_PER_STREAM, DataPort, Transfer, UploadStream
 from mpx.gridftp_wire import CLOSE, HEADER_BYTES, unpack_header
 from mpx.move import Move
+from mpx.path_set import DEFAULT_PATH
 
 PATIENCE_S = 30
 BLOCK_BYTES = 64 * 1024
@@ -115,7 +116,7 @@ def test_streams_come_and_go_in_batches_of_files(tmp_path: Path, eventually, see
             receiver.begun[number].set()
             deadline_s = time.monotonic() + PATIENCE_S
             while not receiver.done[number].wait(0.0005):
-                port.adjust(transfer, rng.choice([1, 2, 5, 9]))
+                port.adjust(transfer, (DEFAULT_PATH,) * rng.choice([1, 2, 5, 9]))
                 if rng.random() < 0.05:
                     port.renew()
                 assert not port.broken, port.broken
@@ -129,7 +130,7 @@ def test_streams_come_and_go_in_batches_of_files(tmp_path: Path, eventually, see
             transfer.move.close()
     port.close()
     eventually(lambda: not port.live_streams())
-    assert port.totals().streams == 0
+    assert port.totals()[DEFAULT_PATH].streams == 0
 
 
 @pytest.mark.parametrize("state", ["gate shut", "connecting", "sending", "cached"])
@@ -146,7 +147,10 @@ def test_cutting_ends_every_stream(tmp_path: Path, state: str, eventually) -> No
         port = DataPort(deaf.getsockname()[:2], work, None)
         port.add(transfer)
         eventually(
-            lambda: port.adjust(transfer, 3) or len(port.live_streams()) >= (1 if state == "cached" else 3)
+            lambda: (
+                port.adjust(transfer, (DEFAULT_PATH,) * 3)
+                or len(port.live_streams()) >= (1 if state == "cached" else 3)
+            )
         )
         streams = port.live_streams()
         if state == "gate shut":
@@ -169,7 +173,7 @@ def test_a_stream_that_starts_after_its_port_was_closed_is_not_waited_for(tmp_pa
     port.add(transfer)
     assert transfer.ends.reserve()
     port.close()
-    late = UploadStream(port, transfer)
+    late = UploadStream(port, transfer, DEFAULT_PATH)
     assert not late._join()
     assert transfer.ends.taking_part == 0
     move.close()
@@ -196,7 +200,7 @@ def test_an_end_that_nobody_announced_gets_a_connection_of_its_own(tmp_path: Pat
         port.add(transfer)
     for move in moves[:2]:
         move.take(5)
-    port.adjust(now, 2)
+    port.adjust(now, (DEFAULT_PATH,) * 2)
     for stream in port.live_streams():
         port.joined(stream, now)
     # One asked whether it may announce the end before the other had announced that of the file before.
@@ -206,20 +210,20 @@ def test_an_end_that_nobody_announced_gets_a_connection_of_its_own(tmp_path: Pat
     assert later.move.todo_bytes
     assert before.ends.taking_part == 0
     opened = len(port.live_streams())
-    port.adjust(now, 2)
+    port.adjust(now, (DEFAULT_PATH,) * 2)
     assert len(port.live_streams()) == opened + 1
 
 
 def test_streams_that_leave_count_no_more_and_tell_of_no_queue() -> None:
     port = DataPort(("127.0.0.1", 1), a_work(block_size_bytes=BLOCK_BYTES), None)
     move = Move("source", "final", "part", 1, None, None)
-    streams = [UploadStream(port, Transfer(move, -1)) for _ in range(2)]
+    streams = [UploadStream(port, Transfer(move, -1), DEFAULT_PATH) for _ in range(2)]
     port._streams.extend(streams)
     with socket.create_server(("127.0.0.1", 0)) as server:
         for stream in streams:
             stream.opened(socket.create_connection(server.getsockname()))
         streams[0].leaving = True
-        totals = port.totals()
+        totals = port.totals()[DEFAULT_PATH]
         for stream in streams:
             stream.closed(clean=False)
     assert (totals.streams, totals.timed) == (1, 1)

@@ -1,0 +1,205 @@
+"""A copy over several paths: the set that a controller gave, how its paths are, what is told at the end."""
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mpx.controller_client import ControllerClient
+from mpx.endpoint import Endpoint, Rtt
+from mpx.errors import ControllerError
+from mpx.options import CopyOptions
+from mpx.path_health import PathHealth, Seen
+from mpx.path_probe import PathProbe
+from mpx.path_set import PathSet, Side
+from mpx.report import Report
+from mpx.steered_paths import SteeredPaths
+from mpx.tuner import Sample
+
+MEASURED_S = 5.0  # what a path carries is the most it has carried for so long
+
+
+@dataclass(slots=True)
+class _Carried:
+    """What a path has carried; the highest goodput over MEASURED_S, and the streams that it was had with."""
+
+    window: deque[tuple[float, int, int]] = field(default_factory=deque)  # when, bytes, streams
+    most_bps: float = 0.0
+    streams: int = 0
+
+    def add(self, now_s: float, arrived_bytes: int, streams: int) -> None:
+        self.window.append((now_s, arrived_bytes, streams))
+        first_s, first_bytes, first_streams = self.window[0]
+        if now_s - first_s < MEASURED_S:
+            return
+        rate_bps = (arrived_bytes - first_bytes) * 8 / (now_s - first_s)
+        if streams == first_streams and rate_bps > self.most_bps:
+            self.most_bps, self.streams = rate_bps, streams
+        self.window.popleft()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Something that has become of a path, in words for the report."""
+
+    path: str
+    reason: str
+
+
+class Multipath:
+    """See the head of this file. The watcher's thread uses it.
+
+    `near`: which side of the set this host is. `open_session`: see PathProbe.
+    """
+
+    def __init__(
+        self,
+        client: ControllerClient,
+        known: PathSet,
+        *,
+        near: Side,
+        open_session: Callable[[Callable[[int], None]], Endpoint],
+        note: Callable[[str], None],
+    ) -> None:
+        self.known = known
+        self.paths = SteeredPaths(client, known, note=note, changed=self._has_changed)
+        self._client = client
+        self._health = PathHealth()
+        self._probes = {
+            name: PathProbe(
+                name,
+                open_session,
+                steer=self.paths.register(name, near, stays=True),
+                ended=lambda port: self.paths.ended(port, near),
+            )
+            for name in known.names
+        }
+        self._carried = {name: _Carried() for name in known.names}
+        self._down: frozenset[str] = frozenset()  # as the controller says
+        self._told_down: frozenset[str] = frozenset()
+        self._closed = False
+
+    def start(self) -> None:
+        """Begin to probe and to keep the set."""
+        self.paths.start()
+        for probe in self._probes.values():
+            probe.start()
+
+    def rtt(self, path: str) -> Rtt | None:
+        """Return what was measured last over a path."""
+        return self._probes[path].latest
+
+    @property
+    def lost(self) -> frozenset[str]:
+        """The paths whose streams take others for now."""
+        return self._health.lost | self._down
+
+    def observe(
+        self, now_s: float, samples: Mapping[str, Sample], silent_s: Callable[[str], float | None]
+    ) -> Sequence[Change]:
+        """Look at what has moved; have the streams of lost paths take others. Return what has changed.
+
+        `now_s` is of time.monotonic().
+        """
+        changes: list[Change] = []
+        seen = {}
+        for path, sample in samples.items():
+            probe = self._probes[path]
+            self._carried[path].add(now_s, sample.arrived_bytes, sample.streams)
+            rtt_s = probe.latest.asked_s if probe.latest else self._offered_rtt_s(path)
+            seen[path] = Seen(silent_s(path), rtt_s, probe.answered_at_s)
+        lost, back = self._health.observe(now_s, seen)
+        if lost:
+            self.paths.look()
+        if lost or back:
+            self._move()
+        for path in lost:
+            changes.append(Change(path, f"nothing comes over path {path}: its streams take others"))
+        for path in back:
+            changes.append(Change(path, f"path {path} answers: its streams take it again"))
+        down = self._down
+        for path in sorted(down - self._told_down):
+            changes.append(Change(path, f"the controller has lost path {path}, and its streams take others"))
+        for path in sorted(self._told_down - down):
+            changes.append(Change(path, f"the controller has path {path} again"))
+        self._told_down = down
+        return changes
+
+    def close(self) -> None:
+        """Tell what was found out, give the set back, end all sessions. May be called again."""
+        if self._closed:
+            return
+        self._closed = True
+        for probe in self._probes.values():
+            probe.end()
+        self._feed_back()
+        self.paths.close()
+
+    def _feed_back(self) -> None:
+        for path in self.known.paths:
+            carried, rtt = self._carried[path.name], self.rtt(path.name)
+            if not carried.most_bps or rtt is None:
+                continue
+            rtt_s = rtt.kernel_s or rtt.asked_s
+            try:
+                self._client.feedback(
+                    self.known.number, path.name, max(1, carried.streams), carried.most_bps, rtt_s
+                )
+            except ControllerError:
+                return  # the copy is over, and nothing is lost by it
+
+    def _has_changed(self, now: PathSet) -> None:
+        names = frozenset(self.known.names)
+        self._down = frozenset(path.name for path in now.paths if not path.is_up) & names
+
+    def _move(self) -> None:
+        """Have the streams of lost paths take others, evenly, and all others their own."""
+        lost = self._health.lost
+        there = [name for name in self.known.names if name not in lost]
+        for place, name in enumerate(self.known.names):
+            over = there[place % len(there)] if name in lost and there else name
+            self.paths.move(name, over)
+
+    def _offered_rtt_s(self, path: str) -> float:
+        return next(each.rtt_s for each in self.known.paths if each.name == path)
+
+
+def find_paths(
+    url: str,
+    options: CopyOptions,
+    rtt: Rtt | None,
+    *,
+    far_is_source: bool,
+    open_session: Callable[[Callable[[int], None]], Endpoint],
+    report: Report,
+) -> Multipath | None:
+    """Return the paths that a controller gives a copy; None where it gives none, which is noted.
+
+    `rtt`: of the far endpoint; None where it cannot use paths. Raises ControllerError with
+    `--require-controller`, UsageError for what is no URL.
+    """
+    client = ControllerClient(url)
+    try:
+        if rtt is None or rtt.address is None or rtt.local_host is None:
+            raise ControllerError("this copy cannot be spread over paths: it needs MODE E between two hosts")
+        near, far = options.data_address or rtt.local_host, rtt.address[0]
+        known = client.assign(*((far, near) if far_is_source else (near, far)), options.paths or 0)
+    except ControllerError as error:
+        if options.require_controller:
+            raise
+        report.note(f"one path is used: {error}")
+        return None
+    most = options.streams or options.max_streams
+    known = known.only(min(most, options.max_sessions) if far_is_source else most)
+    report.decisions["controller"] = url
+    report.decisions["paths"] = [
+        {
+            "path": path.name,
+            "streams": path.streams,
+            "rate_bps": path.rate_bps,
+            "rtt_s": path.rtt_s,
+            "group": path.group,
+        }
+        for path in known.paths
+    ]
+    near_side: Side = "sink" if far_is_source else "source"
+    return Multipath(client, known, near=near_side, open_session=open_session, note=report.note)

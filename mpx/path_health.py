@@ -1,0 +1,62 @@
+"""Which paths of a copy are lost, and when they are there again. Pure.
+
+A controller sees a carrier go, but not soon that a link has begun to lose everything; whoever moves data
+over it does, within some tenths of a second.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+LOST_S = 0.35  # and two round trips: nothing on this path, though others move; less than two timeouts of TCP
+MOVES_S = 0.2  # who has had something within so long moves
+FIRST_REST_S = 2.0  # a path that is lost again soon is left alone for longer, twice as long each time ...
+LONGEST_REST_S = 60.0
+STEADY_S = 60.0  # ... until it has been there for so long
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What is seen of one path. Times are of one clock."""
+
+    silent_s: float | None  # for how long nothing of what is under way has come; None: nothing is
+    rtt_s: float
+    answered_at_s: float  # when somebody has last answered over the path itself
+
+
+@dataclass
+class _State:
+    lost_at_s: float | None = None
+    back_at_s: float = -STEADY_S
+    rest_s: float = FIRST_REST_S
+
+
+class PathHealth:
+    """Decides for all paths of a copy."""
+
+    def __init__(self) -> None:
+        self._states: dict[str, _State] = {}
+
+    @property
+    def lost(self) -> frozenset[str]:
+        """The paths that are lost now."""
+        return frozenset(path for path, state in self._states.items() if state.lost_at_s is not None)
+
+    def observe(self, now_s: float, seen: Mapping[str, Seen]) -> tuple[list[str], list[str]]:
+        """Return the paths that are lost from now on, and those that are there again."""
+        moves = any(
+            each.silent_s is not None and each.silent_s < MOVES_S and path not in self.lost
+            for path, each in seen.items()
+        )
+        lost, back = [], []
+        for path, each in seen.items():
+            state = self._states.setdefault(path, _State())
+            if state.lost_at_s is None:
+                if moves and (each.silent_s or 0.0) > LOST_S + 2 * each.rtt_s:
+                    soon = now_s - state.back_at_s < STEADY_S
+                    state.rest_s = min(LONGEST_REST_S, 2 * state.rest_s) if soon else FIRST_REST_S
+                    state.lost_at_s = now_s
+                    lost.append(path)
+            elif each.answered_at_s > state.lost_at_s and now_s - state.lost_at_s >= state.rest_s:
+                state.lost_at_s, state.back_at_s = None, now_s
+                back.append(path)
+        return lost, back

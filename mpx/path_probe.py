@@ -1,0 +1,67 @@
+"""Measures the round-trip time of one path of a set, on a session of its own whose port takes that path.
+
+It also tells whether the path is there: where nothing is answered the session is opened anew, again and
+again, as one that waits for a timeout of TCP would notice late that the path is back.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+
+from mpx.endpoint import Endpoint, Rtt
+from mpx.errors import MpxError
+
+INTERVAL_S = 1.0
+MOST_REFUSALS = 3  # in a row, none of them for want of an answer: the server lets no further session in
+
+
+class PathProbe(threading.Thread):
+    """Asks once a second until it is told to end.
+
+    `open_session`: with short timeouts; what it is given is told the port before it connects. `steer` has
+    a port take the path, `ended` lets it go.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        open_session: Callable[[Callable[[int], None]], Endpoint],
+        *,
+        steer: Callable[[int], None],
+        ended: Callable[[int], None],
+    ) -> None:
+        super().__init__(name=f"mpx-path-{path}", daemon=True)
+        self.latest: Rtt | None = None
+        self.answered_at_s = 0.0
+        self._open_session = open_session
+        self._steer, self._ended = steer, ended
+        self._ports: list[int] = []
+        self._done = threading.Event()
+
+    def run(self) -> None:
+        """Measure."""
+        refusals = 0
+        while not self._done.is_set() and refusals < MOST_REFUSALS:
+            endpoint = self._open_session(self._bound)
+            try:
+                while True:
+                    self.latest = endpoint.measure_rtt()
+                    self.answered_at_s = time.monotonic()
+                    refusals = 0
+                    if self._done.wait(INTERVAL_S):
+                        break
+            except MpxError as error:
+                refusals = 0 if error.may_retry else refusals + 1
+                self._done.wait(INTERVAL_S)
+            finally:
+                endpoint.close()
+                while self._ports:
+                    self._ended(self._ports.pop())
+
+    def _bound(self, port: int) -> None:
+        self._ports.append(port)
+        self._steer(port)
+
+    def end(self) -> None:
+        """Stop; the session is closed when this returns, or soon after."""
+        self._done.set()

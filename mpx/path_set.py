@@ -1,0 +1,131 @@
+"""The path set of a copy as a controller hands it out, and how streams are dealt over its paths. Pure.
+
+As in the thesis of Huang (SDN-enabled GridFTP) each path has a predicted number of streams, and streams go
+over the paths in the ratio of these.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from mpx.errors import ControllerError
+
+Side = Literal["source", "sink"]  # whose TCP port a stream is known by
+
+DEFAULT_PATH = "default"  # the way that the network chooses where nobody else does
+MOST_PATHS = 64
+MOST_PREDICTED = 65_535
+MOST_S = 86_400.0 * 365
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedPath:
+    """One path of a set: what is expected of it beside the others."""
+
+    name: str  # its place in the set, as text
+    streams: int  # predicted: max(1, a B R), Huang (4.8)
+    rate_bps: float | None  # what it carries beside the others of the set
+    rtt_s: float
+    group: int  # paths of one group share a bottleneck
+    is_up: bool  # whether the network still has it
+
+
+@dataclass(frozen=True, slots=True)
+class PathSet:
+    """What a controller has handed out; `lease_s`: for how long, without a sign of use."""
+
+    number: int
+    lease_s: float
+    paths: tuple[OfferedPath, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of its paths."""
+        return tuple(path.name for path in self.paths)
+
+    @property
+    def groups(self) -> list[tuple[str, ...]]:
+        """Return the names of paths that share a bottleneck, together."""
+        found: dict[int, list[str]] = {}
+        for path in self.paths:
+            found.setdefault(path.group, []).append(path.name)
+        return [tuple(names) for names in found.values()]
+
+    def only(self, count: int) -> "PathSet":
+        """Return it with its first paths alone."""
+        return PathSet(self.number, self.lease_s, self.paths[:count])
+
+
+def read_path_set(told: Any) -> PathSet:
+    """Return the path set that a controller describes; raises ControllerError where that cannot be one."""
+    try:
+        paths = tuple(_read_path(place, each) for place, each in enumerate(told["paths"]))
+        number, lease_s = told["id"], _number(told["lease_s"], 0, MOST_S)
+        if not isinstance(number, int) or isinstance(number, bool) or not 0 < number < 1 << 63:
+            raise ValueError(f"{number!r} is no number of a path set")
+        if not 0 < len(paths) <= MOST_PATHS:
+            raise ValueError(f"{len(paths)} paths")
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ControllerError(f"the controller answers what is no path set: {error!r}") from None
+    return PathSet(number, lease_s, paths)
+
+
+def _read_path(place: int, told: Any) -> OfferedPath:
+    rate = told["rate_bps"]
+    streams, group = told["streams"], told["group"]
+    if not all(isinstance(each, int) and not isinstance(each, bool) for each in (streams, group)):
+        raise ValueError("streams and groups are whole numbers")
+    if not 0 < streams <= MOST_PREDICTED:
+        raise ValueError(f"{streams} streams")
+    return OfferedPath(
+        str(place),
+        streams,
+        None if rate is None else _number(rate, 0, 1e18),
+        _number(told["rtt_s"], 0, MOST_S),
+        group,
+        bool(told.get("up", True)),
+    )
+
+
+def _number(told: Any, least: float, most: float) -> float:
+    if isinstance(told, bool) or not isinstance(told, int | float):
+        raise TypeError(f"{told!r} is no number")
+    if not (math.isfinite(told) and least <= told <= most):
+        raise ValueError(f"{told!r} is not between {least:g} and {most:g}")
+    return float(told)
+
+
+def split(total: int, weights: Sequence[int]) -> list[int]:
+    """Divide streams over paths in the ratio of `weights`, by largest remainders; the first of equals first.
+
+    Each path has one before any has two by its remainder, as far as `total` goes: a path of a set without
+    a stream is of no use.
+    """
+    if total <= len(weights):
+        return [int(place < total) for place in range(len(weights))]
+    shared, weight = total - len(weights), sum(weights)
+    # What is left when each has one is dealt so that the sums come nearest to the ratio.
+    ideal = [max(0.0, total * each / weight - 1) for each in weights]
+    scale = shared / sum(ideal) if sum(ideal) else 0.0
+    exact = [each * scale for each in ideal]
+    counts = [int(each) for each in exact]
+    by_remainder = sorted(range(len(weights)), key=lambda place: (counts[place] - exact[place], place))
+    for place in by_remainder[: shared - sum(counts)]:
+        counts[place] += 1
+    return [count + 1 for count in counts]
+
+
+def interleaved(counts: Mapping[str, int]) -> tuple[str, ...]:
+    """Return each name so often, evenly mixed: wherever it is cut off, the ratio is nearly kept."""
+    dealt: Counter[str] = Counter()
+    order: list[str] = []
+    for _ in range(sum(counts.values())):
+        name = min(
+            (name for name in counts if dealt[name] < counts[name]),
+            key=lambda name: (dealt[name] + 1) / counts[name],
+        )
+        dealt[name] += 1
+        order.append(name)
+    return tuple(order)
