@@ -55,6 +55,7 @@ class PathOut(BaseModel):
     ]
     rtt_s: float
     group: Annotated[int, Field(description="paths of one group share a bottleneck")]
+    up: Annotated[bool, Field(description="the network has it now; else its streams take others")]
 
 
 class PathSetOut(BaseModel):
@@ -76,8 +77,8 @@ class Placed(BaseModel):
     paths: list[int]
 
 
-def path_set_out(known: PathSet, lease_s: float) -> PathSetOut:
-    """Return a path set as it is told."""
+def path_set_out(known: PathSet, lease_s: float, alive: frozenset[int]) -> PathSetOut:
+    """Return a path set as it is told; `alive`: the places of the paths that are there."""
     return PathSetOut(
         id=known.number,
         source=known.ends.source,
@@ -92,8 +93,9 @@ def path_set_out(known: PathSet, lease_s: float) -> PathSetOut:
                 rate_bps=path.rate_bps if path.path else None,
                 rtt_s=path.rtt_s,
                 group=path.group,
+                up=place in alive,
             )
-            for path in known.paths
+            for place, path in enumerate(known.paths)
         ],
         ports={f"{key.side}:{key.port}": place for key, place in known.placed.items()},
     )

@@ -22,7 +22,7 @@ from mpx_controller.api.metrics import metrics_text
 from mpx_controller.api.xmlrpc import answered
 from mpx_controller.controller import Caller, Controller
 from mpx_controller.errors import Refused
-from mpx_controller.path_sets.path_set import StreamKey
+from mpx_controller.path_sets.path_set import PathSet, StreamKey
 
 ALIVE_S = 15.0  # between two signs of life of a stream of events
 MOST_BODY = 65_536  # bytes of a request
@@ -31,6 +31,9 @@ MOST_BODY = 65_536  # bytes of a request
 def rest_of(controller: Controller, callers: Callers, version: str) -> FastAPI:
     """Return the application that answers for a controller."""
     app = FastAPI(title="mpx controller", version=version, docs_url=None, redoc_url=None)
+
+    def told(known: PathSet) -> PathSetOut:
+        return path_set_out(known, controller.lease_left_s(known), controller.sets.alive(known))
 
     def caller(request: Request) -> Caller:
         address = request.client.host if request.client else ""
@@ -59,20 +62,20 @@ def rest_of(controller: Controller, callers: Callers, version: str) -> FastAPI:
     async def assign(asked: NewPathSet, who: Asking) -> PathSetOut:
         """Get a path set; it is yours until its lease ends."""
         made = await controller.assign(str(asked.source), str(asked.sink), asked.paths, who)
-        return path_set_out(made, controller.lease_left_s(made))
+        return told(made)
 
     @app.get("/path-sets")
     async def path_sets(who: Asking) -> list[PathSetOut]:
         """Your path sets; on the controller's own host all there are."""
         every = controller.sets.all.values()
         mine = [each for each in every if who.owner in ("local", each.owner)]
-        return [path_set_out(each, controller.lease_left_s(each)) for each in mine]
+        return [told(each) for each in mine]
 
     @app.get("/path-sets/{number}")
     async def path_set(number: int, who: Asking) -> PathSetOut:
         """One of them."""
         known = controller.sets.get(number, who.owner)
-        return path_set_out(known, controller.lease_left_s(known))
+        return told(known)
 
     @app.post("/path-sets/{number}/streams")
     async def place(number: int, asked: NewStreams, who: Asking) -> Placed:
@@ -90,7 +93,7 @@ def rest_of(controller: Controller, callers: Callers, version: str) -> FastAPI:
     async def renew(number: int, who: Asking) -> PathSetOut:
         """Keep it for one more lease."""
         known = controller.renew(number, who.owner)
-        return path_set_out(known, controller.lease_left_s(known))
+        return told(known)
 
     @app.post("/path-sets/{number}/feedback", status_code=204)
     async def feedback(number: int, asked: Feedback, who: Asking) -> None:

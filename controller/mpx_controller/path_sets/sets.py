@@ -125,7 +125,7 @@ class PathSets:
             other = self._taken.get((known.ends.source, known.ends.sink, key), number)
             if other != number:
                 raise Taken(f"port {key.port} of the {key.side} is steered by another path set")
-        usable = self._alive(known)
+        usable = self.alive(known)
         for key in keys:
             if key in new or path is not None:
                 at = path if path is not None else known.next_path(usable or None)
@@ -167,6 +167,11 @@ class PathSets:
         """Return when the next lease ends."""
         return min((known.expires_s for known in self._sets.values()), default=float("inf"))
 
+    def alive(self, known: PathSet) -> frozenset[int]:
+        """Return the places of the paths of a set that the network has now."""
+        graph = self._network.graph
+        return frozenset(place for place, each in enumerate(known.paths) if alive(graph, each.path))
+
     def reroute(self) -> Messages:
         """The network has changed: have all streams on paths that are there."""
         messages: Messages = []
@@ -201,16 +206,12 @@ class PathSets:
             return 1
         return predicted_streams(rate_bps, rtt_s, self._bytes_each.get(route(path), BYTES_PER_STREAM))
 
-    def _alive(self, known: PathSet) -> frozenset[int]:
-        graph = self._network.graph
-        return frozenset(place for place, each in enumerate(known.paths) if alive(graph, each.path))
-
     def _steer(self, known: PathSet, keys: Iterable[StreamKey]) -> Messages:
         """Have the entries of streams on their paths; where that is not there, on another of the set.
 
         Where none is there, on the shortest there is; where nothing leads there, on none.
         """
-        graph, usable = self._network.graph, self._alive(known)
+        graph, usable = self._network.graph, self.alive(known)
         ends = self._where_they_are(known.ends)
         filled = Counter(place for place in known.placed.values() if place in usable)
         messages: Messages = []
