@@ -14,6 +14,7 @@ from mpx.errors import MpxError, UsageError
 from mpx.honour import UNVERIFIED
 from mpx.ops_model import MODEL_VARIABLE
 from mpx.options import CopyOptions, flag_of
+from mpx.path_set import DEFAULT_PATH
 from mpx.planner import EXISTS, SAME, STARTS_OVER
 from mpx.report import Report
 from mpx.shown import shown
@@ -246,7 +247,8 @@ def _surprises(report: Report, *, verbose: bool) -> None:
             rate = format_rate(event.goodput_bps)
             kind = f"{event.congestion} stream" if event.congestion else "stream"
             streams = f"{event.streams:4d} {kind}{'' if event.streams == 1 else 's'}"
-            _say(f"{event.t_s:8.2f} s {streams:<18} {rate:>14}  {event.reason}")
+            path = "" if event.path == DEFAULT_PATH else f" path {event.path:<3}"
+            _say(f"{event.t_s:8.2f} s{path} {streams:<18} {rate:>14}  {event.reason}")
     for note in report.notes:
         if verbose or note.endswith(STARTS_OVER) or any(name in note for name in _BY_HAND):
             _say(f"note: {note}")

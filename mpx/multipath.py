@@ -113,14 +113,14 @@ class Multipath:
         if lost or back:
             self._move()
         for path in lost:
-            changes.append(Change(path, f"nothing comes over path {path}: its streams take others"))
+            changes.append(Change(path, "nothing comes over it: its streams take others"))
         for path in back:
-            changes.append(Change(path, f"path {path} answers: its streams take it again"))
+            changes.append(Change(path, "it answers: its streams take it again"))
         down = self._down
         for path in sorted(down - self._told_down):
-            changes.append(Change(path, f"the controller has lost path {path}, and its streams take others"))
+            changes.append(Change(path, "the controller has lost it: its streams take others"))
         for path in sorted(self._told_down - down):
-            changes.append(Change(path, f"the controller has path {path} again"))
+            changes.append(Change(path, "the controller has it again"))
         self._told_down = down
         return changes
 

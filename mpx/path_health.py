@@ -8,6 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 LOST_S = 0.35  # and two round trips: nothing on this path, though others move; less than two timeouts of TCP
+TIMES = (
+    2.0  # as long as the path was last silent of itself, where that is longer: hosts and disks have pauses
+)
+FORGOTTEN_S = 30.0  # a pause counts half as much after so long
+LONGEST_S = 3.0
 MOVES_S = 0.2  # who has had something within so long moves
 FIRST_REST_S = 2.0  # a path that is lost again soon is left alone for longer, twice as long each time ...
 LONGEST_REST_S = 60.0
@@ -28,6 +33,23 @@ class _State:
     lost_at_s: float | None = None
     back_at_s: float = -STEADY_S
     rest_s: float = FIRST_REST_S
+    silent_s: float = 0.0
+    paused: tuple[float, float] = (0.0, 0.0)  # when it was last silent and moved again, and for how long
+
+    def heed(self, now_s: float, silent_s: float) -> None:
+        """Note a pause that has ended of itself, if it is the longest that counts."""
+        if silent_s < self.silent_s and self.silent_s > self.pause_s(now_s):
+            self.paused = now_s, self.silent_s
+        self.silent_s = silent_s
+
+    def pause_s(self, now_s: float) -> float:
+        """Return the longest pause; those of long ago count less."""
+        at_s, pause_s = self.paused
+        return float(pause_s * 0.5 ** ((now_s - at_s) / FORGOTTEN_S))
+
+    def patience_s(self, now_s: float, rtt_s: float) -> float:
+        """Return for how long it may be silent."""
+        return min(LONGEST_S, max(LOST_S + 2 * rtt_s, TIMES * self.pause_s(now_s)))
 
 
 class PathHealth:
@@ -50,11 +72,13 @@ class PathHealth:
         lost, back = [], []
         for path, each in seen.items():
             state = self._states.setdefault(path, _State())
+            silent_s = each.silent_s or 0.0
             if state.lost_at_s is None:
-                if moves and (each.silent_s or 0.0) > LOST_S + 2 * each.rtt_s:
+                state.heed(now_s, silent_s)
+                if moves and silent_s > state.patience_s(now_s, each.rtt_s):
                     soon = now_s - state.back_at_s < STEADY_S
                     state.rest_s = min(LONGEST_REST_S, 2 * state.rest_s) if soon else FIRST_REST_S
-                    state.lost_at_s = now_s
+                    state.lost_at_s, state.silent_s = now_s, 0.0
                     lost.append(path)
             elif each.answered_at_s > state.lost_at_s and now_s - state.lost_at_s >= state.rest_s:
                 state.lost_at_s, state.back_at_s = None, now_s

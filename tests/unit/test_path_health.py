@@ -51,6 +51,21 @@ def test_a_silent_path_is_lost_within_half_a_second_and_back_when_it_answers() -
     assert two.health.lost == frozenset()
 
 
+def test_who_pauses_of_itself_is_waited_for_longer_for_a_while() -> None:
+    two = Watched()
+    two.go(5)
+    for seconds in (0.3, 0.5):  # of a host that is busy
+        two.silent_since_s["1"] = two.now_s
+        two.go(seconds)
+        two.silent_since_s["1"] = None
+        two.go(1)
+    assert two.log == []
+    cut_s = two.now_s
+    two.cut("1")
+    two.go(3)
+    assert 0.7 < two.log[0][0] - cut_s < 1.5
+
+
 def test_where_nobody_moves_no_path_is_to_blame() -> None:
     two = Watched()
     two.cut("0")
