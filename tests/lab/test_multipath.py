@@ -1,0 +1,179 @@
+"""`mpx copy --controller`: real copies over four paths of real switches, and what becomes of them without."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from install_peers import find_peer
+from mpx_command import command
+from mpx_lab.lab import Lab
+from mpx_lab.own_controller import OWN
+from mpx_lab.stock_server import stock_server
+from traces import traces
+
+Make = Callable[..., Lab]
+Eventually = Callable[..., None]
+BETWEEN = ("s1-s2", "s1-s3", "s1-s4", "s1-s5")
+SCALE = 0.1  # 10 Mbit/s on each of the four paths
+SIZE = 12_000_000
+LONG = 120
+
+
+@contextlib.contextmanager
+def ours(lab: Lab, folder: Path) -> Iterator[str]:
+    """mpx serve on dst; its URL."""
+    host = lab.host("dst")
+    words = ["serve", "--host", host.addresses[0], "--port", 0, "--writable"]
+    allowed = ["--insecure", "--allow-from", "10.0.0.0/8", folder]
+    process = host.popen(command(*words, *allowed), stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        yield process.stdout.readline().split()[2].decode()
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(30)
+
+
+@contextlib.contextmanager
+def stock(lab: Lab, folder: Path) -> Iterator[str]:
+    find_peer("globus-gridftp-server")
+    with stock_server(lab.host("dst"), folder) as url:
+        yield f"{url}{folder}"
+
+
+def url_of(served: str, name: str) -> str:
+    return f"{served.rstrip('/')}/{name}"
+
+
+class Copying:
+    """A copy on src."""
+
+    def __init__(self, lab: Lab, folder: Path, *words: object) -> None:
+        self.report_file = folder / "report.json"
+        environment = {**os.environ, "MPX_STATE_DIR": str(folder / "state")}
+        told = command("copy", "--report", self.report_file, *words)
+        self.process = lab.host("src").popen(told, env=environment, stderr=subprocess.PIPE)
+
+    def ended(self) -> dict[str, Any]:
+        _, err = self.process.communicate(timeout=LONG)
+        assert b"Traceback" not in err, err
+        report: dict[str, Any] = json.loads(self.report_file.read_text())
+        return report
+
+
+def carried(lab: Lab, *, up: bool) -> list[int]:
+    """Return the bytes that each of the four paths has carried, up or down."""
+    stats = [lab.link(name).stats() for name in BETWEEN]
+    return [(each.a_to_b if up else each.b_to_a).delivered.bytes for each in stats]
+
+
+@pytest.fixture
+def lab(make_lab: Make) -> Lab:
+    return make_lab("thesis-a", scale=SCALE, controller=OWN)
+
+
+def folders(tmp_path: Path) -> tuple[Path, Path, bytes]:
+    near, far = tmp_path / "near", tmp_path / "far"
+    near.mkdir()
+    far.mkdir(mode=0o777)
+    far.chmod(0o777)
+    for each in (tmp_path, *tmp_path.parents):  # the stock server works as another user
+        with contextlib.suppress(PermissionError):
+            each.chmod(each.stat().st_mode | 0o055)
+    return near, far, os.urandom(SIZE)
+
+
+@pytest.mark.parametrize("upload", [True, False], ids=["up", "down"])
+@pytest.mark.parametrize("server", [ours, stock])
+def test_all_paths_carry_a_copy(lab: Lab, tmp_path: Path, server: Callable[..., Any], upload: bool) -> None:
+    near, far, content = folders(tmp_path)
+    source, target = (near / "a", far / "b") if upload else (far / "a", near / "b")
+    source.write_bytes(content)
+    source.chmod(0o644)
+    with server(lab, far) as served:
+        names = (source, url_of(served, "b")) if upload else (url_of(served, "a"), target)
+        before = carried(lab, up=upload)
+        report = Copying(lab, tmp_path, "--controller", OWN.rest, *names).ended()
+    assert report["status"] == "done", report["error"]
+    assert target.read_bytes() == content
+    moved = [now - was for was, now in zip(before, carried(lab, up=upload), strict=True)]
+    assert min(moved) > SIZE / 10, moved
+    assert [path["path"] for path in report["decisions"]["paths"]] == ["0", "1", "2", "3"]
+    assert {event["path"] for event in report["timeline"]} == {"0", "1", "2", "3"}
+    assert sets_of(lab) == []  # it has given back its own
+
+
+def sets_of(lab: Lab) -> Any:
+    """Return the path sets that src has."""
+    ask = f"import urllib.request as u; print(u.urlopen('{OWN.rest}/path-sets').read().decode())"
+    told = lab.host("src").run(["python3", "-c", ask], stdout=subprocess.PIPE, timeout=30)
+    return json.loads(told.stdout)
+
+
+@pytest.mark.parametrize("upload", [True, False], ids=["up", "down"])
+@pytest.mark.parametrize("silent", [True, False], ids=["loses everything", "carrier"])
+def test_a_path_that_is_cut_in_the_middle_costs_no_byte_and_no_session(
+    lab: Lab, tmp_path: Path, eventually: Eventually, upload: bool, silent: bool
+) -> None:
+    near, far, content = folders(tmp_path)
+    source, target = (near / "a", far / "b") if upload else (far / "a", near / "b")
+    source.write_bytes(content)
+    link = lab.link(BETWEEN[2])
+    with ours(lab, far) as served:
+        names = (source, url_of(served, "b")) if upload else (url_of(served, "a"), target)
+        before = carried(lab, up=upload)[2]
+        copying = Copying(lab, tmp_path, "--controller", OWN.rest, *names)
+        eventually(lambda: carried(lab, up=upload)[2] - before > SIZE / 20)
+        if silent:
+            link.change(loss=1.0)
+        else:
+            link.set_up(False)
+        report = copying.ended()
+    assert report["status"] == "done", report["error"]
+    assert target.read_bytes() == content
+    if upload:  # a download may fetch what is late over the others, and begin the session of that path anew
+        assert not [note for note in report["notes"] if "trying again" in note], report["notes"]
+    if silent:
+        lost = (event["path"] for event in report["timeline"] if "nothing comes" in event["reason"])
+        assert "2" in lost
+
+
+def test_without_a_controller_there_is_one_path_unless_it_is_required(lab: Lab, tmp_path: Path) -> None:
+    near, far, content = folders(tmp_path)
+    (near / "a").write_bytes(content[:1_000_000])
+    nobody = ("--controller", "http://10.254.0.254:1")
+    with ours(lab, far) as served:
+        report = Copying(lab, tmp_path, *nobody, near / "a", url_of(served, "b")).ended()
+        assert report["status"] == "done" and (far / "b").read_bytes() == content[:1_000_000]
+        assert any("one path is used: the controller at" in note for note in report["notes"])
+        required = Copying(lab, tmp_path, *nobody, "--require-controller", near / "a", url_of(served, "c"))
+        assert required.ended()["exit_code"] == 11
+        assert required.process.returncode == 11
+        assert not (far / "c").exists()
+
+
+def test_a_controller_that_is_killed_costs_nothing_but_the_line(
+    lab: Lab, tmp_path: Path, eventually: Eventually
+) -> None:
+    near, far, content = folders(tmp_path)
+    (near / "a").write_bytes(content)
+    with ours(lab, far) as served:
+        before = carried(lab, up=True)
+
+        def all_move() -> bool:
+            return min(now - was for was, now in zip(before, carried(lab, up=True), strict=True)) > 100_000
+
+        copying = Copying(lab, tmp_path, "--controller", OWN.rest, near / "a", url_of(served, "b"))
+        eventually(
+            lambda: min(now - was for was, now in zip(before, carried(lab, up=True), strict=True)) > 1e5
+        )
+        (line,) = [line for line in traces(lab.id) if "--insecure" in line and "controller" in line]
+        os.kill(int(line.split()[1].rstrip(":")), signal.SIGKILL)
+        report = copying.ended()
+    assert report["status"] == "done" and (far / "b").read_bytes() == content
