@@ -12,6 +12,7 @@ from mpx._version import __version__
 from mpx.errors import (
     AuthenticationError,
     ConnectionLost,
+    ControllerError,
     DestinationError,
     IntegrityError,
     Interrupted,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AuthenticationError",
     "ConnectionLost",
+    "ControllerError",
     "CopyOptions",
     "DestinationError",
     "IntegrityError",

@@ -6,9 +6,11 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from install_peers import find_peer
 from mpx_command import command
@@ -23,6 +25,7 @@ BETWEEN = ("s1-s2", "s1-s3", "s1-s4", "s1-s5")
 SCALE = 0.1  # 10 Mbit/s on each of the four paths
 SIZE = 12_000_000
 LONG = 120
+SCHEMA = json.loads(files("mpx").joinpath("report.schema.json").read_text())
 
 
 @contextlib.contextmanager
@@ -64,6 +67,7 @@ class Copying:
         _, err = self.process.communicate(timeout=LONG)
         assert b"Traceback" not in err, err
         report: dict[str, Any] = json.loads(self.report_file.read_text())
+        jsonschema.validate(report, SCHEMA)
         return report
 
 
