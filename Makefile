@@ -7,11 +7,12 @@ SOURCES := mpx lab train controller tests bench
 # Under sudo what is made here stays the caller's, whose checkout it is: as root it could not be changed later.
 AS_CALLER := $(if $(filter $(shell stat -c %u .),$(SUDO_UID)),sudo -E -H -u $(SUDO_USER))
 
-.PHONY: help setup check test kills demo demo-lab lock clean
+.PHONY: help setup check test kills demo demo-lab demo-multipath lock clean
 
 help:
 	@echo "make demo    copy real files up and down through an emulated 30 ms path"
 	@echo "make demo-lab   as root: copy across an emulated 200 Mbit/s, 60 ms with real TCP"
+	@echo "make demo-multipath   as root: copy over four paths of an OpenFlow network at once"
 	@echo "make test    set up what the tests need and run them   [PYTHON=python3.12]"
 	@echo "make check   lint, format, types"
 	@echo "make lock    write requirements/*.txt anew from pyproject.toml"
@@ -54,6 +55,11 @@ demo-lab: export PYTHONDONTWRITEBYTECODE = 1
 demo-lab: $(VENV)/.done
 	$(PYTHON) tests/install_peers.py ip cc
 	$(BIN)/python -m mpx_lab.demo_lab
+
+demo-multipath: export PYTHONDONTWRITEBYTECODE = 1
+demo-multipath: setup
+	$(PYTHON) tests/install_peers.py ip cc ovs-vsctl
+	$(BIN)/python -m mpx_lab.demo_multipath
 
 # Universal (all Pythons and platforms), with hashes, without any address of a package index.
 LOCK = env -u PIP_FIND_LINKS uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \

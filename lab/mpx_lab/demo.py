@@ -12,10 +12,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from mpx.path_set import DEFAULT_PATH
 from mpx.units import format_duration, format_rate, format_size
 from mpx_lab.proxy import DelayProxy
 
@@ -112,13 +113,20 @@ def make_file(name: Path, size_bytes: int) -> None:
             out.write(os.urandom(1 << 20))
 
 
-def copy(source: str, target: str, report: Path, state: Path, run: Run = subprocess.run) -> bool:
+def copy(
+    source: str,
+    target: str,
+    report: Path,
+    state: Path,
+    run: Run = subprocess.run,
+    options: Sequence[str] = (),
+) -> bool:
     """Run `mpx copy`, elsewhere if `run` says so, and print what it decided."""
     progress = "auto" if sys.stderr.isatty() else "plain"
     command = [sys.executable, "-m", "mpx", "copy", "-r", "--progress", progress, "--report", str(report)]
     environment = {**os.environ, "MPX_STATE_DIR": str(state)}
     began = time.monotonic()
-    done = run([*command, source, target], env=environment, check=False)
+    done = run([*command, *options, source, target], env=environment, check=False)
     took = time.monotonic() - began
     if done.returncode:
         return False
@@ -128,7 +136,8 @@ def copy(source: str, target: str, report: Path, state: Path, run: Run = subproc
     )
     for event in told["timeline"]:
         rate = format_rate(event["goodput_bps"])
-        print(f"  {event['t_s']:6.2f} s  {event['streams']:3d} streams  {rate:>13}  {event['reason']}")
+        path = "" if event["path"] == DEFAULT_PATH else f"  path {event['path']}"
+        print(f"  {event['t_s']:6.2f} s{path}  {event['streams']:3d} streams  {rate:>13}  {event['reason']}")
     print(f"{format_duration(took)} in all; the whole record: {report.resolve()}", flush=True)
     return True
 

@@ -27,7 +27,7 @@ def main() -> int:
     """Run the demo; return 0 when both copies are whole."""
     topology = named("path")
     REPORTS.mkdir(exist_ok=True)
-    _hand_over(REPORTS)
+    hand_over(REPORTS)
     with tempfile.TemporaryDirectory(prefix="mpx-demo-") as name, Lab.up(topology, LAB_ID) as lab:
         folder = Path(name)
         print(f"two hosts, src and dst: {topology.text}; {format_size(SIZE_BYTES)} to copy", flush=True)
@@ -35,7 +35,7 @@ def main() -> int:
         (folder / "served").mkdir()
         source, sink = lab.host("src"), lab.host("dst")
         command = [sys.executable, "-m", "mpx", "serve", str(folder / "served"), "--writable"]
-        with sink.popen([*command, *_open_to(sink, source)], stdout=subprocess.PIPE, text=True) as server:
+        with sink.popen([*command, *open_to(sink, source)], stdout=subprocess.PIPE, text=True) as server:
             try:
                 assert server.stdout is not None
                 print(server.stdout.readline().rstrip(), flush=True)
@@ -47,7 +47,7 @@ def main() -> int:
                     print(f"\n--- {way}: mpx copy {original} {target}", flush=True)
                     report = REPORTS / f"demo-lab-{way}.json"
                     whole &= copy(original, target, report, folder / "state", source.run)
-                    _hand_over(report)
+                    hand_over(report)
             finally:
                 server.terminate()
         whole = whole and filecmp.cmp(folder / "large.bin", folder / "back.bin", shallow=False)
@@ -56,14 +56,14 @@ def main() -> int:
     return 0 if whole else 1
 
 
-def _hand_over(made: Path) -> None:
+def hand_over(made: Path) -> None:
     """Give what was made here to whoever has this folder: root made it, and only for them."""
     if made.exists():  # no report of a copy that did not begin
         here = Path.cwd().stat()
         os.chown(made, here.st_uid, here.st_gid)
 
 
-def _open_to(sink: LabHost, source: LabHost) -> list[str]:
+def open_to(sink: LabHost, source: LabHost) -> list[str]:
     """Return what has the server listen on the lab's network, which is as private as loopback."""
     return ["--host", sink.addresses[0], "--insecure", "--allow-from", f"{source.addresses[0]}/32"]
 
