@@ -1,5 +1,6 @@
 """A copy over several paths: the set that a controller gave, how its paths are, what is told at the end."""
 
+import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from mpx.report import Report
 from mpx.steered_paths import SteeredPaths
 from mpx.tuner import Sample
 
+WONDER_S = 0.2  # a path that is silent for so long may have been lost
 MEASURED_S = 5.0  # what a path carries is the most it has carried for so long
 
 
@@ -63,26 +65,27 @@ class Multipath:
         self.known = known
         self.paths = SteeredPaths(client, known, note=note, changed=self._has_changed)
         self._client = client
+        self._near: Side = near
+        self._open_session = open_session
         self._health = PathHealth()
-        self._probes = {
-            name: PathProbe(
-                name,
-                open_session,
-                steer=self.paths.register(name, near, stays=True),
-                ended=lambda port: self.paths.ended(port, near),
-            )
-            for name in known.names
-        }
+        self._probes: dict[str, PathProbe] = {}
         self._carried = {name: _Carried() for name in known.names}
         self._down: frozenset[str] = frozenset()  # as the controller says
         self._told_down: frozenset[str] = frozenset()
         self._closed = False
 
-    def start(self) -> None:
-        """Begin to probe and to keep the set."""
+    def start(self, may_probe: threading.Event) -> None:
+        """Begin to keep the set, and to probe its paths when the copy has the sessions that it needs."""
         self.paths.start()
-        for probe in self._probes.values():
-            probe.start()
+        for name in self.known.names:
+            self._probes[name] = PathProbe(
+                name,
+                self._open_session,
+                steer=self.paths.register(name, self._near, stays=True),
+                ended=lambda port: self.paths.ended(port, self._near),
+                may_begin=may_probe,
+            )
+            self._probes[name].start()
 
     def rtt(self, path: str) -> Rtt | None:
         """Return what was measured last over a path."""
@@ -108,8 +111,8 @@ class Multipath:
             rtt_s = probe.latest.asked_s if probe.latest else self._offered_rtt_s(path)
             seen[path] = Seen(silent_s(path), rtt_s, probe.answered_at_s)
         lost, back = self._health.observe(now_s, seen)
-        if lost:
-            self.paths.look()
+        if any((each.silent_s or 0.0) > WONDER_S for each in seen.values()):
+            self.paths.look()  # the controller may have lost it
         if lost or back:
             self._move()
         for path in lost:

@@ -19,7 +19,7 @@ class PathProbe(threading.Thread):
     """Asks once a second until it is told to end.
 
     `open_session`: with short timeouts; what it is given is told the port before it connects. `steer` has
-    a port take the path, `ended` lets it go.
+    a port take the path, `ended` lets it go. It begins when `may_begin`: a server may let few sessions in.
     """
 
     def __init__(
@@ -29,17 +29,22 @@ class PathProbe(threading.Thread):
         *,
         steer: Callable[[int], None],
         ended: Callable[[int], None],
+        may_begin: threading.Event,
     ) -> None:
         super().__init__(name=f"mpx-path-{path}", daemon=True)
         self.latest: Rtt | None = None
         self.answered_at_s = 0.0
         self._open_session = open_session
         self._steer, self._ended = steer, ended
+        self._may_begin = may_begin
         self._ports: list[int] = []
         self._done = threading.Event()
 
     def run(self) -> None:
         """Measure."""
+        while not self._may_begin.wait(INTERVAL_S):
+            if self._done.is_set():
+                return
         refusals = 0
         while not self._done.is_set() and refusals < MOST_REFUSALS:
             endpoint = self._open_session(self._bound)

@@ -6,6 +6,7 @@ a thread of its own. Where the controller cannot be asked, streams take what the
 """
 
 import contextlib
+import math
 import threading
 import time
 from collections import defaultdict
@@ -49,9 +50,11 @@ class SteeredPaths(threading.Thread):
         self._ports: dict[tuple[int, Side], _Port] = {}
         self._over = {name: name for name in known.names}  # which path the streams of each take now
         self._ended: list[tuple[int, Side]] = []
+        self._ended_since_s = 0.0
         self._away_until_s = 0.0
         self._forgotten = False
-        self._renew_at_s = time.monotonic() + known.lease_s / RENEWALS
+        self._renewed_at_s = time.monotonic()
+        self._renew_at_s = self._renewed_at_s + known.lease_s / RENEWALS
         self._closed = False
 
     # --- for streams ---------------------------------------------------------------------------------
@@ -65,8 +68,10 @@ class SteeredPaths(threading.Thread):
         with self._guard:
             known = self._ports.pop((port, side), None)
             if known and known.told:
+                if not self._ended:
+                    self._ended_since_s = time.monotonic()
+                    self._guard.notify_all()
                 self._ended.append((port, side))
-                self._guard.notify_all()
 
     def _begin(self, port: int, side: Side, known: _Port) -> None:
         with self._guard:
@@ -108,19 +113,22 @@ class SteeredPaths(threading.Thread):
     def _wait(self) -> bool:
         with self._guard:
             while not self._closed:
-                now_s = time.monotonic()
-                pause_s = self._renew_at_s - now_s
-                if self._is_due():
-                    pause_s = self._away_until_s - now_s
-                if pause_s <= 0 or self._forgotten:
-                    break
-                self._guard.wait(pause_s)
-            if self._forgotten:
-                self._guard.wait_for(lambda: self._closed)
-            return not self._closed
+                pause_s = self._due_s() - time.monotonic()
+                if pause_s <= 0:
+                    return True
+                self._guard.wait(None if math.isinf(pause_s) else pause_s)
+            return False
 
-    def _is_due(self) -> bool:
-        return bool(self._ended) or any(known.told != self._wanted(known) for known in self._ports.values())
+    def _due_s(self) -> float:
+        """Return when there is something to tell; nothing for ever where the set is forgotten."""
+        if self._forgotten:
+            return math.inf
+        if any(known.told != self._wanted(known) for known in self._ports.values()):
+            return min(self._renew_at_s, self._away_until_s)
+        if self._ended:
+            together_s = self._ended_since_s + ENDED_TOGETHER_S
+            return min(self._renew_at_s, max(together_s, self._away_until_s))
+        return self._renew_at_s
 
     def _wanted(self, known: _Port) -> str:
         return known.path if known.stays else self._over[known.path]
@@ -154,14 +162,17 @@ class SteeredPaths(threading.Thread):
     def _renewed(self) -> None:
         now = self._client.renew(self._known.number)
         is_whole = all(path.is_up for path in now.paths)
-        self._renew_at_s = time.monotonic() + (now.lease_s / RENEWALS if is_whole else WATCHED_S)
+        self._renewed_at_s = time.monotonic()
+        self._renew_at_s = self._renewed_at_s + (now.lease_s / RENEWALS if is_whole else WATCHED_S)
         self._changed(now)
 
     def look(self) -> None:
-        """Ask soon how the paths are."""
+        """Ask soon how the paths are, though not more often than each WATCHED_S."""
         with self._guard:
-            self._renew_at_s = min(self._renew_at_s, time.monotonic() + ENDED_TOGETHER_S)
-            self._guard.notify_all()
+            soon_s = max(time.monotonic(), self._renewed_at_s + WATCHED_S, self._away_until_s)
+            if soon_s < self._renew_at_s:
+                self._renew_at_s = soon_s
+                self._guard.notify_all()
 
     def _tell_ended(self) -> None:
         with self._guard:

@@ -356,9 +356,9 @@ class _Copy:
             on_progress=self.on_progress,
             cancel=self.cancel,
         )
-        watcher.start(*self.beginning())
         if multipath:
-            multipath.start()
+            multipath.start(may_spread)
+        watcher.start(*self.beginning())
         try:
             self.run(carrier, finisher, lister, probe, watcher)
         finally:

@@ -3,8 +3,9 @@
 from mpx.apt_auto import AutoTuner
 from mpx.apt_gss import PaperGss
 from mpx.options import CopyOptions
+from mpx.path_set import read_path_set
 from mpx.tuner import Sample
-from mpx.tuners import first_streams, tuner_for
+from mpx.tuners import first_by_path, first_streams, tuner_for, tuners_by_group
 
 FAR = {"path": Sample(0, 0, 10**12, rtt_s=0.1)}
 
@@ -35,3 +36,29 @@ def test_no_start_above_the_most() -> None:
     for tuner in ("auto", "paper"):
         options = CopyOptions(tuner=tuner, max_streams=3)
         assert (first_streams(options), start(options)) == (3, 3)
+
+
+PATHS = [
+    {"streams": streams, "rate_bps": 1e9, "rtt_s": 0.1, "group": group}
+    for streams, group in ((8, 0), (2, 0), (10, 1), (2, 2))
+]
+KNOWN = read_path_set({"id": 1, "lease_s": 60, "paths": PATHS})
+
+
+def test_each_group_of_paths_has_one_that_starts_with_the_predictions() -> None:
+    tuners = tuners_by_group(CopyOptions(), KNOWN)
+    assert list(tuners) == [("0", "1"), ("2",), ("3",)]
+    samples = {name: Sample(0, 0, 10**12, rtt_s=0.1) for name in KNOWN.names}
+    first = [
+        (decision.path, decision.streams)
+        for group, tuner in tuners.items()
+        for decision in tuner.observe(0.0, {name: samples[name] for name in group})
+    ]
+    assert first == [("0", 8), ("1", 2), ("2", 10), ("3", 2)]
+
+
+def test_what_is_asked_for_is_divided_in_the_ratio_of_the_predictions() -> None:
+    assert first_by_path(CopyOptions(streams=11), KNOWN) == {"0": 4, "1": 1, "2": 5, "3": 1}
+    assert tuners_by_group(CopyOptions(streams=11), KNOWN) == {}
+    assert sum(first_by_path(CopyOptions(max_streams=11), KNOWN).values()) == 11
+    assert sum(first_by_path(CopyOptions(initial_streams=4), KNOWN).values()) == 4
