@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mpx.mix import GROUPS, UNKNOWN, Mix
-from mpx.ops_policy import permitted, wanted
+from mpx.ops_policy import before_anything_is_known, permitted, wanted
 
 SURE = 0.8  # that probability of all groups for which the policy wants the same ...
 IN_A_ROW = 3  # ... in so many readings, a second apart
@@ -34,7 +34,7 @@ class Chooser:
     """Turns readings of the background into switches, for one policy."""
 
     def __init__(self, policy: str, congestion: str, why_not: Callable[[str], str]) -> None:
-        """Begin with `congestion`; `why_not` as for `ops_policy.permitted`."""
+        """Begin with `congestion`; `why_not` as for `ops_policy.permitted`, of streams that are open."""
         self._policy = policy
         self._why_not = why_not
         self._first = self._now = congestion
@@ -49,7 +49,7 @@ class Chooser:
 
         The caller says with `made` or `refused` what came of it, before the next reading.
         """
-        asked = {group: permitted(wanted(self._policy, group), self._why_not).taken for group in GROUPS}
+        asked = {group: permitted(wanted(self._policy, group), self._why_not_on).taken for group in GROUPS}
         shares = dict.fromkeys(asked.values(), 0.0)  # groups that ask for the same need not be told apart
         for group, asks in asked.items():
             shares[asks] += mix.groups[group]
@@ -68,10 +68,15 @@ class Chooser:
         groups = f"{' or '.join(alike)} with {probability:.0%}"
         return Switch(asks, f"the background looks like {mix.name} ({groups}); {self._policy}")
 
+    def _why_not_on(self, congestion: str) -> str:
+        """Return why streams may not go on with it; what they have needs no permission."""
+        return "" if congestion == self._now else self._why_not(congestion)
+
     def made(self, congestion: str) -> None:
         """Say that the streams were switched to this."""
         if self._is_unsure:
             self._patience = min(MOST_PATIENCE * UNSURE_READINGS, MORE_PATIENCE * self._patience)
+            self._first = congestion
         elif congestion in self._used:
             self._sure = (self._sure + SUREST) / 2
             self._readings = min(MOST_READINGS, MORE_READINGS * self._readings)
@@ -98,5 +103,8 @@ class Chooser:
     def _give_up(self) -> Switch | None:
         if not self._is_unsure:
             return None
-        why = f"{self._unsure} readings without a reason to go on as before; {self._policy}"
-        return Switch(self._first, why)
+        # What it began with may have come with the route, and not be had again.
+        back = permitted(before_anything_is_known(self._policy), self._why_not_on).taken
+        if back is None or back == self._now:
+            return None
+        return Switch(back, f"{self._unsure} readings without a reason to go on as before; {self._policy}")

@@ -182,13 +182,19 @@ class _Copy:
         """Return what the streams begin with, and whether the background decides later."""
         if self.far_end.location.scheme == "file":
             return Plan(None)
-        return plan(self.options.congestion, self.options.policy, self.why_not_congestion())
+        why_not, why_not_open = self.why_not_congestion(), self.why_not_congestion(are_open=True)
+        return plan(self.options.congestion, self.options.policy, why_not, why_not_open)
 
-    def why_not_congestion(self) -> Callable[[str], str] | None:
-        """Return what says why a congestion control may not be used; None where the sender is not told."""
+    def why_not_congestion(self, *, are_open: bool = False) -> Callable[[str], str] | None:
+        """Return what says why a congestion control may not be used; None where the sender is not told.
+
+        Streams that `are_open` cannot be switched to the route's own where that is not permitted.
+        """
         if self.far_is_source:
             return why_not_far(self.far_end.congestions())
         route, is_locked = (self.rtt.congestion, self.rtt.congestion_is_fixed) if self.rtt else (None, False)
+        if are_open and not is_locked:
+            return tcp.why_not_congestion
         return why_not_from(route, tcp.why_not_congestion, is_locked=is_locked)
 
     def check_options(self) -> None:
@@ -382,7 +388,7 @@ class _Copy:
     def selection(self, watch: RttWatch) -> Selection:
         """Return who reads the background and says when to switch."""
         congestion = self.plan.congestion or CUBIC
-        why_not = functools.cache(self.why_not_congestion() or str)  # each question takes a socket
+        why_not = functools.cache(self.why_not_congestion(are_open=True) or str)  # each takes a socket
         chooser = Chooser(self.options.policy, congestion, why_not)
         return Selection(Loading(load_model), watch, chooser, congestion)
 
