@@ -1,6 +1,7 @@
 """Dips that a client asks `mpx serve` for: the datagrams, who may ask, and what becomes of the data."""
 
 import math
+import socket
 import struct
 import threading
 from collections.abc import Callable
@@ -22,7 +23,9 @@ from mpx.errors import Interrupted
 from mpx.gridftp_wire import parse_features
 from mpx.options import CopyOptions
 from mpx.serve import Server
+from mpx.serve.data import Connection, DataChannel
 from mpx.serve.dipping import Dipping
+from mpx.tcp import limit_pace
 
 TOKEN = b"8 bytes."
 
@@ -147,6 +150,23 @@ def test_data_are_slowed_and_then_not_any_more(eventually: Callable[..., None]) 
         sent.pass_on(400_000)
         dipping.forget("client")
         assert dipping.dip("client", 0.04, 0.25) == 0  # known no more
+
+
+def test_further_retrieves_over_connections_that_are_kept_end_no_dip(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("mpx.tcp.PACED_RTT_S", 0.0)
+    with sending(1) as sent:
+        (sock,) = sent.connections()
+        connection = Connection(sock)
+        connection.connect()  # as it is accepted
+        assert sent.paces() == [1 << 62]
+        channel = DataChannel("127.0.0.1", "127.0.0.1", socket.AF_INET)
+        channel.keep([connection])
+        limit_pace(sock, 8e6)
+        for kept in channel.take_kept():
+            kept.connect()
+        assert sent.paces() == [1_000_000]
 
 
 def test_one_lasts_until_its_end_though_another_is_asked_for(eventually: Callable[..., None]) -> None:
