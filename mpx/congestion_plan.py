@@ -30,16 +30,17 @@ def named(asked: str) -> str | None:
 
 
 def why_not_from(
-    route: str | None, why_not: Callable[[str], str], *, is_locked: bool
+    route: str | None, why_not: Callable[[str], str], *, is_locked: bool, are_open: bool = False
 ) -> Callable[[str], str]:
     """Return what tells whether one may be used over a route whose connections have `route` to begin with.
 
-    That one is had without being permitted, as they are opened; where it `is_locked`, no other is.
+    That one is had without being permitted, but only as they are opened, not by those that `are_open`; where
+    it `is_locked`, no other is.
     """
     locked = f"the route to the server has {route} and locks it (as root: ip route change ... congctl NAME)"
 
     def why_not_there(name: str) -> str:
-        if name == route:
+        if name == route and (is_locked or not are_open):
             return ""
         return locked if is_locked else why_not(name)
 

@@ -30,6 +30,26 @@ class Switch:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a reading asks for, and how sure it is."""
+
+    congestion: str | None  # None: the kernel's own choice, as nothing else may be used
+    groups: tuple[str, ...]  # for which that is so: they need not be told apart
+    probability: float  # of all of them together; 0 where the background is unknown
+
+
+def asks_for(policy: str, mix: Mix, why_not: Callable[[str], str]) -> Asked:
+    """Return what a reading asks for; `why_not` as for `ops_policy.permitted`."""
+    asked = {group: permitted(wanted(policy, group), why_not).taken for group in GROUPS}
+    shares = dict.fromkeys(asked.values(), 0.0)
+    for group, asks in asked.items():
+        shares[asks] += mix.groups[group]
+    most = max(shares, key=lambda each: shares[each])
+    alike = tuple(group for group in GROUPS if asked[group] == most)
+    return Asked(most, alike, shares[most] if mix.name != UNKNOWN else 0.0)
+
+
 class Chooser:
     """Turns readings of the background into switches, for one policy."""
 
@@ -49,12 +69,8 @@ class Chooser:
 
         The caller says with `made` or `refused` what came of it, before the next reading.
         """
-        asked = {group: permitted(wanted(self._policy, group), self._why_not_on).taken for group in GROUPS}
-        shares = dict.fromkeys(asked.values(), 0.0)  # groups that ask for the same need not be told apart
-        for group, asks in asked.items():
-            shares[asks] += mix.groups[group]
-        asks = max(shares, key=lambda each: shares[each])
-        probability = shares[asks] if mix.name != UNKNOWN else 0.0
+        asked = asks_for(self._policy, mix, self._why_not_on)
+        asks, probability = asked.congestion, asked.probability
         self._unsure = 0 if asks == self._now and probability >= SURE else self._unsure + 1
         if asks is None or asks == self._now or probability < self._sure:
             self._said.clear()
@@ -64,8 +80,7 @@ class Chooser:
         self._said.append(asks)
         if len(self._said) < self._readings:
             return self._give_up()
-        alike = [group for group in GROUPS if asked[group] == asks]
-        groups = f"{' or '.join(alike)} with {probability:.0%}"
+        groups = f"{' or '.join(asked.groups)} with {probability:.0%}"
         return Switch(asks, f"the background looks like {mix.name} ({groups}); {self._policy}")
 
     def _why_not_on(self, congestion: str) -> str:

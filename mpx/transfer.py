@@ -188,14 +188,12 @@ class _Copy:
     def why_not_congestion(self, *, are_open: bool = False) -> Callable[[str], str] | None:
         """Return what says why a congestion control may not be used; None where the sender is not told.
 
-        Streams that `are_open` cannot be switched to the route's own where that is not permitted.
+        `are_open`: of streams that are to be switched.
         """
         if self.far_is_source:
             return why_not_far(self.far_end.congestions())
         route, is_locked = (self.rtt.congestion, self.rtt.congestion_is_fixed) if self.rtt else (None, False)
-        if are_open and not is_locked:
-            return tcp.why_not_congestion
-        return why_not_from(route, tcp.why_not_congestion, is_locked=is_locked)
+        return why_not_from(route, tcp.why_not_congestion, is_locked=is_locked, are_open=are_open)
 
     def check_options(self) -> None:
         """Refuse what was asked for by hand and cannot be had; note which defaults cannot."""

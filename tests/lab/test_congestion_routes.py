@@ -111,6 +111,16 @@ def test_who_may_choose_little_copies_with_what_the_route_has(
             assert (tmp_path / "served" / str(i)).read_bytes() == b"x" * 1000
 
 
+def test_what_a_probe_decides_has_heard_of_the_route(lab: Lab, tmp_path: Path) -> None:
+    lock(lab, "reno")
+    with serving(lab, tmp_path / "served") as server:
+        target = f"{lab.host('dst').addresses[0]}:{server.port}"
+        command = [sys.executable, "-m", "mpx", "probe", "--json", "--window", "1s", target]
+        told = json.loads(lab.host("src").run(command, check=True, stdout=subprocess.PIPE).stdout)
+    assert told["decision"]["congestion"] == "reno"
+    assert "the route to the server has reno and locks it" in told["decision"]["reason"]
+
+
 def test_a_copy_goes_on_over_a_route_that_locks_its_own(lab: Lab, tmp_path: Path) -> None:
     lock(lab, "reno")
     (tmp_path / "a").write_bytes(b"x" * 1000)
