@@ -164,10 +164,15 @@ class RttWatch(threading.Thread):
         return self._dips.times(run, self._least)
 
     def begin(self) -> None:
-        """Start probing, once."""
-        if not self._begun:
-            self._begun = True
+        """Start probing, once; where no thread is to be had that is the trouble, and the next call tries again."""
+        if self._begun:
+            return
+        try:
             self.start()
+        except RuntimeError as error:
+            self.trouble = str(error)
+        else:
+            self._begun, self.trouble = True, ""
 
     def end(self) -> None:
         """Stop probing."""

@@ -59,7 +59,10 @@ class Loading(threading.Thread):
         """Start loading, once."""
         if not self._begun:
             self._begun = True
-            self.start()
+            try:
+                self.start()
+            except RuntimeError as error:  # this user has no threads left
+                self.trouble = str(error)
 
     def run(self) -> None:
         """Load."""
@@ -118,6 +121,8 @@ class Selection:
             return self._read(self._loading.model, now_s, since_s, sample.streams)
         except UsageError as error:
             self._give_up(str(error))
+        except OSError as error:  # no descriptors are left for the moment, to ask what may be used
+            self.trouble = str(error)
         except Exception as error:  # no memory for numpy, say: the copy goes on without
             self._give_up(f"{type(error).__name__}: {error}")
         return None

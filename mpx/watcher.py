@@ -164,7 +164,7 @@ class Watcher:
             return
         try:
             self._carrier.set_congestion(switch.congestion)
-        except UsageError as error:
+        except (UsageError, OSError) as error:  # OSError: no descriptor is left to ask what may be used
             self._report.note(f"the streams stay with {self._congestion}: {error}")
             selection.refused()
             return

@@ -97,6 +97,24 @@ def test_a_way_that_is_lost_for_good_is_told(
         watch.end()
 
 
+def test_without_a_thread_to_probe_in_it_says_so_and_tries_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
+) -> None:
+    def none_left(_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with Server(tmp_path) as server:
+        watch = RttWatch("127.0.0.1", ("127.0.0.1", server.port))
+        with monkeypatch.context() as patched:
+            patched.setattr(threading.Thread, "start", none_left)
+            watch.begin()
+        assert watch.trouble == "can't start new thread"
+        watch.begin()
+        eventually(lambda: watch.series(0.0))
+        assert watch.trouble == ""
+        watch.end()
+
+
 class Scripted(RttWatch):
     """One whose ways are found and lost as a test says; it notes the trouble in between."""
 

@@ -15,6 +15,7 @@ from mpx import transfer, watcher
 from mpx.congestion_plan import SERVER_CHOOSES
 from mpx.dip import Fall
 from mpx.errors import UsageError
+from mpx.gridftp_data import UploadCarrier
 from mpx.mix import MIXES, Mix, likeliest
 from mpx.ops_kinds import Own
 from mpx.options import CopyOptions
@@ -107,6 +108,26 @@ def test_it_switches_in_the_middle(
     assert says.asked[0] == Own("cubic", 2, dips=True) and says.asked[-1] == Own("bbr", 2, dips=True)
     (note,) = report.notes
     assert note == f"the background was read {len(says.asked)} times: B {len(says.asked)}"
+
+
+@pytest.mark.usefixtures("to_the_end")
+def test_where_no_descriptor_is_left_to_ask_with_the_streams_stay(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none_left(*_: object) -> None:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(transfer, "load_model", lambda: Says("B"))
+    monkeypatch.setattr(UploadCarrier, "set_congestion", none_left)
+    (tmp_path / "served").mkdir()
+    with (
+        Server(tmp_path / "served", writable=True) as server,
+        copying(str(source), f"{server.url}there") as ended,
+    ):
+        pass
+    (report,) = ended
+    assert cmp(source, tmp_path / "served" / "there", shallow=False)
+    assert any("stay with cubic" in note and "Too many open files" in note for note in report.notes)
 
 
 class Anew:

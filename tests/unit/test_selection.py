@@ -293,6 +293,34 @@ def test_a_model_that_cannot_tell_a_copy_ends_nothing(
     assert copy.model.ended == 1
 
 
+class NoThreads(Loading):
+    def start(self) -> None:
+        raise RuntimeError("can't start new thread")
+
+
+def test_without_a_thread_to_load_in_the_copy_goes_on() -> None:
+    copy = Copy("B")
+    chooser = Chooser("fair", "cubic", permitted)
+    copy.selection = Selection(NoThreads(copy.load), copy.model, chooser, "cubic")
+    copy.run(60)
+    assert copy.selection.trouble == "can't start new thread" and copy.switches == []
+
+
+def test_without_a_descriptor_to_ask_with_the_next_reading_tries_again() -> None:
+    copy = Copy("B")
+    left = [OSError(24, "Too many open files")]
+
+    def why_not(_: str) -> str:
+        if left:
+            raise left.pop()
+        return ""
+
+    chooser = Chooser("fair", "cubic", why_not)
+    copy.selection = Selection(AtOnce(copy.load), copy.model, chooser, "cubic")
+    copy.run(60)
+    assert copy.selection.trouble == "" and len(copy.switches) == 1
+
+
 def test_while_a_model_is_loading_the_copy_goes_on() -> None:
     copy = Copy("B")
     may_load = threading.Event()
