@@ -164,7 +164,7 @@ class RttWatch(threading.Thread):
         return self._dips.times(run, self._least)
 
     def begin(self) -> None:
-        """Start probing, once; where no thread is to be had that is the trouble, and the next call tries again."""
+        """Start probing, once; where no thread is to be had that is the trouble, and the next call tries."""
         if self._begun:
             return
         try:
