@@ -15,6 +15,7 @@ from mpx.mix import Mix
 from mpx.ops_chooser import Chooser, Switch
 from mpx.ops_kinds import DIPS_BBR, Own
 from mpx.ops_policy import BBR, CUBIC
+from mpx.probing.schedule import SINGLE_INTERVAL_S
 from mpx.rtt_series import Probe
 from mpx.rtt_watch import Watches
 from mpx.tuner import Sample
@@ -107,7 +108,6 @@ class Selection:
         since_s = max(settled_s, self._rests_until_s)
         if now_s < since_s:
             return None
-        self._read_s = now_s
         self._loading.begin()
         if self._loading.trouble:
             self._give_up(self._loading.trouble)
@@ -132,14 +132,13 @@ class Selection:
         self._watch.end()
 
     def _read(self, model: Recognises, now_s: float, since_s: float, streams: int) -> Switch | None:
-        """Read the background, if the window is full of what came since then."""
+        """Read the background, once there is a whole window of probes since then: they may begin later."""
         falls = self._watch.falls(since_s)
         own = Own(BBR if self._congestion == BBR else CUBIC, streams, dips=falls is not None)
-        if now_s < since_s + model.window_s(own.kind):
-            return None
         series = self._watch.series(since_s)
-        if not series:
+        if not series or series[-1].t_s - series[0].t_s < model.window_s(own.kind) - SINGLE_INTERVAL_S:
             return None
+        self._read_s = now_s
         self.latest = model.classify(
             series, self._watch.base_s, list(self._goodput), own=own, falls=falls or ()
         )
