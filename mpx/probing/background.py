@@ -161,6 +161,8 @@ def _recognised(
         return model.classify(series, min(answered), goodput, kind=kind), ""
     except UsageError as error:
         return None, str(error)
+    except Exception as error:  # whatever a broken installation of numpy says; what was measured is not lost
+        return None, f"{type(error).__name__}: {error}"
 
 
 def _decision(

@@ -129,6 +129,20 @@ def test_why_there_is_no_mix() -> None:
     assert background(silent, "fair", load=broken, why_not=lambda _: "").trouble == "no probe was answered"
 
 
+@pytest.mark.parametrize("fails", ["load", "classify"])
+def test_whatever_keeps_the_model_from_telling_costs_only_the_mix(fails: str) -> None:
+    def broken(*_: object, **__: object) -> Any:
+        raise ImportError("no numpy")
+
+    model = Says(of("none"))
+    if fails == "classify":
+        model.classify = broken  # type: ignore[method-assign]
+    load = broken if fails == "load" else lambda: model
+    found = background(SERIES, "fair", load=load, why_not=lambda _: "")
+    assert (found.mix, found.trouble) == (None, "ImportError: no numpy")
+    assert found.decision.congestion == "cubic"
+
+
 def test_the_group_that_decides_leads() -> None:
     split = Mix("none", 0.41, {"none": 0.41, "cubic only": 0.58, "any bbr": 0.01})
     found = told(split)
