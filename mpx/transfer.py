@@ -354,6 +354,7 @@ class _Copy:
             report=self.report,
             rtt=multipath.rtt if multipath else lambda _: probe.latest(),
             congestion=self.congestion,
+            congestion_refused=work.congestion_refused,
             selection=self.selection(watch) if watch and selects else None,
             scavenger=Scavenger(watch, work.pacer, may_spread.is_set) if watch and yields else None,
             multipath=multipath,
