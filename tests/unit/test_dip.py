@@ -235,6 +235,27 @@ def test_who_is_late_to_end_a_dip_makes_none_for_a_while() -> None:
         assert first < 5 and 30 < later[0] - first < 35 and len(later) > 5
 
 
+def test_probes_of_dips_are_told_from_the_others_however_busy_the_host_is() -> None:
+    with sending(1) as sent:
+        way = Shared(sent, 0.5)
+        dips = Dips(Slowed(sent.connections, way.clock), way.clock)
+        run = Run(way, clock=way.clock)
+        ask = way.ask
+
+        def held_up(number: int) -> float:
+            sent_s = ask(number)
+            way.now_s += 0.002 + (0.6 if number == 100 else 0.0)  # other threads run before it returns
+            return sent_s
+
+        way.ask = held_up  # type: ignore[method-assign]
+        with pytest.raises(Interrupted):
+            run.go(dips.times(run, lambda: BASE_S), lambda: way.now_s > BEGAN_S + 8)
+        probes = [Probe(BEGAN_S + probe.t_s, probe.rtt_s) for probe in run.probes()]
+        single = dips.without(probes)
+        assert run.not_sent and len(probes) > len(single) + 4 * PROBES
+        assert len(single) + run.not_sent == pytest.approx(8 * EVERY, abs=5)
+
+
 class Cannot(Slowed):
     """As a server that is no `mpx serve`."""
 
