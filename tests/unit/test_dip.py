@@ -24,6 +24,12 @@ BASE_S = 0.03
 SO_MAX_PACING_RATE = 47
 
 
+@pytest.fixture(autouse=True)
+def far(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loopback is a long way here."""
+    monkeypatch.setattr("mpx.slowed.SHORTEST_RTT_S", 0.0)
+
+
 def dip_of(seconds: float, depth: float, share: float, rtt_s: float) -> Dip:
     """One 5 s after the beginning, by what a share of 1 Mbyte/s is missed after a round trip."""
     due_s, over_s = 5.0 + rtt_s - 0.005, 5.0 + seconds + rtt_s + 0.005
@@ -150,6 +156,22 @@ def test_a_new_connection_is_left_alone_and_so_are_all(eventually) -> None:
         sent.now_s += 1.0
         slowed.look()  # closed: does not count
         assert not slowed.slow(0.25, 1.0) or slowed.depth() == 0.75
+
+
+def test_near_connections_are_left_alone(eventually, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No dip tells anything over them, and pacing, once it was on, would stay."""
+    monkeypatch.setattr("mpx.slowed.SHORTEST_RTT_S", 1.0)
+    with sending(1) as sent:
+        slowed = Slowed(sent.connections, lambda: sent.now_s)
+        free = sent.paces()
+        slowed.look()
+        sent.pass_on(400_000)
+        sent.now_s += 1.0
+        eventually(lambda: sent.acked() == [400_000])
+        slowed.look()
+        assert not slowed.slow(0.25, 1.0)
+        slowed.restore()
+        assert sent.paces() == free
 
 
 def test_what_is_too_slow_to_be_slowed_is_not() -> None:

@@ -25,9 +25,16 @@ from mpx.options import CopyOptions
 from mpx.serve import Server
 from mpx.serve.data import Connection, DataChannel
 from mpx.serve.dipping import Dipping
+from mpx.slowed import Slowed
 from mpx.tcp import limit_pace
 
 TOKEN = b"8 bytes."
+
+
+@pytest.fixture(autouse=True)
+def far(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loopback is a long way here."""
+    monkeypatch.setattr("mpx.slowed.SHORTEST_RTT_S", 0.0)
 
 
 @given(st.integers(0, 2**64 - 1), st.floats(0.001, 0.04), st.floats(0.25, 0.99), st.floats(0, 1))
@@ -90,6 +97,29 @@ def test_all_sessions_of_an_address_share_one_allowance(gaps: list[float]) -> No
         assert times[0] == gaps[0]
         assert all(later - earlier > 0.79 for earlier, later in pairwise(times))
     assert len(looks) >= 2 * int(sum(gaps[1:]) / 1.8)
+
+
+@pytest.mark.parametrize(("congestion", "most"), [("cubic", 600), ("bbr", 20 + 0.4 * 600)])
+def test_where_bbr_sends_there_are_as_many_as_a_copy_makes_that_rests(
+    congestion: str, most: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[float] = []
+
+    class Noted(Slowed):
+        def slow(self, share: float, seconds: float) -> bool:
+            made.append(now_s)
+            return False  # so that nothing is waited for
+
+    monkeypatch.setattr("mpx.serve.dipping.Slowed", Noted)
+    monkeypatch.setattr("mpx.tcp.congestion_of", lambda _: congestion)
+    now_s = 0.0
+    with sending(2) as sent:
+        dipping = Dipping(lambda _: sent.connections(), clock=lambda: now_s)
+        for _ in range(600):
+            now_s += 1.0
+            dipping.dip("client", 0.04, 0.25)
+    assert 0.95 * most < len(made) <= most
+    assert made[:20] == [1.0 + number for number in range(20)]  # a window is full before it rests
 
 
 def test_only_the_clients_own_data_are_slowed(
