@@ -125,7 +125,7 @@ class Watcher:
                 self._mind(self._multipath, now, samples)
             if self._congestion_refused.is_set():
                 self._congestion_refused.clear()
-                self._go_back(now, samples[DEFAULT_PATH])
+                self._go_back(now, samples)
             lasts_s = self._lasts_s(samples)
             if lasts_s < ENDING_S:
                 continue
@@ -181,7 +181,7 @@ class Watcher:
         reason = f"switched to {switch.congestion}: {switch.reason}"
         self._record(Decision(DEFAULT_PATH, sample.streams, reason), now, sample.arrived_bytes)
 
-    def _go_back(self, now: float, sample: Sample) -> None:
+    def _go_back(self, now: float, samples: Mapping[str, Sample]) -> None:
         """Go on with what a server that refused the last switch still sends with, over all sessions alike."""
         before = self._congestion_before
         if self._congestion == before:  # as another session of it has said already
@@ -191,7 +191,8 @@ class Watcher:
             self._carrier.set_congestion(before)
             self._selection.switched(time.monotonic(), before)
         reason = f"the server goes on with {before or 'what its kernel chooses'}"
-        self._record(Decision(DEFAULT_PATH, sample.streams, reason), now, sample.arrived_bytes)
+        for path, sample in samples.items():
+            self._record(Decision(path, sample.streams, reason), now, sample.arrived_bytes)
 
     def _samples(self, samples: Mapping[str, Sample]) -> dict[str, Sample]:
         """Return them with the round-trip times that are known of their paths."""
