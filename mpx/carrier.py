@@ -38,6 +38,7 @@ class Work:
     note: Callable[[str], None]  # a line for the report
     prove: Callable[[Move], None]  # find out by checksum what has arrived that nobody told us of
     congestion: str | None = None  # congestion control that streams begin with; None: their kernel's choice
+    congestion_refused: threading.Event = field(default_factory=threading.Event)  # by a server: it goes on
     source_ports: PortRange | None = None
     inbound: threading.Event = field(default_factory=threading.Event)  # the server has connected to us
     listen_ports: PortRange | None = None

@@ -30,27 +30,33 @@ def named(asked: str) -> str | None:
 
 
 def why_not_from(
-    route: str | None, why_not: Callable[[str], str], *, is_locked: bool
+    route: str | None, why_not: Callable[[str], str], *, is_locked: bool, are_open: bool = False
 ) -> Callable[[str], str]:
     """Return what tells whether one may be used over a route whose connections have `route` to begin with.
 
-    That one is had without being permitted; where it `is_locked`, no other is.
+    That one is had without being permitted, but only as they are opened, not by those that `are_open`; where
+    it `is_locked`, no other is.
     """
     locked = f"the route to the server has {route} and locks it (as root: ip route change ... congctl NAME)"
 
     def why_not_there(name: str) -> str:
-        if name == route:
+        if name == route and (is_locked or not are_open):
             return ""
         return locked if is_locked else why_not(name)
 
     return why_not_there
 
 
-def plan(asked: str, policy: str, why_not: Callable[[str], str] | None) -> Plan:
+def plan(
+    asked: str,
+    policy: str,
+    why_not: Callable[[str], str] | None,
+    why_not_open: Callable[[str], str] | None = None,
+) -> Plan:
     """Return what to begin with.
 
     `why_not` says why who sends may not use a congestion control, an empty text where it may; None where
-    it cannot be told to.
+    it cannot be told to. `why_not_open` says so of streams that are open, if that is not the same.
     """
     if asked == KERNEL:
         return Plan(None)
@@ -65,7 +71,7 @@ def plan(asked: str, policy: str, why_not: Callable[[str], str] | None) -> Plan:
         note = f"--policy {policy} wants {first.congestion}, but {first.refused}"
         return Plan(None, yields=yields, note=note)
     others = {wanted(policy, group) for group in GROUPS} - {first.congestion}
-    refused = [why for name in sorted(others) if (why := why_not(name))]
+    refused = [why for name in sorted(others) if (why := (why_not_open or why_not)(name))]
     notes = [f"--policy {policy} wants {first.congestion}, but {first.refused}"] if first.refused else []
     notes += [f"--policy {policy} may want another congestion control later, but {why}" for why in refused]
     selects = len(refused) < len(others)

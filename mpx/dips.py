@@ -19,6 +19,7 @@ EVERY = 10  # probes
 LATEST = 3  # probes say how long the queue is
 KEEP_S = 60.0
 LOST_S = 5.0  # what has not come back by then will not tell
+EXACT_S = 1e-6  # the time of a probe is told as a sum
 LATE_S, RESTS_S = 0.02, 30.0  # where this program is so late to end one it costs goodput: none for a while
 
 
@@ -87,7 +88,7 @@ class Dips:
                 at_s = single_s(number)
                 while due_s < at_s:
                     yield due_s
-                    self._note_extra()
+                    self._note_extra(run.sent_s)
                     due_s = next(dip, math.inf)
                 yield at_s
                 if self.can and number % EVERY == EVERY - 1 and math.isinf(due_s):
@@ -121,8 +122,8 @@ class Dips:
         extra = list(self._extra)
 
         def is_extra(probe: Probe) -> bool:
-            at = bisect.bisect_left(extra, probe.t_s)  # noted as soon as it was sent
-            return at < len(extra) and extra[at] < probe.t_s + SPACING_S / 2
+            at = bisect.bisect_left(extra, probe.t_s - EXACT_S)
+            return at < len(extra) and extra[at] <= probe.t_s + EXACT_S
 
         return [probe for probe in probes if not is_extra(probe)]
 
@@ -150,11 +151,12 @@ class Dips:
         if depth := self._slowed.depth():
             self._waiting.append(Dip(from_s, until_s, depth, (begun, due, self._look())))
 
-    def _note_extra(self) -> None:
-        """Note that a probe was sent just now that is there for a dip alone."""
-        now_s = self._clock()
-        self._extra.append(now_s)
-        while self._extra[0] < now_s - KEEP_S:
+    def _note_extra(self, sent_s: float | None) -> None:
+        """Note when a probe was sent, if it was, that is there for a dip alone."""
+        if sent_s is None:
+            return
+        self._extra.append(sent_s)
+        while self._extra[0] < sent_s - KEEP_S:
             self._extra.popleft()
 
     def _look(self) -> Look:

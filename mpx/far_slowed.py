@@ -7,6 +7,9 @@ from collections.abc import Callable, Sequence
 from mpx import tcp
 from mpx.probing.echo_way import EchoWay
 from mpx.probing.way import Way
+from mpx.slowed import LEAST_DEPTH
+
+ROUNDING = 1e-6  # of a depth that was added up from many connections
 
 
 class FarSlowed:
@@ -16,7 +19,7 @@ class FarSlowed:
         self._connections = connections
         self._way: EchoWay | None = None
         self._numbers = itertools.count(1)
-        self._number = 0
+        self._number, self._asked = 0, 0.0  # of the last one: how deep it was to be
 
     def over(self, way: Way) -> None:
         """Ask over this way of probing from now on, if it can."""
@@ -39,7 +42,7 @@ class FarSlowed:
         """Ask for it; False where nobody can be asked."""
         if self._way is None:
             return False
-        self._number = next(self._numbers)
+        self._number, self._asked = next(self._numbers), 1 - share
         self._way.ask_to_dip(self._number, seconds, share)
         return True
 
@@ -47,5 +50,9 @@ class FarSlowed:
         """The server does so itself."""
 
     def depth(self) -> float:
-        """Return how much less was sent the last time, as a share; 0 where the server has not said so."""
-        return self._way.dipped(self._number) if self._way else 0.0
+        """Return how much less was sent the last time, as a share; 0 where the server has not said so.
+
+        What it cannot have done is not believed: shares of the link are counted by it.
+        """
+        told = self._way.dipped(self._number) if self._way else 0.0
+        return told if LEAST_DEPTH <= told <= self._asked + ROUNDING else 0.0

@@ -184,8 +184,8 @@ class DownloadSession:
                 pull.replied = True
             return
         if pull == _CONGESTION:
-            said = f"{self._host} does not send with {self.congestion}: {reply.reason}; its kernel chooses"
-            self._work.note(said)
+            self._work.note(f"{self._host} does not send with {self.congestion}, and goes on: {reply.reason}")
+            self._work.congestion_refused.set()
             return
         if isinstance(pull, str):
             raise reply_error(reply, f"{self._host} refuses {pull}", ConnectionLost)

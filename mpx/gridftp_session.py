@@ -176,12 +176,12 @@ class Session:
     def poll_reply(self, wait_s: float) -> Reply | None:
         """Return the next reply, None if none comes within `wait_s`; raises ConnectionLost."""
         deadline = time.monotonic() + wait_s
+        is_late = False
         while not self._replies:
-            left = deadline - time.monotonic()
-            if left <= 0 and wait_s > 0:
+            if is_late:
                 return None
             try:
-                data = tcp.receive(self._socket, max(left, 0.001), self.peer)
+                data = tcp.receive(self._socket, max(deadline - time.monotonic(), 0.001), self.peer)
             except TransferTimeout:
                 return None
             if not data:
@@ -190,6 +190,7 @@ class Session:
                 self._replies.extend(self._reader.feed(data))
             except ValueError as error:
                 raise ConnectionLost(f"{self.peer} does not speak FTP: {error}") from None
+            is_late = time.monotonic() >= deadline
         reply = self._replies.popleft()
         if reply.code == 421:
             raise ConnectionLost(f"{self.peer} ends the session: {reply.reason}")
@@ -215,9 +216,13 @@ class Session:
         raise TransferTimeout(f"{self.peer} did not answer within {timeout_s:g} s")
 
     def final_reply(self) -> Reply:
-        """Return the next reply that ends a command; any marker before it starts the clock anew."""
+        """Return the next reply that ends a command; any marker before it starts the clock anew.
+
+        Raises as `read_reply`, Interrupted also where markers come without an end.
+        """
         while (reply := self.read_reply()).is_preliminary:
-            pass
+            if self.options.stop():
+                raise Interrupted
         return reply
 
     def call(self, line: bytes) -> Reply:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mpx.mix import GROUPS, UNKNOWN, Mix
-from mpx.ops_policy import permitted, wanted
+from mpx.ops_policy import before_anything_is_known, permitted, wanted
 
 SURE = 0.8  # that probability of all groups for which the policy wants the same ...
 IN_A_ROW = 3  # ... in so many readings, a second apart
@@ -30,11 +30,31 @@ class Switch:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a reading asks for, and how sure it is."""
+
+    congestion: str | None  # None: the kernel's own choice, as nothing else may be used
+    groups: tuple[str, ...]  # for which that is so: they need not be told apart
+    probability: float  # of all of them together; 0 where the background is unknown
+
+
+def asks_for(policy: str, mix: Mix, why_not: Callable[[str], str]) -> Asked:
+    """Return what a reading asks for; `why_not` as for `ops_policy.permitted`."""
+    asked = {group: permitted(wanted(policy, group), why_not).taken for group in GROUPS}
+    shares = dict.fromkeys(asked.values(), 0.0)
+    for group, asks in asked.items():
+        shares[asks] += mix.groups[group]
+    most = max(shares, key=lambda each: shares[each])
+    alike = tuple(group for group in GROUPS if asked[group] == most)
+    return Asked(most, alike, shares[most] if mix.name != UNKNOWN else 0.0)
+
+
 class Chooser:
     """Turns readings of the background into switches, for one policy."""
 
     def __init__(self, policy: str, congestion: str, why_not: Callable[[str], str]) -> None:
-        """Begin with `congestion`; `why_not` as for `ops_policy.permitted`."""
+        """Begin with `congestion`; `why_not` as for `ops_policy.permitted`, of streams that are open."""
         self._policy = policy
         self._why_not = why_not
         self._first = self._now = congestion
@@ -49,12 +69,8 @@ class Chooser:
 
         The caller says with `made` or `refused` what came of it, before the next reading.
         """
-        asked = {group: permitted(wanted(self._policy, group), self._why_not).taken for group in GROUPS}
-        shares = dict.fromkeys(asked.values(), 0.0)  # groups that ask for the same need not be told apart
-        for group, asks in asked.items():
-            shares[asks] += mix.groups[group]
-        asks = max(shares, key=lambda each: shares[each])
-        probability = shares[asks] if mix.name != UNKNOWN else 0.0
+        asked = asks_for(self._policy, mix, self._why_not_on)
+        asks, probability = asked.congestion, asked.probability
         self._unsure = 0 if asks == self._now and probability >= SURE else self._unsure + 1
         if asks is None or asks == self._now or probability < self._sure:
             self._said.clear()
@@ -64,14 +80,18 @@ class Chooser:
         self._said.append(asks)
         if len(self._said) < self._readings:
             return self._give_up()
-        alike = [group for group in GROUPS if asked[group] == asks]
-        groups = f"{' or '.join(alike)} with {probability:.0%}"
+        groups = f"{' or '.join(asked.groups)} with {probability:.0%}"
         return Switch(asks, f"the background looks like {mix.name} ({groups}); {self._policy}")
+
+    def _why_not_on(self, congestion: str) -> str:
+        """Return why streams may not go on with it; what they have needs no permission."""
+        return "" if congestion == self._now else self._why_not(congestion)
 
     def made(self, congestion: str) -> None:
         """Say that the streams were switched to this."""
         if self._is_unsure:
             self._patience = min(MOST_PATIENCE * UNSURE_READINGS, MORE_PATIENCE * self._patience)
+            self._first = congestion
         elif congestion in self._used:
             self._sure = (self._sure + SUREST) / 2
             self._readings = min(MOST_READINGS, MORE_READINGS * self._readings)
@@ -98,5 +118,8 @@ class Chooser:
     def _give_up(self) -> Switch | None:
         if not self._is_unsure:
             return None
-        why = f"{self._unsure} readings without a reason to go on as before; {self._policy}"
-        return Switch(self._first, why)
+        # What it began with may have come with the route, and not be had again.
+        back = permitted(before_anything_is_known(self._policy), self._why_not_on).taken
+        if back is None or back == self._now:
+            return None
+        return Switch(back, f"{self._unsure} readings without a reason to go on as before; {self._policy}")

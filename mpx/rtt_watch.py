@@ -81,7 +81,7 @@ class RttWatch(threading.Thread):
         """
         super().__init__(name="mpx-rtt-watch", daemon=True)
         self.trouble = ""
-        self.way = ""  # which is taken, once that is known
+        self.way = ""  # which is taken; empty while there is none
         self._host = host
         self._address = address
         self._run: Run | None = None
@@ -135,10 +135,11 @@ class RttWatch(threading.Thread):
             except Interrupted:
                 return  # it was told to end
             except (MpxError, OSError) as error:  # OSError: no descriptors are left for the moment
-                self.trouble = "" if self.way else str(error)
-            self._run = None
-            if time.monotonic() - began_s >= HELD_S:
-                again_s = AGAIN_S
+                if time.monotonic() - began_s >= HELD_S:
+                    again_s = AGAIN_S
+                # One that was good is looked for again in a moment: trouble is what that meets.
+                self.trouble = "" if self.way and again_s == AGAIN_S else str(error)
+            self.way, self._run = "", None
             self._done.wait(again_s)
             again_s = min(SELDOM_S, 2 * again_s)
 
@@ -163,10 +164,15 @@ class RttWatch(threading.Thread):
         return self._dips.times(run, self._least)
 
     def begin(self) -> None:
-        """Start probing, once."""
-        if not self._begun:
-            self._begun = True
+        """Start probing, once; where no thread is to be had that is the trouble, and the next call tries."""
+        if self._begun:
+            return
+        try:
             self.start()
+        except RuntimeError as error:
+            self.trouble = str(error)
+        else:
+            self._begun, self.trouble = True, ""
 
     def end(self) -> None:
         """Stop probing."""

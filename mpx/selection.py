@@ -15,6 +15,7 @@ from mpx.mix import Mix
 from mpx.ops_chooser import Chooser, Switch
 from mpx.ops_kinds import DIPS_BBR, Own
 from mpx.ops_policy import BBR, CUBIC
+from mpx.probing.schedule import SINGLE_INTERVAL_S
 from mpx.rtt_series import Probe
 from mpx.rtt_watch import Watches
 from mpx.tuner import Sample
@@ -59,7 +60,10 @@ class Loading(threading.Thread):
         """Start loading, once."""
         if not self._begun:
             self._begun = True
-            self.start()
+            try:
+                self.start()
+            except RuntimeError as error:  # this user has no threads left
+                self.trouble = str(error)
 
     def run(self) -> None:
         """Load."""
@@ -104,7 +108,6 @@ class Selection:
         since_s = max(settled_s, self._rests_until_s)
         if now_s < since_s:
             return None
-        self._read_s = now_s
         self._loading.begin()
         if self._loading.trouble:
             self._give_up(self._loading.trouble)
@@ -118,6 +121,8 @@ class Selection:
             return self._read(self._loading.model, now_s, since_s, sample.streams)
         except UsageError as error:
             self._give_up(str(error))
+        except OSError as error:  # no descriptors are left for the moment, to ask what may be used
+            self.trouble = str(error)
         except Exception as error:  # no memory for numpy, say: the copy goes on without
             self._give_up(f"{type(error).__name__}: {error}")
         return None
@@ -127,14 +132,13 @@ class Selection:
         self._watch.end()
 
     def _read(self, model: Recognises, now_s: float, since_s: float, streams: int) -> Switch | None:
-        """Read the background, if the window is full of what came since then."""
+        """Read the background, once there is a whole window of probes since then: they may begin later."""
         falls = self._watch.falls(since_s)
         own = Own(BBR if self._congestion == BBR else CUBIC, streams, dips=falls is not None)
-        if now_s < since_s + model.window_s(own.kind):
-            return None
         series = self._watch.series(since_s)
-        if not series:
+        if not series or series[-1].t_s - series[0].t_s < model.window_s(own.kind) - SINGLE_INTERVAL_S:
             return None
+        self._read_s = now_s
         self.latest = model.classify(
             series, self._watch.base_s, list(self._goodput), own=own, falls=falls or ()
         )

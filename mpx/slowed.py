@@ -7,16 +7,18 @@ import time
 from collections.abc import Callable, Sequence
 
 from mpx import tcp
+from mpx.dip import LEAST_RTT, LEAST_S
 from mpx.probing.way import Way
 
 LEAST_BETWEEN_S = 0.3  # two looks at what was acknowledged: a rate over less is mostly chance
 PIECES = 2  # the least that a kernel paces at once, in segments
 SEGMENT_BITS = 8 * 1448
 LEAST_DEPTH = 0.3  # what is less tells little
+SHORTEST_RTT_S = LEAST_RTT * LEAST_S  # over shorter ones no dip tells anything, and the pacing would stay on
 
 
 class Slowed:
-    """Connections of one copy. What they send is known from the second `look` on."""
+    """Connections of one copy but for near ones. What they send is known from the second `look` on."""
 
     def __init__(
         self,
@@ -44,7 +46,7 @@ class Slowed:
         self._looks, rates = {}, {}
         for connection in self._connections():
             info = tcp.tcp_info(connection)
-            if info is None:
+            if info is None or info.rtt_s < SHORTEST_RTT_S:
                 continue
             self._looks[connection] = info.bytes_acked
             if connection in before:
@@ -60,6 +62,14 @@ class Slowed:
         """Return what all of those that were looked at last have had acknowledged."""
         known = (tcp.tcp_info(connection) for connection in self._looks)
         return sum(info.bytes_acked for info in known if info is not None)
+
+    def sends_by(self, congestion: str) -> bool:
+        """Return whether any of those that were looked at last uses that congestion control."""
+        for connection in self._looks:
+            with contextlib.suppress(OSError):  # it has ended
+                if tcp.congestion_of(connection) == congestion:
+                    return True
+        return False
 
     def slow(self, share: float, seconds: float) -> bool:
         """Have each send this share of what it has sent lately, for about so long.

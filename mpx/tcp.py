@@ -281,7 +281,7 @@ def connect(
 
     Raises ConnectionLost when refused or unreachable (no answer in time counts as that), Interrupted
     soon after `stop` says so, and UsageError when every port of `source_ports` is in use, or the congestion
-    control is not permitted.
+    control is neither permitted nor the route's.
     """
     for port in _shuffled(source_ports):
         try:
@@ -309,8 +309,9 @@ def _connect_from(
     connection = socket.socket(family_of(address[0]), socket.SOCK_STREAM)
     try:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if congestion:
-            set_congestion(connection, congestion)
+        if congestion:  # now, as some say so in their first packet
+            with contextlib.suppress(UsageError):  # the route may have it anyway, which shows only below
+                set_congestion(connection, congestion)
         if source[1]:  # what the port was used for last may linger for a minute, which is no obstacle
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if source != ("", 0) or bound:
@@ -324,9 +325,9 @@ def _connect_from(
             failed = connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if failed:
             raise OSError(failed, os.strerror(failed))
-        if congestion and congestion_of(connection) != congestion:  # a route's own has taken its place
-            with contextlib.suppress(UsageError):  # and may be locked
-                set_congestion(connection, congestion)
+        has_another = congestion and congestion_of(connection) != congestion  # the route's or the kernel's
+        if congestion and has_another and not is_congestion_fixed(connection):
+            set_congestion(connection, congestion)
         connection.setblocking(True)
     except TimeoutError as error:
         connection.close()

@@ -182,14 +182,18 @@ class _Copy:
         """Return what the streams begin with, and whether the background decides later."""
         if self.far_end.location.scheme == "file":
             return Plan(None)
-        return plan(self.options.congestion, self.options.policy, self.why_not_congestion())
+        why_not, why_not_open = self.why_not_congestion(), self.why_not_congestion(are_open=True)
+        return plan(self.options.congestion, self.options.policy, why_not, why_not_open)
 
-    def why_not_congestion(self) -> Callable[[str], str] | None:
-        """Return what says why a congestion control may not be used; None where the sender is not told."""
+    def why_not_congestion(self, *, are_open: bool = False) -> Callable[[str], str] | None:
+        """Return what says why a congestion control may not be used; None where the sender is not told.
+
+        `are_open`: of streams that are to be switched.
+        """
         if self.far_is_source:
             return why_not_far(self.far_end.congestions())
         route, is_locked = (self.rtt.congestion, self.rtt.congestion_is_fixed) if self.rtt else (None, False)
-        return why_not_from(route, tcp.why_not_congestion, is_locked=is_locked)
+        return why_not_from(route, tcp.why_not_congestion, is_locked=is_locked, are_open=are_open)
 
     def check_options(self) -> None:
         """Refuse what was asked for by hand and cannot be had; note which defaults cannot."""
@@ -350,6 +354,7 @@ class _Copy:
             report=self.report,
             rtt=multipath.rtt if multipath else lambda _: probe.latest(),
             congestion=self.congestion,
+            congestion_refused=work.congestion_refused,
             selection=self.selection(watch) if watch and selects else None,
             scavenger=Scavenger(watch, work.pacer, may_spread.is_set) if watch and yields else None,
             multipath=multipath,
@@ -382,7 +387,7 @@ class _Copy:
     def selection(self, watch: RttWatch) -> Selection:
         """Return who reads the background and says when to switch."""
         congestion = self.plan.congestion or CUBIC
-        why_not = functools.cache(self.why_not_congestion() or str)  # each question takes a socket
+        why_not = functools.cache(self.why_not_congestion(are_open=True) or str)  # each takes a socket
         chooser = Chooser(self.options.policy, congestion, why_not)
         return Selection(Loading(load_model), watch, chooser, congestion)
 

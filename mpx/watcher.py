@@ -61,6 +61,7 @@ class Watcher:
         report: Report,
         rtt: Callable[[str], Rtt | None],
         congestion: str | None,
+        congestion_refused: threading.Event,
         selection: Selection | None,
         scavenger: Scavenger | None,
         multipath: Multipath | None,
@@ -76,6 +77,8 @@ class Watcher:
         self._report = report
         self._rtt = rtt
         self._congestion = congestion
+        self._congestion_before: str | None = None  # what streams go on with where the last switch is refused
+        self._congestion_refused = congestion_refused
         self._selection = selection
         self._scavenger = scavenger
         self._multipath = multipath
@@ -120,6 +123,9 @@ class Watcher:
             self._tell(now, samples)
             if self._multipath is not None:
                 self._mind(self._multipath, now, samples)
+            if self._congestion_refused.is_set():
+                self._congestion_refused.clear()
+                self._go_back(now, samples)
             lasts_s = self._lasts_s(samples)
             if lasts_s < ENDING_S:
                 continue
@@ -164,16 +170,29 @@ class Watcher:
             return
         try:
             self._carrier.set_congestion(switch.congestion)
-        except UsageError as error:
+        except (UsageError, OSError) as error:  # OSError: no descriptor is left to ask what may be used
             self._report.note(f"the streams stay with {self._congestion}: {error}")
             selection.refused()
             return
-        self._congestion = switch.congestion
+        self._congestion, self._congestion_before = switch.congestion, self._congestion
         selection.switched(time.monotonic(), switch.congestion)
         for tuner in self._tuners.values():
             tuner.disturbed(now)
         reason = f"switched to {switch.congestion}: {switch.reason}"
         self._record(Decision(DEFAULT_PATH, sample.streams, reason), now, sample.arrived_bytes)
+
+    def _go_back(self, now: float, samples: Mapping[str, Sample]) -> None:
+        """Go on with what a server that refused the last switch still sends with, over all sessions alike."""
+        before = self._congestion_before
+        if self._congestion == before:  # as another session of it has said already
+            return
+        self._congestion = before
+        if before and self._selection is not None:
+            self._carrier.set_congestion(before)
+            self._selection.switched(time.monotonic(), before)
+        reason = f"the server goes on with {before or 'what its kernel chooses'}"
+        for path, sample in samples.items():
+            self._record(Decision(path, sample.streams, reason), now, sample.arrived_bytes)
 
     def _samples(self, samples: Mapping[str, Sample]) -> dict[str, Sample]:
         """Return them with the round-trip times that are known of their paths."""

@@ -21,6 +21,7 @@ TARGET_RTT = 0.05  # ... of round trips, whichever is more: longer ones are told
 HINT = 1 / 3  # of that: from there on we do not ask for more ...
 PATIENCE = 3  # ... for so many rounds, and then for little: hosts may be that slow for ever
 CAREFUL, SOON_S = 0.5, 1.0  # of the rate, when a single probe has seen a queue; two are sure in that time
+FATE_S = 10.0  # older probes tell nothing new; that one is lost is known seconds after those that came later
 LOOK_S = 0.15  # for so long probes are sent before something is decided by them, a round trip later
 UP = 1.5  # a round, far from what is known to fill the path
 SLOWLY = 0.01  # a round, near it; doubles with each round that shows no queue
@@ -72,7 +73,9 @@ class Yielding:
         self._full_at_s = -math.inf  # the last queue
         self._theirs_until_s = -math.inf  # the path, as they have just come
         self._hint_at_s = -math.inf  # the last probe that saw one while we held
-        self._newest_s = -math.inf  # of the probes that were looked at
+        self._seen: set[float] = set()  # when the probes were sent that were looked at
+        self._lost_s = -math.inf  # when the last one was sent that was lost
+        self._asked_s = (-math.inf, math.inf)  # from when until when we asked for more the last time
         self._last_s = self._before_s = 0.0  # the queueing delays of the last two probes
         self._arrived: deque[tuple[float, int]] = deque()
 
@@ -101,6 +104,8 @@ class Yielding:
                 self._remember(int(now_s // MINUTE_S), probe.rtt_s)
                 delay_s = min(LOST_S, probe.rtt_s - self._base_s)
             self._before_s, self._last_s = self._last_s, delay_s
+            if probe.rtt_s is None:
+                self._lose(now_s, probe.t_s)
             self._decide(now_s, probe.t_s)
         is_hint = self.phase is Phase.HOLD and self._last_s > self.target_s
         return max(self._rate_bps * (CAREFUL if is_hint else 1.0), self._least_bps)
@@ -128,7 +133,8 @@ class Yielding:
             if is_round:
                 self._look(now_s, queue_s)
         elif self.phase is Phase.HOLD:
-            self._hold(now_s)
+            if self._last_s < LOST_S:
+                self._hold(now_s)
         elif queue_s > self.target_s:
             self._full(now_s, queue_s)
         elif is_round:
@@ -141,16 +147,42 @@ class Yielding:
         if phase is Phase.YIELD:  # what we had beside others says nothing of the path
             self._full_bps, self._free_bps = self._alone_bps or math.inf, 0.0
             self._full_at_s = now_s  # whatever told us: there may have been good probes in between
+        asks = phase in (Phase.GROW, Phase.DRAIN)
+        if asks != (self._asked_s[1] == math.inf):
+            self._asked_s = (now_s, math.inf) if asks else (self._asked_s[0], now_s + self._base_s)
         self.phase, self._began_s, self._rate_bps = phase, now_s, max(rate_bps, self._least_bps)
         self._steps = self._stubborn = self._hints = 0
+
+    def _lose(self, now_s: float, sent_s: float) -> None:
+        """Take a probe that is lost: one may be chance, two within a second have met a full queue.
+
+        As we asked for more it may have been ours, so we go back, and see whether it goes on.
+        """
+        from_s, until_s = self._asked_s
+        is_chance = abs(sent_s - self._lost_s) > SOON_S
+        self._lost_s = sent_s
+        if is_chance:
+            return
+        self.queue_s = LOST_S
+        if not from_s <= sent_s <= until_s:
+            self._full_at_s = now_s
+            if self.phase is not Phase.YIELD:
+                self._come(now_s)
+        elif self.phase is Phase.GROW:
+            self._full_bps = max(min(self._rate_bps, self._goodput_bps()), self._least_bps)
+            self._begin(Phase.HOLD, now_s, CAREFUL * self._full_bps)
+
+    def _come(self, now_s: float) -> None:
+        """Leave the path to whoever has come."""
+        self._theirs_until_s = now_s + ARRIVED_S
+        self._begin(Phase.YIELD, now_s, 0.0)
 
     def _hold(self, now_s: float) -> None:
         """Leave the path to whoever came, as we did not send more; ask for more where nobody did for long."""
         if self._last_s > self.target_s:
             self.queue_s = self._last_s
             if now_s < self._hint_at_s + SOON_S:
-                self._theirs_until_s = now_s + ARRIVED_S
-                self._begin(Phase.YIELD, now_s, 0.0)
+                self._come(now_s)
             self._hint_at_s = now_s
         elif now_s >= self._began_s + HOLD_S:
             self._alone_bps = max(self._full_bps, FORGET * (self._alone_bps or 0.0))
@@ -202,9 +234,11 @@ class Yielding:
             self._begin(Phase.HOLD if knows else Phase.GROW, now_s, LEVEL * self._full_bps)
 
     def _new(self, probes: Sequence[Probe]) -> Iterator[Probe]:
+        oldest_s = max((probe.t_s for probe in probes), default=0.0) - FATE_S
+        self._seen = {sent_s for sent_s in self._seen if sent_s >= oldest_s}
         for probe in sorted(probes, key=lambda each: each.t_s):
-            if probe.t_s > self._newest_s:
-                self._newest_s = probe.t_s
+            if probe.t_s >= oldest_s and probe.t_s not in self._seen:
+                self._seen.add(probe.t_s)
                 yield probe
 
     def _remember(self, minute: int, rtt_s: float) -> None:

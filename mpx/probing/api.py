@@ -9,7 +9,9 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from mpx import tcp
+from mpx.congestion_plan import why_not_from
 from mpx.errors import ConnectionLost, Interrupted, MpxError, UsageError
+from mpx.gridftp_session import Session
 from mpx.ops_kinds import PASSIVE, period_s
 from mpx.ops_policy import FAIR, POLICIES
 from mpx.probing.background import Background, background, bottleneck, unrecognised
@@ -117,7 +119,7 @@ def _sender(asked: _Asked, chosen: Chosen, stop: Callable[[], bool]) -> Sender:
 
 def _probed(asked: _Asked, chosen: Chosen, sender: Sender | None, stop: Callable[[], bool]) -> ProbeResult:
     way, run, start_unix_s = chosen.way, Run(chosen.way), time.time()
-    sent_again = way.retransmissions
+    sent_again, whys = way.retransmissions, _whys_not(chosen.session)
     failure: MpxError | None = None
     try:
         if sender:
@@ -156,7 +158,7 @@ def _probed(asked: _Asked, chosen: Chosen, sender: Sender | None, stop: Callable
         start_unix_s=start_unix_s,
         duration_s=run.duration_s,
         probes=tuple(probes),
-        background=_background(asked, probes, sender),
+        background=_background(asked, probes, sender, whys),
         goodput=tuple(sender.goodput) if sender else (),
         bottleneck=bottleneck(probes, sender.delivered, sender.retransmits) if sender else None,
         not_sent=run.not_sent,
@@ -169,18 +171,38 @@ def _probed(asked: _Asked, chosen: Chosen, sender: Sender | None, stop: Callable
     return result
 
 
-def _background(asked: _Asked, probes: Sequence[Probe], sender: Sender | None) -> Background:
+def _whys_not(session: Session | None) -> tuple[Callable[[str], str], Callable[[str], str]]:
+    """Return what says why streams may not begin with a congestion control, nor be switched to it."""
+    if session is None:
+        return tcp.why_not_congestion, tcp.why_not_congestion
+    route, is_locked = session.socket_congestion, session.is_congestion_fixed
+    return (
+        why_not_from(route, tcp.why_not_congestion, is_locked=is_locked),
+        why_not_from(route, tcp.why_not_congestion, is_locked=is_locked, are_open=True),
+    )
+
+
+def _background(
+    asked: _Asked,
+    probes: Sequence[Probe],
+    sender: Sender | None,
+    whys_not: tuple[Callable[[str], str], Callable[[str], str]],
+) -> Background:
+    why_not, why_not_open = whys_not
     if asked.sampling != "single":
-        return unrecognised("ten probes a second are needed, so leave --sampling out", asked.policy)
+        trouble = "ten probes a second are needed, so leave --sampling out"
+        return unrecognised(trouble, asked.policy, why_not)
     if sender is None:
-        return background(probes, asked.policy)
+        return background(probes, asked.policy, why_not=why_not, why_not_open=why_not_open)
     if sender.trouble:
-        return unrecognised(f"the bursts ended early: {sender.trouble}", asked.policy)
+        return unrecognised(f"the bursts ended early: {sender.trouble}", asked.policy, why_not)
     # Where it was interrupted the last period is not whole, and windows begin with one.
     last_s = max((probe.t_s for probe in probes), default=0.0) + SINGLE_INTERVAL_S
     until_s = period_s(asked.kind) * math.floor(last_s / period_s(asked.kind) + EXACT)
     whole = [probe for probe in probes if probe.t_s < until_s]
-    return background(whole, asked.policy, asked.kind, sender.goodput)
+    return background(
+        whole, asked.policy, asked.kind, sender.goodput, why_not=why_not, why_not_open=why_not_open
+    )
 
 
 def _noise(way: Way) -> Noise:

@@ -7,6 +7,7 @@ from typing import Any
 from mpx import tcp
 from mpx.errors import UsageError
 from mpx.mix import ANY_BBR, CUBIC_ONLY, GROUP_OF, GROUPS, NOBODY, UNKNOWN, Mix
+from mpx.ops_chooser import SURE, asks_for
 from mpx.ops_kinds import PASSIVE
 from mpx.ops_model import Model, load_model
 from mpx.ops_policy import SCAVENGER, before_anything_is_known, permitted, wanted
@@ -109,18 +110,22 @@ def background(
     *,
     load: Callable[[], Model] = load_model,
     why_not: Callable[[str], str] = tcp.why_not_congestion,
+    why_not_open: Callable[[str], str] | None = None,
 ) -> Background:
     """Return what ten probes a second tell, without bursts or with those of `kind`.
 
-    `goodput` is that of the bursts, on the clock of the probes; `why_not` as for `ops_policy.permitted`.
+    `goodput` is that of the bursts, on the clock of the probes; `why_not` and `why_not_open` as for
+    `congestion_plan.plan`.
     """
     mix, trouble = _recognised(load, series, kind, goodput)
-    return Background(mix, trouble, _decision(mix, policy, why_not))
+    return Background(mix, trouble, _decision(mix, policy, why_not, why_not_open or why_not))
 
 
-def unrecognised(trouble: str, policy: str) -> Background:
-    """Return what there is to say where nobody can tell."""
-    return Background(None, trouble, _decision(None, policy, tcp.why_not_congestion))
+def unrecognised(
+    trouble: str, policy: str, why_not: Callable[[str], str] = tcp.why_not_congestion
+) -> Background:
+    """Return what there is to say where nobody can tell; `why_not` as for `congestion_plan.plan`."""
+    return Background(None, trouble, _decision(None, policy, why_not, why_not))
 
 
 def bottleneck(
@@ -156,18 +161,28 @@ def _recognised(
         return model.classify(series, min(answered), goodput, kind=kind), ""
     except UsageError as error:
         return None, str(error)
+    except Exception as error:  # whatever a broken installation of numpy says; what was measured is not lost
+        return None, f"{type(error).__name__}: {error}"
 
 
-def _decision(mix: Mix | None, policy: str, why_not: Callable[[str], str]) -> Decision:
+def _decision(
+    mix: Mix | None, policy: str, why_not: Callable[[str], str], why_not_open: Callable[[str], str]
+) -> Decision:
+    """Return what a copy would do that reads this again and again."""
+    found = begins = permitted(before_anything_is_known(policy), why_not)
+
+    def why_not_then(name: str) -> str:
+        return "" if name == begins.taken else why_not_open(name)
+
     if mix is None or mix.name == UNKNOWN:
-        wants = before_anything_is_known(policy)
         because = "nobody knows who shares the path"
+    elif asks_for(policy, mix, why_not_then).probability < SURE:
+        because = f"who shares the path is not sure ({mix.group}, {mix.groups[mix.group]:.0%})"
     else:
-        wants = wanted(policy, mix.group)
+        found = permitted(wanted(policy, mix.group), why_not_then)
         because = f"the background looks like {mix.group}"
     if policy == SCAVENGER:
         because += "; paced, so that no queue is left"
-    found = permitted(wants, why_not)
     if found.refused:
         because += f"; {found.refused}"
     return Decision(policy, found.taken, because)

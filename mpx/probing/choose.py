@@ -41,6 +41,7 @@ class Chosen:
     address: tcp.Address
     reason: str
     opened: ExitStack
+    session: Session | None = None  # that it goes over, or that keeps it
 
 
 def choose(
@@ -57,13 +58,13 @@ def choose(
         for address in addresses:
             handshake = opened.enter_context(closing(HandshakeWay(address)))
             if is_open:
-                way, reason = _at_open_port(handshake, address, opened, stop)
-                return Chosen(way, address, reason, opened.pop_all())
+                way, reason, session = _at_open_port(handshake, address, opened, stop)
+                return Chosen(way, address, reason, opened.pop_all(), session)
             if not _answers(handshake, stop):
                 silent.append((address, f"TCP port {address[1]}: {_trouble(handshake)}"))
             elif handshake.is_open:
-                way, reason = _at_open_port(handshake, address, opened, stop)
-                return Chosen(way, address, reason, opened.pop_all())
+                way, reason, session = _at_open_port(handshake, address, opened, stop)
+                return Chosen(way, address, reason, opened.pop_all(), session)
             else:
                 refusing = refusing or (handshake, address)
         if refusing:
@@ -74,26 +75,26 @@ def choose(
 
 def _at_open_port(
     handshake: HandshakeWay, address: tcp.Address, opened: ExitStack, stop: Callable[[], bool]
-) -> tuple[Way, str]:
-    """Return the best way to a port where somebody listens, and why it is."""
+) -> tuple[Way, str, Session | None]:
+    """Return the best way to a port where somebody listens, why it is, and the session that it needs."""
     try:
         options = SessionOptions(connect_timeout_s=TIMEOUT_S, timeout_s=TIMEOUT_S, stop=stop)
         session = opened.enter_context(Session(Location("ftp", "/", *address), options))
         session.greet()
         if _MAIL.search(session.banner):
-            return handshake, "a mail server listens there, and its sessions are not for that"
+            return handshake, "a mail server listens there, and its sessions are not for that", None
         told = session.call(command("FEAT"))
         if told.code != 211 and not 500 <= told.code < 600:
-            return handshake, f"who answers FEAT with {told.code} is no FTP server"
+            return handshake, f"who answers FEAT with {told.code} is no FTP server", None
         echo, why_no_echo = _echo(session, address[0], told, opened, stop)
         if echo:
-            return echo, "the server announces it"
+            return echo, "the server announces it", session
         over_session = SessionWay(session)
         if _answers(over_session, stop):
-            return over_session, why_no_echo
-        return handshake, f"the server's session: {_trouble(over_session)}"
+            return over_session, why_no_echo, session
+        return handshake, f"the server's session: {_trouble(over_session)}", None
     except (ConnectionLost, TransferTimeout, OSError) as error:
-        return handshake, f"no GridFTP session is to be had: {error}"
+        return handshake, f"no GridFTP session is to be had: {error}", None
 
 
 def _echo(

@@ -71,6 +71,8 @@ class Datagrams:
                     self._heeded[descriptor]()
                 else:
                     found += self._received()
+            if time.monotonic() >= until_s:  # there is always more of what an unfriendly side sends
+                break
         return found
 
     def take_sent(self, number: int) -> float | None:

@@ -10,6 +10,7 @@ import time
 
 from mpx import echo_wire, tcp
 from mpx.echo_wire import EchoPlace
+from mpx.errors import ConnectionLost
 from mpx.gridftp_session import Session
 from mpx.gridftp_wire import command
 from mpx.probing.datagrams import Datagrams
@@ -37,6 +38,7 @@ class EchoWay:
         self.name = f"echo of mpx serve (UDP port {place.port})"
         self._session = session
         self._alive_s = time.monotonic()
+        self._unanswered = 0  # NOOPs
         self._token = place.token
         connection = socket.socket(tcp.family_of(host), socket.SOCK_DGRAM)
         self._datagrams = Datagrams(connection, host, place.port)
@@ -53,6 +55,7 @@ class EchoWay:
         if sent_s > self._alive_s + KEEP_ALIVE_S:
             self._alive_s = sent_s
             self._session.send(command("NOOP"))
+            self._unanswered += 1
         return sent_s
 
     def answers(self, until_s: float) -> list[Answer]:
@@ -90,10 +93,13 @@ class EchoWay:
         self._datagrams.close()
 
     def _heed_session(self) -> None:
-        """Take the replies to our NOOPs; raises ConnectionLost where the session has ended."""
-        if self._session.poll_reply(0.0):
-            while self._session.waiting_reply():
-                pass
+        """Take the replies to our NOOPs; raises ConnectionLost for any other, and where the session ends."""
+        reply = self._session.poll_reply(0.0)
+        while reply:
+            if not self._unanswered:
+                raise ConnectionLost(f"{self._session.peer} says what nobody asked for: {reply.reason}")
+            self._unanswered -= 1
+            reply = self._session.waiting_reply()
 
 
 def _loopback_noise_s() -> float:

@@ -27,6 +27,9 @@ class Run:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.not_sent = 0  # for this program stood still when they were due
+        self.sent_s: float | None = (
+            None  # when the last one that was due left (by the clock), None: it did not
+        )
         self._way = way
         self._next = first
         self._keep_s = keep_s
@@ -52,10 +55,11 @@ class Run:
                 due_s = self.began_s + at_s
                 self._wait(due_s, stop)
                 if self._clock() <= due_s + TOO_LATE_S:
-                    self._sent[self._next] = self._way.ask(self._next)
+                    self._sent[self._next] = self.sent_s = self._way.ask(self._next)
                     self._next += 1
                     self._forget()
                 else:
+                    self.sent_s = None
                     self.not_sent += 1
             while (until_s := self._fate_known_s()) > self._clock():
                 self._take(until_s, stop)

@@ -65,7 +65,10 @@ class Connection:
             set_congestion(self._sock, name)
 
     def connect(self) -> None:
-        """Connect, if that is still to be done. Raises DataChannelError, also when `cancel` comes first."""
+        """Connect and pace, if that is still to be done.
+
+        Raises DataChannelError, also when `cancel` comes first.
+        """
         if self._address:
             failed = self._try_to_connect(self._address)
             if failed and not self._cancelled:
@@ -73,8 +76,9 @@ class Connection:
             self._address = None
             if self._congestion and congestion_of(self._sock) != self._congestion:
                 self.use_congestion(self._congestion)  # the route's own has taken its place
-        self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _TICK)
-        pace(self._sock)
+        if not self.cached:  # else it may be slowed for a moment just now (dipping.py)
+            self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _TICK)
+            pace(self._sock)
         if self._cancelled:
             raise DataChannelError("cancelled")
 

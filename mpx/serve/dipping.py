@@ -1,8 +1,9 @@
 """Sends to a client more slowly for a moment, as its datagram asks (echo.py), so that it learns its share.
 
 All that is sent to its address is slowed, so all who ask from there share one allowance: however many
-sessions one of them opens, others at that address lose less than 4 % (three quarters of what is sent in
-0.04 s, 1.25 times a second).
+sessions one of them opens, less than 4 % is left out of what others at that address are sent (three quarters
+of 0.04 s, 1.25 times a second). BBR streams lose more, as others take and keep what they leave: one dip each
+second may cost a fifth. So where BBR sends there are only as many as a copy makes that rests in between.
 """
 
 import logging
@@ -12,9 +13,11 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from mpx.ops_policy import BBR
 from mpx.serve.allowance import Allowance
 from mpx.slowed import Slowed
 
+BBR_RATE, BBR_BURST = 0.4, 20  # a copy reads for about 16 s, then rests for 30 s (selection.py)
 RATE = 1.25  # dips of one address in a second: one each second is usual, and comes up to 60 ms early
 
 _log = logging.getLogger(__name__)
@@ -32,6 +35,7 @@ class Dipping:
         self._clock = clock
         self._slowed: dict[str, Slowed] = {}
         self._allowed: dict[str, Allowance] = {}
+        self._allowed_bbr: dict[str, Allowance] = {}
         self._busy: set[str] = set()
 
     def dip(self, host: str, seconds: float, share: float) -> float:
@@ -45,6 +49,10 @@ class Dipping:
             return 0.0
         slowed = self._slowed.setdefault(host, Slowed(partial(self._connections, host), self._clock))
         slowed.look()
+        if slowed.sends_by(BBR):
+            of_bbr = self._allowed_bbr.setdefault(host, Allowance(BBR_RATE, burst=BBR_BURST))
+            if not of_bbr.take(self._clock()):
+                return 0.0
         if not slowed.slow(share, seconds):
             return 0.0
         self._busy.add(host)
@@ -62,6 +70,7 @@ class Dipping:
         """Let go of a client that has left."""
         self._slowed.pop(host, None)
         self._allowed.pop(host, None)
+        self._allowed_bbr.pop(host, None)
 
     def _end(self, host: str, slowed: Slowed) -> None:
         slowed.restore()

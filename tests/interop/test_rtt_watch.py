@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from mpx.errors import ConnectionLost, Interrupted
 from mpx.rtt_watch import RttWatch
 from mpx.serve import Server
 
@@ -78,6 +79,65 @@ def test_a_server_that_has_no_session_to_spare_is_asked_again(tmp_path: Path, ev
         eventually(lambda: watch.series(0.0))
         watch.end()
     assert watch.trouble == ""
+
+
+def test_a_way_that_is_lost_for_good_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
+) -> None:
+    monkeypatch.setattr("mpx.rtt_watch.AGAIN_S", 0.1)
+    with Server(tmp_path) as server:
+        watch = RttWatch("127.0.0.1", ("127.0.0.1", server.port))
+        watch.start()
+        eventually(lambda: watch.series(0.0))
+    eventually(lambda: watch.trouble)
+    assert watch.way == ""
+    with Server(tmp_path, port=server.port):
+        eventually(lambda: watch.series(0.0))
+        assert watch.trouble == "" and watch.way
+        watch.end()
+
+
+def test_without_a_thread_to_probe_in_it_says_so_and_tries_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
+) -> None:
+    def none_left(_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with Server(tmp_path) as server:
+        watch = RttWatch("127.0.0.1", ("127.0.0.1", server.port))
+        with monkeypatch.context() as patched:
+            patched.setattr(threading.Thread, "start", none_left)
+            watch.begin()
+        assert watch.trouble == "can't start new thread"
+        watch.begin()
+        eventually(lambda: watch.series(0.0))
+        assert watch.trouble == ""
+        watch.end()
+
+
+class Scripted(RttWatch):
+    """One whose ways are found and lost as a test says; it notes the trouble in between."""
+
+    def __init__(self, finds: list[bool]) -> None:
+        super().__init__("somewhere", ("192.0.2.1", 2811))
+        self._finds = iter(finds)
+        self.troubles: list[str] = []
+
+    def _probe(self) -> None:
+        self.troubles.append(self.trouble)
+        finds = next(self._finds, None)
+        if finds is None:
+            raise Interrupted
+        if finds:
+            self.way, self.trouble = "a way", ""
+        raise ConnectionLost("lost" if finds else "none")
+
+
+def test_only_the_first_loss_of_a_way_is_no_trouble_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mpx.rtt_watch.AGAIN_S", 0.001)
+    watch = Scripted([True, False, True, True])
+    watch.run()
+    assert watch.troubles == ["", "", "none", "lost", "lost"]
 
 
 @pytest.mark.parametrize("echoes", [True, False])

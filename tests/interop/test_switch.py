@@ -15,12 +15,14 @@ from mpx import transfer, watcher
 from mpx.congestion_plan import SERVER_CHOOSES
 from mpx.dip import Fall
 from mpx.errors import UsageError
+from mpx.gridftp_data import UploadCarrier
 from mpx.mix import MIXES, Mix, likeliest
 from mpx.ops_kinds import Own
 from mpx.options import CopyOptions
 from mpx.report import Report
 from mpx.rtt_series import Probe
-from mpx.serve import Server
+from mpx.serve import Server, settings
+from mpx.serve.replies import Refusal
 from mpx.tuner import Decision, Sample
 
 Eventually = Callable[..., None]
@@ -107,6 +109,56 @@ def test_it_switches_in_the_middle(
     assert says.asked[0] == Own("cubic", 2, dips=True) and says.asked[-1] == Own("bbr", 2, dips=True)
     (note,) = report.notes
     assert note == f"the background was read {len(says.asked)} times: B {len(says.asked)}"
+
+
+@pytest.mark.usefixtures("to_the_end")
+def test_where_no_descriptor_is_left_to_ask_with_the_streams_stay(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none_left(*_: object) -> None:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(transfer, "load_model", lambda: Says("B"))
+    monkeypatch.setattr(UploadCarrier, "set_congestion", none_left)
+    (tmp_path / "served").mkdir()
+    with (
+        Server(tmp_path / "served", writable=True) as server,
+        copying(str(source), f"{server.url}there") as ended,
+    ):
+        pass
+    (report,) = ended
+    assert cmp(source, tmp_path / "served" / "there", shallow=False)
+    assert any("stay with cubic" in note and "Too many open files" in note for note in report.notes)
+
+
+@pytest.mark.usefixtures("to_the_end")
+def test_a_server_that_refuses_what_it_has_announced_goes_on_as_before_and_that_is_told(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    says = Says("B")
+    monkeypatch.setattr(transfer, "load_model", lambda: says)
+    (tmp_path / "served").mkdir()
+    source.rename(tmp_path / "served" / "there")
+    takes = settings.set_options
+
+    def refuses(of: settings.Settings, argument: str) -> str:
+        if "Congestion=bbr" in argument:
+            raise Refusal(504, "Not any more.")
+        return takes(of, argument)
+
+    monkeypatch.setattr("mpx.serve.commands_login.set_options", refuses)
+    with (
+        Server(tmp_path / "served") as server,
+        copying(f"{server.url}there", str(tmp_path / "here")) as ended,
+    ):
+        pass
+    (report,) = ended
+    assert cmp(tmp_path / "here", tmp_path / "served" / "there", shallow=False)
+    assert any("does not send with bbr, and goes on: Not any more." in note for note in report.notes)
+    told = [event.congestion for event in report.timeline]
+    assert told[:3] == ["cubic", "bbr", "cubic"]
+    assert report.timeline[2].reason == "the server goes on with cubic"
+    assert {own.congestion for own in says.asked} == {"cubic"}
 
 
 class Anew:

@@ -19,6 +19,7 @@ from mpx.serve.data import Connection
 
 PAIR = Topology("pair", ("src",), ("dst",), (wan("src", "dst", 50_000_000, 0.01),))
 PORT = 5000
+AS_ANYBODY = ["setpriv", "--bounding-set=-net_admin"]  # root without it may use what all users may
 
 
 @pytest.fixture
@@ -37,9 +38,13 @@ def connected(lab: Lab, address: tcp.Address, congestion: str | None) -> socket.
     return inside(lab.host("src").netns, lambda: tcp.connect(address, 10, congestion=congestion))
 
 
-def lock(lab: Lab, name: str) -> None:
-    command = ["ip", "route", "change", "10.0.0.0/24", "dev", "eth0", "congctl", "lock", name]
+def route(lab: Lab, *congestion: str) -> None:
+    command = ["ip", "route", "change", "10.0.0.0/24", "dev", "eth0", "congctl", *congestion]
     lab.host("src").run(command, check=True)
+
+
+def lock(lab: Lab, name: str) -> None:
+    route(lab, "lock", name)
 
 
 @pytest.mark.parametrize(("asked", "has"), [(None, "cubic"), ("bbr", "bbr"), ("reno", "reno")])
@@ -74,17 +79,53 @@ def test_a_route_that_locks_its_own_is_said(lab: Lab, listener: tcp.Address, tmp
         assert tcp.congestion_of(sock) == "reno"
 
 
-def test_a_copy_goes_on_over_a_route_that_locks_its_own(lab: Lab, tmp_path: Path) -> None:
-    lock(lab, "reno")
-    (tmp_path / "a").write_bytes(b"x" * 1000)
+def serving(lab: Lab, served: Path) -> Server:
     address = lab.host("dst").addresses[0]
-    served = tmp_path / "served"
     served.mkdir()
 
     def serve() -> Server:
         return Server(served, host=address, writable=True, insecure=True, allow_from=["10.0.0.0/8"])
 
-    with inside(lab.host("dst").netns, serve) as server:
+    return inside(lab.host("dst").netns, serve)
+
+
+@pytest.mark.parametrize("congctl", [("cubic",), ("lock", "cubic"), ("bbr",)])
+def test_who_may_choose_little_copies_with_what_the_route_has(
+    lab: Lab, tmp_path: Path, congctl: tuple[str, ...]
+) -> None:
+    name = congctl[-1]
+    permitted = tcp.ALLOWED_CONGESTION.read_text().split()
+    if name in permitted:
+        pytest.skip(f"{name} is permitted to all users of this host")
+    route(lab, *congctl)
+    (tmp_path / "a").write_bytes(b"x" * 1000)
+    with serving(lab, tmp_path / "served") as server:
+        url = f"ftp://{lab.host('dst').addresses[0]}:{server.port}/"
+        policy = "fast" if name == "bbr" else "fair"
+        for i, asked in enumerate((["--policy", policy], ["--congestion", name])):
+            command = [*AS_ANYBODY, sys.executable, "-m", "mpx", "copy", "-q", *asked]
+            command += ["--report", str(tmp_path / "report.json"), str(tmp_path / "a"), f"{url}{i}"]
+            lab.host("src").run(command, check=True)
+            told = json.loads((tmp_path / "report.json").read_text())
+            assert told["decisions"]["congestion"] == name
+            assert (tmp_path / "served" / str(i)).read_bytes() == b"x" * 1000
+
+
+def test_what_a_probe_decides_has_heard_of_the_route(lab: Lab, tmp_path: Path) -> None:
+    lock(lab, "reno")
+    with serving(lab, tmp_path / "served") as server:
+        target = f"{lab.host('dst').addresses[0]}:{server.port}"
+        command = [sys.executable, "-m", "mpx", "probe", "--json", "--window", "1s", target]
+        told = json.loads(lab.host("src").run(command, check=True, stdout=subprocess.PIPE).stdout)
+    assert told["decision"]["congestion"] == "reno"
+    assert "the route to the server has reno and locks it" in told["decision"]["reason"]
+
+
+def test_a_copy_goes_on_over_a_route_that_locks_its_own(lab: Lab, tmp_path: Path) -> None:
+    lock(lab, "reno")
+    (tmp_path / "a").write_bytes(b"x" * 1000)
+    address, served = lab.host("dst").addresses[0], tmp_path / "served"
+    with serving(lab, served) as server:
         command = [sys.executable, "-m", "mpx", "copy", "-q", "--report", str(tmp_path / "report.json")]
         automatic = ["--congestion", "auto"]
         command += [str(tmp_path / "a"), f"ftp://{address}:{server.port}/a"]

@@ -85,3 +85,14 @@ def test_a_route_that_locks_its_own_leaves_no_choice() -> None:
     assert plan("auto", "fair", why_not_from(None, lambda _: "", is_locked=False)) == Plan(
         "cubic", selects=True
     )
+
+
+def test_open_streams_are_not_switched_to_what_only_comes_with_the_route() -> None:
+    def not_permitted(name: str) -> str:
+        return "" if name == "cubic" else f"{name} is not permitted"
+
+    over_bbr = why_not_from("bbr", not_permitted, is_locked=False)
+    later = plan("auto", "fair", over_bbr, not_permitted)
+    assert (later.congestion, later.selects) == ("cubic", False)
+    assert "may want another congestion control later, but bbr is not permitted" in later.note
+    assert plan("auto", "fast", over_bbr, not_permitted) == Plan("bbr")

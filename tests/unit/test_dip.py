@@ -24,6 +24,12 @@ BASE_S = 0.03
 SO_MAX_PACING_RATE = 47
 
 
+@pytest.fixture(autouse=True)
+def far(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loopback is a long way here."""
+    monkeypatch.setattr("mpx.slowed.SHORTEST_RTT_S", 0.0)
+
+
 def dip_of(seconds: float, depth: float, share: float, rtt_s: float) -> Dip:
     """One 5 s after the beginning, by what a share of 1 Mbyte/s is missed after a round trip."""
     due_s, over_s = 5.0 + rtt_s - 0.005, 5.0 + seconds + rtt_s + 0.005
@@ -152,6 +158,22 @@ def test_a_new_connection_is_left_alone_and_so_are_all(eventually) -> None:
         assert not slowed.slow(0.25, 1.0) or slowed.depth() == 0.75
 
 
+def test_near_connections_are_left_alone(eventually, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No dip tells anything over them, and pacing, once it was on, would stay."""
+    monkeypatch.setattr("mpx.slowed.SHORTEST_RTT_S", 1.0)
+    with sending(1) as sent:
+        slowed = Slowed(sent.connections, lambda: sent.now_s)
+        free = sent.paces()
+        slowed.look()
+        sent.pass_on(400_000)
+        sent.now_s += 1.0
+        eventually(lambda: sent.acked() == [400_000])
+        slowed.look()
+        assert not slowed.slow(0.25, 1.0)
+        slowed.restore()
+        assert sent.paces() == free
+
+
 def test_what_is_too_slow_to_be_slowed_is_not() -> None:
     with sending(1) as sent:
         slowed = Slowed(sent.connections, lambda: sent.now_s)
@@ -233,6 +255,27 @@ def test_who_is_late_to_end_a_dip_makes_none_for_a_while() -> None:
         told = dips.falls([Probe(BEGAN_S + each.t_s, each.rtt_s) for each in run.probes()], BEGAN_S)
         first, *later = [each.t_s - BEGAN_S for each in told]
         assert first < 5 and 30 < later[0] - first < 35 and len(later) > 5
+
+
+def test_probes_of_dips_are_told_from_the_others_however_busy_the_host_is() -> None:
+    with sending(1) as sent:
+        way = Shared(sent, 0.5)
+        dips = Dips(Slowed(sent.connections, way.clock), way.clock)
+        run = Run(way, clock=way.clock)
+        ask = way.ask
+
+        def held_up(number: int) -> float:
+            sent_s = ask(number)
+            way.now_s += 0.002 + (0.6 if number == 100 else 0.0)  # other threads run before it returns
+            return sent_s
+
+        way.ask = held_up  # type: ignore[method-assign]
+        with pytest.raises(Interrupted):
+            run.go(dips.times(run, lambda: BASE_S), lambda: way.now_s > BEGAN_S + 8)
+        probes = [Probe(BEGAN_S + probe.t_s, probe.rtt_s) for probe in run.probes()]
+        single = dips.without(probes)
+        assert run.not_sent and len(probes) > len(single) + 4 * PROBES
+        assert len(single) + run.not_sent == pytest.approx(8 * EVERY, abs=5)
 
 
 class Cannot(Slowed):

@@ -38,6 +38,23 @@ def test_only_an_echo_that_says_so_can(session: Session, client: RawClient) -> N
     assert not slowed.can
 
 
+@pytest.mark.parametrize("depth", [5e-324, 0.29, 0.76, 1.0])
+def test_a_depth_that_cannot_be_is_not_believed(session: Session, depth: float) -> None:
+    """Our share of the link is what the queue fell by, divided by it."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+        server.bind(("127.0.0.1", 0))
+        way = EchoWay(session, "127.0.0.1", EchoPlace(server.getsockname()[1], b"8 bytes."), can_dip=True)
+        slowed = FarSlowed(lambda: [])
+        slowed.over(way)
+        for told, believed in (0.75, 0.75), (depth, 0.0):
+            assert slowed.slow(0.25, 0.02)
+            data, sender = server.recvfrom(100)
+            server.sendto(echo_wire.answer_dip(data, told), sender)
+            way.answers(time.monotonic() + TIMEOUT_S)
+            assert slowed.depth() == believed
+        way.close()
+
+
 def test_the_depth_is_that_of_the_last_dip_and_nobody_elses(session: Session) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
         server.bind(("127.0.0.1", 0))

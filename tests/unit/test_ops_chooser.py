@@ -130,3 +130,23 @@ def test_it_does_not_ask_for_what_may_not_be_used() -> None:
     assert switches(chooser, [mix("C")] * 20)[0][1] == "reno"
     nothing = Chooser("fair", "cubic", lambda name: f"no {name}")
     assert switches(nothing, [mix("B")] * 20) == []
+
+
+def only_bbr_and_reno(name: str) -> str:
+    return "" if name in ("bbr", "reno") else f"{name} is not permitted"
+
+
+def test_what_the_route_has_is_left_only_for_a_reason_and_reno_takes_its_place() -> None:
+    chooser = Chooser("fair", "cubic", only_bbr_and_reno)  # the route has it, so it began with that
+    assert switches(chooser, [mix("none")] * 200) == []
+    assert switches(chooser, [mix("B")] * IN_A_ROW) == [(IN_A_ROW, "bbr")]
+    assert [name for _, name in switches(chooser, [mix("none")] * 10)] == ["reno"]
+
+
+def test_a_switch_without_a_reason_is_given_up_for_what_can_be_had() -> None:
+    chooser = Chooser("fair", "cubic", only_bbr_and_reno)
+    unsure = mix("B", 0.5)
+    assert switches(chooser, [mix("B")] * IN_A_ROW + [unsure] * 1000) == [
+        (IN_A_ROW, "bbr"),
+        (IN_A_ROW + UNSURE_READINGS, "reno"),
+    ]

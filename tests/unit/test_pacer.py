@@ -2,10 +2,13 @@
 
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from mpx.pacer import CREDIT_S, Pacer
+from mpx.pacer import CREDIT_S, LOOK_S, Pacer
 
 
 @pytest.mark.parametrize("threads", [1, 8])
@@ -54,3 +57,95 @@ def test_an_unlimited_pacer_and_a_stopped_one_do_not_wait() -> None:
     Pacer(cancel, 1.0).wait(1 << 20)
     assert Pacer(cancel).piece(5) == 5
     assert Pacer(cancel, 1.0).piece(1 << 20) == 1460
+
+
+class Sleeper(threading.Event):
+    """A clock that goes on as somebody waits; `at` calls something at a time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now_s = 0.0
+        self._due: list[tuple[float, Callable[[], None]]] = []
+
+    def at(self, time_s: float, call: Callable[[], None]) -> None:
+        self._due.append((time_s, call))
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.now_s += max(timeout or 0.0, 1e-6)  # no clock stands still
+        for each in [due for due in self._due if due[0] <= self.now_s]:
+            self._due.remove(each)
+            each[1]()
+        return False
+
+
+def passing(pacer: Pacer, clock: Sleeper, seconds: float, largest: int = 256 * 1024) -> int:
+    """Pass one piece after the other for so long; return how many bytes that were."""
+    until_s, passed = clock.now_s + seconds, 0
+    while clock.now_s < until_s:
+        piece = pacer.piece(largest)
+        pacer.wait(piece)
+        passed += piece
+    return passed
+
+
+LOW_BPS, HIGH_BPS = 185e3, 100e6  # of a copy that yields
+
+
+@pytest.mark.parametrize("before_bps", [None, 1e9])
+def test_pieces_of_a_high_rate_do_not_hold_up_a_low_one(before_bps: float | None) -> None:
+    clock = Sleeper()
+    pacer = Pacer(clock, before_bps, lambda: clock.now_s)
+    pacer.piece_s = 0.002
+    on_their_way = [pacer.piece(256 * 1024) for _ in range(4)]  # of four streams, being read
+    pacer.rate_bps = LOW_BPS
+    for piece in on_their_way:
+        pacer.wait(piece)
+    assert clock.now_s <= 4 * 1460 * 8 / LOW_BPS
+    assert passing(pacer, clock, 10) * 8 == pytest.approx(10 * LOW_BPS, rel=0.05)
+
+
+def test_who_has_a_place_waits_no_longer_as_the_rate_falls() -> None:
+    clock = Sleeper()
+    pacer = Pacer(clock, HIGH_BPS, lambda: clock.now_s)
+    for _ in range(50):  # the credit is gone
+        pacer.wait(pacer.piece(256 * 1024))
+    clock.at(clock.now_s, lambda: setattr(pacer, "rate_bps", LOW_BPS))
+    due_s = clock.now_s + 0.02
+    pacer.wait(pacer.piece(256 * 1024))
+    assert clock.now_s <= due_s
+
+
+def test_who_waits_goes_on_as_the_rate_rises() -> None:
+    clock = Sleeper()
+    pacer = Pacer(clock, LOW_BPS, lambda: clock.now_s)
+    for _ in range(64):
+        pacer.wait(1460)
+    pacer.piece_s = 60.0  # one long piece, and the next waits for it to pass
+    pacer.wait(pacer.piece(1 << 20))
+    rises_s = clock.now_s + 1.0
+    clock.at(rises_s, lambda: setattr(pacer, "rate_bps", HIGH_BPS))
+    pacer.wait(1)
+    assert clock.now_s <= rises_s + LOOK_S + (1 << 20) * 8 / HIGH_BPS
+
+
+def test_a_limit_that_is_lifted_counts_for_those_who_wait() -> None:
+    clock = Sleeper()
+    pacer = Pacer(clock, 8.0, lambda: clock.now_s)
+    pacer.wait(1460)
+    pacer.wait(1460)
+    lifted_s = clock.now_s + 1.0
+    clock.at(lifted_s, lambda: setattr(pacer, "rate_bps", None))
+    pacer.wait(1460)
+    assert clock.now_s <= lifted_s + LOOK_S
+
+
+@given(st.lists(st.tuples(st.floats(1e5, 1e9), st.floats(0.1, 5.0)), min_size=1, max_size=5))
+def test_however_the_rate_changes_what_passes_is_what_it_allows(rates: list[tuple[float, float]]) -> None:
+    clock = Sleeper()
+    pacer = Pacer(clock, rates[0][0], lambda: clock.now_s)
+    for rate_bps, seconds in rates:
+        pacer.rate_bps = rate_bps
+        began_s, piece = clock.now_s, pacer.piece(1 << 20)
+        passed = passing(pacer, clock, seconds, 1 << 20)
+        allowed = rate_bps * (clock.now_s - began_s) / 8
+        assert allowed - 2 * piece <= passed <= allowed + rate_bps * CREDIT_S / 8 + 2 * piece

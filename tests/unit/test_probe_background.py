@@ -4,10 +4,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mpx.errors import UsageError
 from mpx.mix import GROUPS, UNKNOWN, Mix
-from mpx.probing.background import background, bottleneck, unrecognised
+from mpx.ops_chooser import Chooser
+from mpx.ops_policy import POLICIES, before_anything_is_known
+from mpx.probing.background import Decision, background, bottleneck, unrecognised
 from mpx.rtt_series import Probe
 
 SERIES = [Probe(i / 10, 0.06 + 0.01 * (i % 5)) for i in range(100)]
@@ -66,6 +70,43 @@ def test_what_is_not_permitted_is_not_decided() -> None:
     assert found.decision.congestion is None
 
 
+def test_it_decides_nothing_that_no_copy_would() -> None:
+    """A copy waits for a probability of 0.8, of all groups for which the policy wants the same."""
+    likeliest = Mix("B", 0.5, {"none": 0.05, "cubic only": 0.2, "any bbr": 0.75})
+    for policy, wants in ("fair", "cubic"), ("fast", "bbr"):
+        assert told(likeliest, policy).decision.congestion == wants
+    assert told(likeliest).decision.reason == "who shares the path is not sure (any bbr, 75%)"
+    both = told(Mix("none", 0.45, {"none": 0.45, "cubic only": 0.4, "any bbr": 0.15}))
+    assert both.decision == Decision("fair", "cubic", "the background looks like none")
+
+
+@given(st.lists(st.floats(0.01, 1), min_size=3, max_size=3), st.sampled_from(POLICIES))
+def test_it_decides_what_a_copy_would_do_that_reads_the_same_again_and_again(
+    weights: list[float], policy: str
+) -> None:
+    mix = Mix("C", 0.3, {group: each / sum(weights) for group, each in zip(GROUPS, weights, strict=True)})
+    uses = before_anything_is_known(policy)
+    chooser = Chooser(policy, uses, lambda _: "")
+    for _ in range(10):
+        if switch := chooser.read(mix):
+            uses = switch.congestion
+            chooser.made(uses)
+    assert told(mix, policy).decision.congestion == uses
+
+
+def test_what_only_comes_with_the_route_is_had_to_begin_with() -> None:
+    def unless(*names: str) -> Callable[[str], str]:
+        return lambda name: f"no {name} here" if name in names else ""
+
+    def decided(group: str, begins: tuple[str, ...], later: tuple[str, ...]) -> str | None:
+        found = told(of(group), why_not=unless(*begins), why_not_open=unless(*later))
+        return str(found.decision.congestion)
+
+    assert decided("none", (), ("cubic",)) == "cubic"
+    assert decided("any bbr", (), ("bbr",)) == "cubic"
+    assert decided("any bbr", (), ()) == "bbr"
+
+
 @pytest.mark.parametrize("policy", ["fair", "fast"])
 def test_beside_the_unknown_it_begins_as_beside_nobody(policy: str) -> None:
     alone = told(of("none"), policy).decision.congestion
@@ -86,6 +127,20 @@ def test_why_there_is_no_mix() -> None:
     assert (found.mix, found.trouble) == (None, "the model is damaged")
     silent = [Probe(i / 10, None) for i in range(100)]
     assert background(silent, "fair", load=broken, why_not=lambda _: "").trouble == "no probe was answered"
+
+
+@pytest.mark.parametrize("fails", ["load", "classify"])
+def test_whatever_keeps_the_model_from_telling_costs_only_the_mix(fails: str) -> None:
+    def broken(*_: object, **__: object) -> Any:
+        raise ImportError("no numpy")
+
+    model = Says(of("none"))
+    if fails == "classify":
+        model.classify = broken  # type: ignore[method-assign]
+    load = broken if fails == "load" else lambda: model
+    found = background(SERIES, "fair", load=load, why_not=lambda _: "")
+    assert (found.mix, found.trouble) == (None, "ImportError: no numpy")
+    assert found.decision.congestion == "cubic"
 
 
 def test_the_group_that_decides_leads() -> None:

@@ -3,6 +3,7 @@
 import os
 import socket
 import struct
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from mpx import echo_wire
 from mpx.echo_wire import EchoPlace
-from mpx.errors import ConnectionLost, UsageError
+from mpx.errors import ConnectionLost, Interrupted, UsageError
 from mpx.gridftp_session import Session, SessionOptions
 from mpx.gridftp_wire import command, parse_features
 from mpx.location import Location
@@ -406,10 +407,36 @@ def test_a_session_that_keeps_an_echo_is_not_idle() -> None:
         with closing(EchoWay(session, "127.0.0.1", EchoPlace(9, TOKEN))) as way:
             way.ask(0)
             assert server.recv(100) == b"NOOP\r\n"
-            server.sendall(b"200 one\r\n200 two, that nobody asked for\r\n")
+            server.sendall(b"200 one\r\n")
             assert way.answers(time.monotonic()) == []
             way.ask(1)
             assert server.recv(100) == b"NOOP\r\n"
+            server.sendall(b"200 two\r\n200 three, that nobody asked for\r\n")
+            with pytest.raises(ConnectionLost, match="three, that nobody asked for"):
+                way.answers(time.monotonic())
+
+
+def test_a_session_that_never_falls_silent_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a reply that does not end there is always more to be read."""
+    with scripted_ftp() as (session, server), socket.socket(type=socket.SOCK_DGRAM) as echo:
+        echo.bind(("127.0.0.1", 0))
+        with closing(EchoWay(session, "127.0.0.1", EchoPlace(echo.getsockname()[1], TOKEN))) as way:
+            monkeypatch.setattr("mpx.tcp.receive", lambda *_: b"200-goes on\r\n")
+            server.sendall(b"200-begins\r\n")
+            assert way.answers(time.monotonic()) == []
+
+
+def test_a_session_whose_markers_never_end_is_left_when_told_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        stops = threading.Event()
+        options = SessionOptions(WITHIN_S, WITHIN_S, stop=stops.is_set)
+        client = Session(Location("ftp", "/", *listening.getsockname()), options)
+        server, _ = listening.accept()
+        with server, client:
+            monkeypatch.setattr("mpx.tcp.receive", lambda *_: b"112-\r\n112 End\r\n")
+            stops.set()
+            with pytest.raises(Interrupted):
+                client.call(command("FEAT"))
 
 
 @pytest.mark.parametrize("said", [b"", b"421 Idle.\r\n", b"nonsense\r\n"])

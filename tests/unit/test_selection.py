@@ -46,6 +46,7 @@ class Scripted:
         self.begun = self.ended = 0
         self.told: list[Fall] | None = None
         self.rests: list[float] = []
+        self.now_s = self.probes_from_s = 0.0  # probes are there from then on
 
     def begin(self) -> None:
         self.begun += 1
@@ -61,7 +62,9 @@ class Scripted:
 
     def series(self, from_s: float) -> list[Probe]:
         self.from_s = from_s
-        return [Probe(from_s, RTT_S)]
+        first_s = max(from_s, self.probes_from_s)
+        known = round((self.now_s - RTT_S - first_s) / TICK_S) + 1
+        return [Probe(first_s + number * TICK_S, RTT_S) for number in range(known)]
 
     def falls(self, from_s: float) -> list[Fall] | None:
         return self.told
@@ -110,6 +113,7 @@ class Copy:
     def run(self, seconds: float, streams: int = 4, bps: float = BPS) -> None:
         for _ in range(round(seconds / TICK_S)):
             self.now_s += TICK_S
+            self.model.now_s = self.now_s
             self.arrived += round(bps * TICK_S / 8)
             switch = self.selection.observe(self.now_s, Sample(streams, self.arrived, 10**12, RTT_S))
             if switch:
@@ -128,6 +132,21 @@ def test_the_first_reading_is_of_a_whole_window_after_the_beginning() -> None:
     ((from_s, own, _),) = copy.model.asked
     assert from_s == pytest.approx(BEGAN_S + TICK_S + SETTLED_S)
     assert own == Own("cubic", 4)
+
+
+def test_nothing_is_read_of_less_than_a_window_of_probes() -> None:
+    """They begin when the server has been asked how, and anew where a way of probing was lost."""
+    copy = Copy("B")
+    copy.model.probes_from_s = BEGAN_S + SETTLED_S + 1.2
+    copy.run(SETTLED_S + 1.2 + WINDOW_S - 2 * TICK_S)
+    assert copy.model.asked == []
+    copy.run(4 * TICK_S)
+    assert len(copy.model.asked) == 1
+    copy.model.probes_from_s = copy.now_s
+    copy.run(WINDOW_S - 2 * TICK_S)
+    assert len(copy.model.asked) == 1
+    copy.run(4 * TICK_S)
+    assert len(copy.model.asked) == 2
 
 
 def test_what_dips_tell_is_of_another_kind() -> None:
@@ -291,6 +310,34 @@ def test_a_model_that_cannot_tell_a_copy_ends_nothing(
     copy.run(60)
     assert copy.selection.trouble == said and copy.switches == []
     assert copy.model.ended == 1
+
+
+class NoThreads(Loading):
+    def start(self) -> None:
+        raise RuntimeError("can't start new thread")
+
+
+def test_without_a_thread_to_load_in_the_copy_goes_on() -> None:
+    copy = Copy("B")
+    chooser = Chooser("fair", "cubic", permitted)
+    copy.selection = Selection(NoThreads(copy.load), copy.model, chooser, "cubic")
+    copy.run(60)
+    assert copy.selection.trouble == "can't start new thread" and copy.switches == []
+
+
+def test_without_a_descriptor_to_ask_with_the_next_reading_tries_again() -> None:
+    copy = Copy("B")
+    left = [OSError(24, "Too many open files")]
+
+    def why_not(_: str) -> str:
+        if left:
+            raise left.pop()
+        return ""
+
+    chooser = Chooser("fair", "cubic", why_not)
+    copy.selection = Selection(AtOnce(copy.load), copy.model, chooser, "cubic")
+    copy.run(60)
+    assert copy.selection.trouble == "" and len(copy.switches) == 1
 
 
 def test_while_a_model_is_loading_the_copy_goes_on() -> None:

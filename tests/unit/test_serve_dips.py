@@ -1,6 +1,7 @@
 """Dips that a client asks `mpx serve` for: the datagrams, who may ask, and what becomes of the data."""
 
 import math
+import socket
 import struct
 import threading
 from collections.abc import Callable
@@ -22,9 +23,18 @@ from mpx.errors import Interrupted
 from mpx.gridftp_wire import parse_features
 from mpx.options import CopyOptions
 from mpx.serve import Server
+from mpx.serve.data import Connection, DataChannel
 from mpx.serve.dipping import Dipping
+from mpx.slowed import Slowed
+from mpx.tcp import limit_pace
 
 TOKEN = b"8 bytes."
+
+
+@pytest.fixture(autouse=True)
+def far(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loopback is a long way here."""
+    monkeypatch.setattr("mpx.slowed.SHORTEST_RTT_S", 0.0)
 
 
 @given(st.integers(0, 2**64 - 1), st.floats(0.001, 0.04), st.floats(0.25, 0.99), st.floats(0, 1))
@@ -89,6 +99,29 @@ def test_all_sessions_of_an_address_share_one_allowance(gaps: list[float]) -> No
     assert len(looks) >= 2 * int(sum(gaps[1:]) / 1.8)
 
 
+@pytest.mark.parametrize(("congestion", "most"), [("cubic", 600), ("bbr", 20 + 0.4 * 600)])
+def test_where_bbr_sends_there_are_as_many_as_a_copy_makes_that_rests(
+    congestion: str, most: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[float] = []
+
+    class Noted(Slowed):
+        def slow(self, share: float, seconds: float) -> bool:
+            made.append(now_s)
+            return False  # so that nothing is waited for
+
+    monkeypatch.setattr("mpx.serve.dipping.Slowed", Noted)
+    monkeypatch.setattr("mpx.tcp.congestion_of", lambda _: congestion)
+    now_s = 0.0
+    with sending(2) as sent:
+        dipping = Dipping(lambda _: sent.connections(), clock=lambda: now_s)
+        for _ in range(600):
+            now_s += 1.0
+            dipping.dip("client", 0.04, 0.25)
+    assert 0.95 * most < len(made) <= most
+    assert made[:20] == [1.0 + number for number in range(20)]  # a window is full before it rests
+
+
 def test_only_the_clients_own_data_are_slowed(
     root: Path, server: Server, tmp_path: Path, eventually: Callable[..., None]
 ) -> None:
@@ -147,6 +180,23 @@ def test_data_are_slowed_and_then_not_any_more(eventually: Callable[..., None]) 
         sent.pass_on(400_000)
         dipping.forget("client")
         assert dipping.dip("client", 0.04, 0.25) == 0  # known no more
+
+
+def test_further_retrieves_over_connections_that_are_kept_end_no_dip(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("mpx.tcp.PACED_RTT_S", 0.0)
+    with sending(1) as sent:
+        (sock,) = sent.connections()
+        connection = Connection(sock)
+        connection.connect()  # as it is accepted
+        assert sent.paces() == [1 << 62]
+        channel = DataChannel("127.0.0.1", "127.0.0.1", socket.AF_INET)
+        channel.keep([connection])
+        limit_pace(sock, 8e6)
+        for kept in channel.take_kept():
+            kept.connect()
+        assert sent.paces() == [1_000_000]
 
 
 def test_one_lasts_until_its_end_though_another_is_asked_for(eventually: Callable[..., None]) -> None:

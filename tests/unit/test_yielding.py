@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mpx.probing.way import LOST_AFTER_S
 from mpx.rtt_series import Probe
 from mpx.yielding import ARRIVED_S, LEAST_SEGMENTS, SEGMENT_BYTES, Phase, Yielding
 
@@ -53,6 +54,7 @@ class Link:
     others: Callable[[float], float] = lambda _: 0.0
     floor: Callable[[float], float] = lambda _: 0.0  # a queue that others keep, seconds
     stream: Cubic | None = None
+    loses: Callable[[int], bool] = lambda _: False  # the probe of that number, which is known seconds later
     now_s: float = 0.0
     waiting_s: float = 0.0
     arrived_bytes: float = 0.0
@@ -68,8 +70,9 @@ class Link:
             late.append(self._pass(rate_bps))
             self.arrived_bytes += late.pop(0)
             if step % 20 == 0:
-                probe = Probe(self.now_s, self.rtt_s + self.waiting_s)
-                self.probes.append((self.now_s + self.rtt_s + self.waiting_s, probe))
+                rtt_s = None if self.loses(len(self.probes)) else self.rtt_s + self.waiting_s
+                known_s = LOST_AFTER_S if rtt_s is None else rtt_s
+                self.probes.append((self.now_s + known_s, Probe(self.now_s, rtt_s)))
             if step % 20 == 10 and yielding:
                 known = [probe for back_s, probe in self.probes[-50:] if back_s <= self.now_s]
                 rate_bps = yielding.observe(self.now_s, known, int(self.arrived_bytes))
@@ -238,6 +241,31 @@ def test_probes_that_are_all_lost_are_a_full_path() -> None:
     path = Path()
     path.goes_on(15, None)
     assert path.rate_bps < 0.05 * path.before_bps
+
+
+@pytest.mark.parametrize("queue_s", [0.003, 1.0])
+@pytest.mark.parametrize("every", [2, 5])
+def test_others_that_make_probes_be_lost_now_and_then_are_given_way(queue_s: float, every: int) -> None:
+    """That a probe is lost is known seconds after those that came later were answered."""
+    link = Link(100e6, 0.05, queue_s, loses=lambda number: 200 <= number < 400 and number % every == 0)
+    link.run(Yielding(), 60.0)
+    assert link.share(15.0, 20.0) > 0.8
+    assert link.share(33.0, 43.0) < 0.05
+    assert link.share(55.0, 60.0) > 0.8
+
+
+@pytest.mark.parametrize("queue_s", [0.003, 1.0])
+def test_a_probe_that_is_lost_now_and_then_costs_nothing(queue_s: float) -> None:
+    link = Link(100e6, 0.05, queue_s, loses=lambda number: number % 15 == 0)
+    link.run(Yielding(), 60.0)
+    assert link.share(20.0, 60.0) > 0.9
+
+
+def test_probes_that_are_lost_as_it_asks_for_more_may_be_its_own_doing() -> None:
+    link = Link(100e6, 0.05, 0.003)
+    link.loses = lambda number: number % 2 == 0 and link.waiting_s >= link.queue_s
+    link.run(Yielding(), 120.0)
+    assert link.share(20.0, 120.0) > 0.7
 
 
 def test_without_probes_the_rate_stays() -> None:
