@@ -1,0 +1,228 @@
+"""How soon the controller's switches do what it is asked for: real Open vSwitch, paths of five hops.
+
+    sudo .venv/3.11/bin/python bench/controller_paths.py [--quick]
+
+Four disjoint paths of five links each. A path set is assigned and one stream put on each of its paths; the
+time runs from the question to the answer, which comes when all eighteen switches have confirmed. Then a
+stream is cut: packets go each millisecond over one path, and its carrier is lost at one link. How long
+nothing arrives is what a transfer sees of it. Beside it, in this process, how long the choice among 64
+switches takes.
+"""
+
+import argparse
+import contextlib
+import json
+import random
+import socket
+import statistics
+import struct
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+from figures import Verdict, machine
+from mpx_controller.graph import Graph, Link, Port
+from mpx_controller.path_sets.selection import SELECTORS
+from mpx_lab.lab import Lab
+from mpx_lab.namespace import inside
+from mpx_lab.own_controller import OWN
+from mpx_lab.steps import SWITCHES, netns_name
+from mpx_lab.topology import Link as Cable
+from mpx_lab.topology import Topology
+
+PATHS, HOPS = 4, 5
+CONFIRMED_S, REROUTED_S, CHOSEN_S = 0.050, 0.200, 0.020
+API = "http://127.0.0.1:6680"  # as the operator has it, in the namespace of the switches
+PACKET_S = 0.001
+STEADY_S, AFTER_S = 1.0, 3.0
+ACK = 0x10
+
+
+def main() -> None:
+    """Measure, print, and say what of it is as it should be."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="a tenth of the repetitions")
+    quick = parser.parse_args().quick
+    print(machine())
+    verdicts = [chosen()]
+    with Lab.up(long_paths(), "bench-paths", controller=OWN) as lab:
+        switches = netns_name(lab.id, SWITCHES)
+        verdicts += inside(switches, lambda: list(confirmed(lab, 30 if quick else 300)))
+        verdicts.append(rerouted(lab, 3 if quick else 20))
+    for verdict in verdicts:
+        print(verdict)
+    sys.exit(any(not verdict.kept for verdict in verdicts))
+
+
+def long_paths() -> Topology:
+    """Return four disjoint paths of five links between the first and the last of eighteen switches."""
+    first, last = "s1", "s18"
+    middle = [f"s{number}" for number in range(2, 18)]
+    links: list[Cable] = []
+    for path in range(PATHS):
+        chain = [first, *middle[path * (HOPS - 1) : (path + 1) * (HOPS - 1)], last]
+        links += [Cable(a, b) for a, b in pairwise(chain)]
+    links += [Cable("src", first), Cable(last, "dst")]
+    return Topology("long-paths", ("src",), ("dst",), tuple(links), (first, *middle, last), "four paths")
+
+
+def confirmed(lab: Lab, times: int) -> Iterator[Verdict]:
+    """Assign and place, again and again."""
+    ends = [lab.host(name).addresses[0] for name in ("src", "dst")]
+    took: dict[str, list[float]] = {"assigned": [], "placed": [], "both": []}
+    for number in range(times):
+        began_s = time.perf_counter()
+        known = ask("POST", "/path-sets", {"source": ends[0], "sink": ends[1], "paths": PATHS})
+        assigned_s = time.perf_counter()
+        ports = [20_000 + PATHS * number + place for place in range(PATHS)]
+        placed = ask("POST", f"/path-sets/{known['id']}/streams", {"ports": ports, "side": "source"})
+        placed_s = time.perf_counter()
+        assert sorted(placed["paths"]) == list(range(PATHS)), placed
+        took["assigned"].append(assigned_s - began_s)
+        took["placed"].append(placed_s - assigned_s)
+        took["both"].append(placed_s - began_s)
+        ask("DELETE", f"/path-sets/{known['id']}")
+    for name, values in took.items():
+        print(f"{name}: ms {spread(values)}")
+    p99_s = quantile(took["placed"], 0.99)
+    limit = f"{PATHS} paths of {HOPS} hops confirmed within {CONFIRMED_S * 1e3:g} ms, P99"
+    yield Verdict(limit, f"{p99_s * 1e3:.1f} ms", p99_s <= CONFIRMED_S)
+
+
+def rerouted(lab: Lab, times: int) -> Verdict:
+    """Lose the carrier of a link that packets go over; return how long none arrived."""
+    ends = [lab.host(name).addresses[0] for name in ("src", "dst")]
+    switches = netns_name(lab.id, SWITCHES)
+    gaps = []
+    for number in range(times):
+        source, sink = 25_000 + number, 26_000
+
+        def placed(port: int = source) -> int:
+            asked = {"source": ends[0], "sink": ends[1], "paths": PATHS}
+            known = ask("POST", "/path-sets", asked)
+            on = {"ports": [port], "side": "source", "path": 1}
+            ask("POST", f"/path-sets/{known['id']}/streams", on)
+            return int(known["id"])
+
+        known = inside(switches, placed)
+        gaps.append(gap_s(lab, source, sink, "s6-s7"))
+        inside(switches, lambda known=known: ask("DELETE", f"/path-sets/{known}"))  # type: ignore[misc]
+    print(f"nothing arrives after a carrier loss: ms {spread(gaps)}")
+    worst_s = max(gaps)
+    return Verdict(
+        f"re-routed within {REROUTED_S * 1e3:g} ms of a carrier loss, always",
+        f"{worst_s * 1e3:.0f} ms",
+        worst_s <= REROUTED_S,
+    )
+
+
+def ask(method: str, what: str, body: object = None) -> Any:
+    """Ask the controller; raises OSError."""
+    data = b"" if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(
+        f"{API}{what}", data, {"Content-Type": "application/json"}, method=method
+    )
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        return json.loads(answer.read() or b"null")
+
+
+def quantile(values: list[float], share: float) -> float:
+    """Return the least value that so many are not above."""
+    return sorted(values)[min(len(values) - 1, int(share * len(values)))]
+
+
+def spread(values: list[float]) -> str:
+    """Return median, P99 and range in milliseconds."""
+    low, high, most = (each * 1e3 for each in (min(values), max(values), quantile(values, 0.99)))
+    return f"{statistics.median(values) * 1e3:.1f}, P99 {most:.1f} ({low:.1f} to {high:.1f})"
+
+
+def gap_s(lab: Lab, source_port: int, sink_port: int, link: str) -> float:
+    """Send a segment of TCP each millisecond, cut a link, mend it; return the longest pause at the sink.
+
+    The segments belong to no connection, so that no timeout of TCP is part of what is measured.
+    """
+    ends = [lab.host(name).addresses[0] for name in ("src", "dst")]
+    raw = [
+        inside(
+            lab.host(name).netns, lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_TCP)
+        )
+        for name in ("src", "dst")
+    ]
+    segment = struct.pack("!HHIIBBHHH", source_port, sink_port, 1, 1, 5 << 4, ACK, 1024, 0, 0)
+    arrived: list[float] = []
+    ended = threading.Event()
+
+    def send() -> None:
+        due_s = time.monotonic()
+        while not ended.is_set():
+            raw[0].sendto(segment, (ends[1], 0))
+            due_s += PACKET_S
+            time.sleep(max(0.0, due_s - time.monotonic()))
+
+    def receive() -> None:
+        raw[1].settimeout(0.1)
+        while not ended.is_set():
+            with contextlib.suppress(TimeoutError):
+                packet = raw[1].recv(2048)
+                if struct.unpack_from("!HH", packet, 20) == (source_port, sink_port):
+                    arrived.append(time.monotonic())
+
+    threads = [threading.Thread(target=each) for each in (send, receive)]
+    for thread in threads:
+        thread.start()
+    time.sleep(STEADY_S)
+    before = len(arrived)
+    lab.link(link).set_up(False)
+    time.sleep(AFTER_S)
+    ended.set()
+    for thread in threads:
+        thread.join()
+    lab.link(link).set_up(True)
+    for each in raw:
+        each.close()
+    time.sleep(AFTER_S)  # until the link is found again
+    if before < STEADY_S / PACKET_S / 4 or len(arrived) == before:
+        raise RuntimeError(f"{before} segments arrived before the cut and {len(arrived) - before} after it")
+    return max(b - a for a, b in pairwise(arrived))
+
+
+def chosen(switches: int = 64, degree: int = 6, times: int = 30) -> Verdict:
+    """Choose 16 paths in random meshes; return how long that takes."""
+    took = []
+    for seed in range(times):
+        graph = mesh(random.Random(seed), switches, degree)
+        began_s = time.perf_counter()
+        SELECTORS["widest-apart"](graph, 1, switches, 16)
+        took.append(time.perf_counter() - began_s)
+    print(f"16 paths among {switches} switches chosen: ms {spread(took)}")
+    worst_s = max(took)
+    limit = f"{switches} switches, 16 paths: chosen within {CHOSEN_S * 1e3:g} ms, always"
+    return Verdict(limit, f"{worst_s * 1e3:.1f} ms", worst_s <= CHOSEN_S)
+
+
+def mesh(rng: random.Random, switches: int, degree: int) -> Graph:
+    """Return a connected random mesh of links of 1 to 100 Gbit/s."""
+    pairs = {(number, number + 1) for number in range(1, switches)}
+    while len(pairs) < switches * degree // 2:
+        a, b = sorted(rng.sample(range(1, switches + 1), 2))
+        pairs.add((a, b))
+    used = dict.fromkeys(range(1, switches + 1), 0)
+    links = []
+    for a, b in sorted(pairs):
+        used[a] += 1
+        used[b] += 1
+        ends = Port(a, used[a]), Port(b, used[b])
+        rate_bps = rng.choice([1e9, 10e9, 100e9])
+        links += [Link(ends[0], ends[1], rate_bps, 0.001), Link(ends[1], ends[0], rate_bps, 0.001)]
+    return Graph.of(range(1, switches + 1), links)
+
+
+if __name__ == "__main__":
+    main()
