@@ -1,0 +1,141 @@
+"""How much of what a network carries a copy over several paths gets: `mpx copy --controller`, up.
+
+    sudo .venv/3.11/bin/python bench/controller_copy.py [--effort quick|full]
+
+What the network could carry is the maximum flow between the two hosts, less what headers take of full frames.
+*Steady* is the middle half of the copy, *whole* the file's size over the time from the first to the last
+byte of it. The processors of this machine carry every frame several times: the last column says how late the
+links were, and a run in which they were late says little.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from figures import Spread, Verdict, machine
+from mpx_lab.lab import Lab
+from mpx_lab.own_controller import OWN
+from mpx_lab.topologies import named
+
+PAYLOAD_SHARE = 1448 / 1514
+SIZES = {"quick": 200_000_000, "full": 1_000_000_000}
+RUNS = {"quick": 1, "full": 5}
+STEADY = {"thesis-a": 0.98, "switched-uneven": 0.97, "thesis-b": 0.90}
+MAX_FLOW_BPS = {"thesis-a": 400e6, "switched-uneven": 150e6, "thesis-b": 200e6}
+WHOLE = 0.90
+
+
+@dataclass(frozen=True)
+class Copied:
+    """One copy: its shares of the payload that the maximum flow allows, and how late links were."""
+
+    steady: float
+    whole: float
+    paths: int
+    late_s: float
+
+
+def main() -> None:
+    """Measure, print a table, and say what of it is as it should be."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--effort", choices=("quick", "full"), default="quick")
+    effort = parser.parse_args().effort
+    print(machine())
+    print(f"\n{'network':<18} {'paths':>5}  {'steady':<24} {'whole':<24} late, P99 ms")
+    verdicts = []
+    for network, share in STEADY.items():
+        runs = [copied(network, SIZES[effort]) for _ in range(RUNS[effort])]
+        steady, whole = (Spread([getattr(run, name) for run in runs]) for name in ("steady", "whole"))
+        late = max(run.late_s for run in runs) * 1e3
+        print(f"{network:<18} {runs[0].paths:>5}  {steady:<24.3f} {whole:<24.3f} {late:.1f}", flush=True)
+        for name, found, least in (("steady", steady, share), ("the whole copy", whole, WHOLE)):
+            limit = f"{network}, {name}: at least {least:.0%} of what max-flow allows"
+            verdicts.append(Verdict(limit, f"{found.median:.1%}", found.median >= least))
+    for verdict in verdicts:
+        print(verdict)
+    sys.exit(any(not verdict.kept for verdict in verdicts))
+
+
+def copied(network: str, size_bytes: int) -> Copied:
+    """Build the network, copy a file over it, and return what came of it; raises RuntimeError."""
+    with (
+        tempfile.TemporaryDirectory(prefix="mpx-bench-") as name,
+        Lab.up(named(network), "bench-copy", controller=OWN) as lab,
+    ):
+        folder = Path(name)
+        (folder / "served").mkdir()
+        with (folder / "file").open("wb") as file:
+            block = os.urandom(1 << 20)
+            for _ in range(size_bytes >> 20):
+                file.write(block)
+        size_bytes = (folder / "file").stat().st_size
+        source, sink = lab.host(lab.topology.sources[0]), lab.host(lab.topology.sinks[0])
+        mpx = [sys.executable, "-m", "mpx"]
+        address = sink.addresses[0]
+        serve = [*mpx, "serve", str(folder / "served"), "--writable", "--host", address]
+        serve += ["--insecure", "--allow-from", "10.0.0.0/8"]
+        with sink.popen(serve, stdout=subprocess.PIPE) as server:
+            try:
+                assert server.stdout is not None and server.stdout.readline()
+                words = ["copy", "--progress", "json", "--controller", str(OWN.rest)]
+                words += ["--report", str(folder / "report.json")]
+                done = source.run(
+                    [*mpx, *words, str(folder / "file"), f"ftp://{address}/file"],
+                    stderr=subprocess.PIPE,
+                    env={**os.environ, "MPX_STATE_DIR": str(folder / "state")},
+                    check=False,
+                )
+            finally:
+                server.terminate()
+        if done.returncode:
+            raise RuntimeError(done.stderr.decode())
+        rows = progress(done.stderr.decode())
+        report = json.loads((folder / "report.json").read_text())
+        late = [
+            max(each.late.quantile_s(0.99) for each in (stats.a_to_b, stats.b_to_a))
+            for link in lab.topology.links
+            if lab.topology.emulated(link)
+            for stats in [lab.link(link.name).stats()]
+        ]
+    allowed_bps = MAX_FLOW_BPS[network] * PAYLOAD_SHARE
+    return Copied(
+        steady_bps(rows, size_bytes) / allowed_bps,
+        whole_bps(rows, size_bytes) / allowed_bps,
+        len(report["decisions"]["paths"]),
+        max(late),
+    )
+
+
+def progress(told: str) -> list[tuple[float, int]]:
+    """Return when how many bytes had arrived, from what `--progress json` has printed."""
+    rows = []
+    for line in told.splitlines():
+        if line.startswith("{"):
+            row = json.loads(line)
+            rows.append((float(row["elapsed_s"]), int(row["bytes_done"])))
+    return rows
+
+
+def steady_bps(rows: list[tuple[float, int]], size_bytes: int) -> float:
+    """Return the goodput of the middle half."""
+    middle = [row for row in rows if size_bytes / 4 <= row[1] <= 3 * size_bytes / 4]
+    (since_s, before), (until_s, after) = middle[0], middle[-1]
+    return (after - before) * 8 / (until_s - since_s)
+
+
+def whole_bps(rows: list[tuple[float, int]], size_bytes: int) -> float:
+    """Return the goodput from the first byte to the last."""
+    since_s = max((at_s for at_s, done in rows if done == 0), default=0.0)
+    until_s = next(at_s for at_s, done in rows if done >= size_bytes)
+    return size_bytes * 8 / (until_s - since_s)
+
+
+if __name__ == "__main__":
+    main()
