@@ -9,7 +9,9 @@ from os_ken.ofproto import ofproto_v1_3 as ofp
 from os_ken.ofproto import ofproto_v1_3_parser as parser
 
 from mpx_controller import wire
-from mpx_controller.flows import Entry, Message
+from mpx_controller.answers import Answers, SwitchLost
+from mpx_controller.cookies import ALL
+from mpx_controller.flows import Counted, Entry, Key, Message, Total
 from mpx_controller.graph import Port
 from mpx_controller.network.ports import PortState
 
@@ -17,13 +19,9 @@ ANSWER_S = 5.0  # within which a switch says who it is, or that it has done what
 QUIET_S, DEAD_S = 5.0, 15.0  # after so long it is asked whether it is there, and given up
 MOST_WAITING = 16 << 20  # bytes that a switch has not read: it is not keeping up, and is given up
 MOST_MESSAGE = 1 << 16
-TURN = 64  # messages of one switch in a row; then others have their turn
+TURN_S = 0.005  # that messages of one switch take in a row; then others have their turn
 
 log = logging.getLogger(__name__)
-
-
-class SwitchLost(Exception):
-    """The connection to a switch has ended, or the switch does not answer."""
 
 
 class Joined(NamedTuple):
@@ -42,7 +40,7 @@ class Channel:
         self.joined: Joined | None = None
         self._reader, self._writer = reader, writer
         self._xid = 0
-        self._barriers: dict[int, asyncio.Future[None]] = {}
+        self._answers = Answers()
         self._heard_s = asyncio.get_running_loop().time()
         self._errors: list[str] = []
 
@@ -54,17 +52,23 @@ class Channel:
             raise SwitchLost(f"{self.peer} has not said who it is within {ANSWER_S:g} s") from None
 
     async def serve(
-        self, frame_in: Callable[[Port, bytes], None], port_changed: Callable[[PortState, bool], None]
+        self,
+        frame_in: Callable[[Port, bytes], None],
+        port_changed: Callable[[PortState, bool], None],
+        entry_idled: Callable[[int, Key, int], None],
     ) -> None:
         """Hand on what the switch tells until the connection ends, which raises SwitchLost.
 
-        `port_changed` is given the port, and whether it is no more.
+        `port_changed` is given the port, and whether it is no more; `entry_idled` the switch, and key and
+        cookie of an entry that it has removed as nothing matched for long.
         """
         assert self.joined is not None
         switch = self.joined.switch
+        loop = asyncio.get_running_loop()
         alive = asyncio.create_task(self._watch())
+        began_s = loop.time()
         try:
-            for count in _numbers():
+            while True:
                 message = await self._message()
                 if isinstance(message, parser.OFPPacketIn):
                     number = message.match.get("in_port")
@@ -74,8 +78,11 @@ class Channel:
                     state = wire.port_state(switch, message.desc)
                     if state is not None:
                         port_changed(state, message.reason == ofp.OFPPR_DELETE)
-                if count % TURN == 0:
+                elif isinstance(message, parser.OFPFlowRemoved) and message.reason == ofp.OFPRR_IDLE_TIMEOUT:
+                    entry_idled(switch, wire.key(message), message.cookie)
+                if loop.time() - began_s > TURN_S:
                     await asyncio.sleep(0)
+                    began_s = loop.time()
         finally:
             alive.cancel()
             self.close()
@@ -93,27 +100,37 @@ class Channel:
 
         It also raises where the switch has refused something since the last time.
         """
-        xid = self._next()
-        answered = asyncio.get_running_loop().create_future()
-        self._barriers[xid] = answered
-        try:
-            self._writer.write(wire.barrier(xid))
-            await asyncio.wait_for(answered, ANSWER_S)
-        except TimeoutError:
-            raise SwitchLost(f"switch {self._name} has not confirmed within {ANSWER_S:g} s") from None
-        finally:
-            self._barriers.pop(xid, None)
+        await self._asked(wire.barrier)
         if self._errors:
             refused, self._errors = self._errors, []
             raise SwitchLost(f"switch {self._name} refuses: {'; '.join(refused[:3])}")
 
+    async def total(self, cookie: int) -> Total:
+        """Return what the entries of a cookie have counted together; raises SwitchLost."""
+        (answer,) = await self._asked(lambda xid: wire.total_question(cookie, xid))
+        return Total(answer.body.packet_count, answer.body.byte_count)
+
+    async def counted(self, cookie: int) -> list[Counted]:
+        """Return what each entry of a cookie has counted; raises SwitchLost."""
+        answers = await self._asked(lambda xid: wire.entries_question(xid, cookie, ALL))
+        return [each for answer in answers for each in wire.counted(answer.body)]
+
     def close(self) -> None:
         """End the connection."""
         self._writer.transport.abort()
-        for waiting in self._barriers.values():
-            if not waiting.done():
-                waiting.set_exception(SwitchLost(f"the connection of switch {self._name} has ended"))
-        self._barriers.clear()
+        self._answers.lost(f"the connection of switch {self._name} has ended")
+
+    async def _asked(self, question: Callable[[int], bytes]) -> list[Any]:
+        """Return all parts of the answer to a question that is made with its number; raises SwitchLost."""
+        xid = self._next()
+        answered = self._answers.expect(xid)
+        try:
+            self._writer.write(question(xid))
+            return await asyncio.wait_for(answered, ANSWER_S)
+        except TimeoutError:
+            raise SwitchLost(f"switch {self._name} has not answered within {ANSWER_S:g} s") from None
+        finally:
+            self._answers.forget(xid)
 
     async def _join(self) -> Joined:
         self._writer.write(wire.hello(self._next()))
@@ -157,16 +174,20 @@ class Channel:
             if kind == ofp.OFPT_ECHO_REQUEST:
                 self._writer.write(wire.echo_reply(data[wire.HEADER_BYTES :], xid))
             elif kind == ofp.OFPT_BARRIER_REPLY:
-                waiting = self._barriers.get(xid)
-                if waiting is not None and not waiting.done():
-                    waiting.set_result(None)
-            elif kind != ofp.OFPT_ECHO_REPLY and (message := wire.read(data)) is not None:
+                self._answers.part(xid, None, more=False)
+            elif kind == ofp.OFPT_ECHO_REPLY or wire.is_of_no_interest(data):
+                continue
+            elif (message := wire.read(data)) is not None:
                 if isinstance(message, parser.OFPErrorMsg):
                     error = f"an error of type {message.type}, code {message.code}"
+                    if self._answers.refused(xid, f"switch {self._name} answers with {error}"):
+                        continue
                     self._errors.append(error)
                     log.warning("switch %s sends %s", self._name, error)
                     del self._errors[:-16]
-                else:
+                elif kind != ofp.OFPT_MULTIPART_REPLY or not self._answers.part(
+                    xid, message, more=bool(message.flags & ofp.OFPMPF_REPLY_MORE)
+                ):
                     return message
 
     async def _bytes(self) -> bytes:
@@ -195,10 +216,3 @@ class Channel:
     def _next(self) -> int:
         self._xid = (self._xid + 1) & 0xFFFFFFFF
         return self._xid
-
-
-def _numbers() -> Iterable[int]:
-    count = 0
-    while True:
-        count += 1
-        yield count

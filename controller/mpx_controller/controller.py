@@ -2,16 +2,18 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path as File
 
-from mpx_controller.channel import SwitchLost
+from mpx_controller.answers import SwitchLost
 from mpx_controller.config import Config, read_capacities
+from mpx_controller.cookies import Kind, cookie
 from mpx_controller.errors import NotYours, NoWay
 from mpx_controller.flows import Messages
 from mpx_controller.network.network import Network
 from mpx_controller.openflow import Switches
+from mpx_controller.path_sets import usage
 from mpx_controller.path_sets.path_set import PathSet, StreamKey
 from mpx_controller.path_sets.selection import SELECTORS
 from mpx_controller.path_sets.sets import PathSets
@@ -19,6 +21,7 @@ from mpx_controller.state_file import read_state, state_text, write_whole
 
 SAVED_EVERY_S = 1.0
 CAPACITIES_EVERY_S = 1.0
+COUNTED_EACH = 0.25  # of a lease
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +64,9 @@ class Controller:
 
     async def keep(self) -> None:
         """Do what time asks for, until it is cancelled."""
-        await asyncio.gather(self.switches.keep(), self._keep_leases(), self._keep_capacities())
+        await asyncio.gather(
+            self.switches.keep(), self._keep_leases(), self._keep_used(), self._keep_capacities()
+        )
 
     async def assign(self, source: str, sink: str, count: int, caller: Caller) -> PathSet:
         """Return a new path set; raises Refused."""
@@ -95,6 +100,7 @@ class Controller:
 
     def renew(self, number: int, owner: str | None) -> PathSet:
         """Somebody still needs a path set; raises Refused."""
+        self._unsaved = True
         return self.sets.renew(number, owner, self._now())
 
     def listen(self) -> "asyncio.Queue[Event]":
@@ -154,6 +160,28 @@ class Controller:
             for number in ended:
                 self._note(before[number], "expired")
             self._save()
+
+    async def _keep_used(self) -> None:
+        """Renew the leases of path sets whose streams carry data."""
+        before: Mapping[usage.Counter, int] = {}
+        while True:
+            await asyncio.sleep(COUNTED_EACH * self.config.path_sets.lease_s)
+            now = await self._counters()
+            numbers = usage.used(before, now)
+            self.sets.used(numbers, self._now())
+            self._unsaved |= bool(numbers)
+            before = now
+
+    async def _counters(self) -> dict[usage.Counter, int]:
+        """Return the bytes of each path set at the switch of its source; of its sink where that is away."""
+        asked: dict[tuple[int, int], usage.Counter] = {}
+        for number, known in self.sets.all.items():
+            ends = (known.ends.source_port.switch, known.ends.sink_port.switch)
+            at = next((switch for switch in ends if switch in self.network.connected), None)
+            if known.placed and at is not None:
+                asked[cookie(Kind.PATH_SET, number), at] = usage.Counter(number, at)
+        totals = await self.switches.totals(asked)
+        return {asked[ends]: total.bytes for ends, total in totals.items()}
 
     async def _keep_capacities(self) -> None:
         file = self.config.links.capacities

@@ -1,12 +1,14 @@
 """Joins switches to the network: what they tell goes to it, what it answers goes to them."""
 
 import asyncio
+import contextlib
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
-from mpx_controller.channel import Channel, SwitchLost
-from mpx_controller.flows import Message, Messages
+from mpx_controller.answers import SwitchLost
+from mpx_controller.channel import Channel
+from mpx_controller.flows import Counted, Key, Message, Messages, Total
 from mpx_controller.graph import Port
 from mpx_controller.network.network import Network
 from mpx_controller.network.ports import PortState
@@ -46,7 +48,7 @@ class Switches:
             self.send(self._network.switch_up(*joined, self._now()))
             self._changed()
             self._told.set()
-            await channel.serve(self._frame_in, self._port_changed)
+            await channel.serve(self._frame_in, self._port_changed, self._entry_idled)
         except SwitchLost as lost:
             log.info("%s", lost)
         finally:
@@ -92,6 +94,27 @@ class Switches:
             raise SwitchLost("a switch on the way is not connected")
         await asyncio.gather(*(channel.confirmed() for channel in there if channel))
 
+    async def totals(self, asked: Iterable[tuple[int, int]]) -> dict[tuple[int, int], Total]:
+        """Return what the entries of each (cookie, switch) have counted; without those that do not answer."""
+        there = [(cookie, switch, self._channels.get(switch)) for cookie, switch in asked]
+        found: dict[tuple[int, int], Total] = {}
+
+        async def ask(cookie: int, switch: int, channel: Channel) -> None:
+            with contextlib.suppress(SwitchLost):
+                found[cookie, switch] = await channel.total(cookie)
+
+        await asyncio.gather(*(ask(cookie, switch, channel) for cookie, switch, channel in there if channel))
+        return found
+
+    async def counted(self, cookie: int, switches: Iterable[int]) -> dict[int, list[Counted]]:
+        """Return the entries of a cookie in each switch, with what they have counted.
+
+        Those that are not connected are left out; raises SwitchLost where one does not answer.
+        """
+        there = [(switch, self._channels[switch]) for switch in switches if switch in self._channels]
+        answers = await asyncio.gather(*(channel.counted(cookie) for _, channel in there))
+        return {switch: answer for (switch, _), answer in zip(there, answers, strict=True)}
+
     def close(self) -> None:
         """End all connections."""
         for channel in list(self._channels.values()):
@@ -108,6 +131,9 @@ class Switches:
         else:
             self.send(self._network.port_changed(state, self._now()))
         self._told.set()
+
+    def _entry_idled(self, switch: int, key: Key, cookie: int) -> None:
+        self.send(self._network.entry_idled(switch, key, cookie))
 
     @staticmethod
     def _now() -> float:

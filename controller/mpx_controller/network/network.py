@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
-from mpx_controller.flows import Entry, Messages, SendOut, SwitchRules
+from mpx_controller.cookies import Kind, kind_of
+from mpx_controller.flows import Add, Entry, Key, Messages, SendOut, SwitchRules
 from mpx_controller.forwarding import (
     Bands,
     base_entries,
@@ -141,6 +142,13 @@ class Network:
                 if host is not None and port in self._edges:
                     changes += self._place(host)
         return changes
+
+    def entry_idled(self, switch: int, key: Key, cookie: int) -> Messages:
+        """A switch has removed an entry that nothing matched for long; it has it again if it is wanted."""
+        entry = self.rules(switch).wants(key, cookie)
+        if entry is None or kind_of(cookie) != Kind.PATH_SET:
+            return []
+        return [(switch, Add(entry))]
 
     def tick(self, now_s: float) -> Messages:
         """Time has passed: questions are due, links are lost, ports are decided, silent switches gone.

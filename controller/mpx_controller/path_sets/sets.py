@@ -1,5 +1,6 @@
 """All path sets: who has which, on which paths their streams are, and what switches are to hold for them."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +19,12 @@ from mpx_controller.path_sets.shares import bottleneck_groups, shares_bps
 from mpx_controller.shortest import shortest_path
 from mpx_controller.steering import Ends, stream_entries
 
+LEASES, LEAST_IDLE_S = (
+    10,
+    600,
+)  # leases and seconds: a stream that rests so long has to be far behind its lease
+MOST_IDLE_S = 65_535  # OpenFlow knows no more
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -27,6 +34,11 @@ class Limits:
     streams: int = 256  # of one set
     sets: int = 64  # of one owner
     all_sets: int = 10_000
+
+    @property
+    def idle_s(self) -> int:
+        """For how long nothing matches an entry until its switch removes it, should we be gone for good."""
+        return min(MOST_IDLE_S, max(LEAST_IDLE_S, math.ceil(LEASES * self.lease_s)))
 
 
 class PathSets:
@@ -149,6 +161,12 @@ class PathSets:
         self._sets[number] = replace(self.get(number, owner), expires_s=now_s + self._limits.lease_s)
         return self._sets[number]
 
+    def used(self, numbers: Iterable[int], now_s: float) -> None:
+        """Bytes were counted on the entries of these."""
+        for number in numbers:
+            if number in self._sets:
+                self.renew(number, None, now_s)
+
     def release(self, number: int, owner: str | None = None) -> Messages:
         """It is not needed any more."""
         known = self.get(number, owner)
@@ -234,6 +252,7 @@ class PathSets:
                     table=self._bands.table,
                     priority=self._bands.path_sets + (key.side == "source"),
                     cookie=cookie(Kind.PATH_SET, known.number),
+                    idle_s=self._limits.idle_s,
                 )
             messages += self._have(known.number, key, entries)
         return messages
