@@ -10,7 +10,7 @@ from mpx_controller.answers import SwitchLost
 from mpx_controller.config import Config, read_capacities
 from mpx_controller.cookies import Kind, cookie
 from mpx_controller.errors import NotYours, NoWay
-from mpx_controller.flows import Messages
+from mpx_controller.flows import Counted, Messages
 from mpx_controller.network.network import Network
 from mpx_controller.openflow import Switches
 from mpx_controller.path_sets import usage
@@ -57,6 +57,7 @@ class Controller:
         )
         self._listeners: set[asyncio.Queue[Event]] = set()
         self._graph = self.network.graph
+        self._counting = asyncio.Lock()
         self._unsaved = False
         self._capacities_at = 0.0
         if config.state is not None and config.state.exists():
@@ -102,6 +103,22 @@ class Controller:
         """Somebody still needs a path set; raises Refused."""
         self._unsaved = True
         return self.sets.renew(number, owner, self._now())
+
+    async def flows(
+        self, number: int, owner: str | None
+    ) -> tuple[PathSet, dict[int, list[Counted]], list[int]]:
+        """Return a path set, the entries that switches hold for it, and those that cannot be asked now.
+
+        Raises Refused. One set after the other: an answer can be thousands of entries.
+        """
+        async with self._counting:
+            known = self.sets.get(number, owner)
+            switches = sorted(self.sets.switches_of(number))
+            try:
+                found = await self.switches.counted(cookie(Kind.PATH_SET, number), switches)
+            except SwitchLost as lost:
+                raise NoWay(f"{lost}; try again") from None
+        return known, found, [switch for switch in switches if switch not in found]
 
     def listen(self) -> "asyncio.Queue[Event]":
         """Return a queue of what happens from now on; the oldest is lost where nobody reads it."""

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from mpx_lab.lab import Lab
 from mpx_lab.plan import Controller
-from steered import Eventually, Make, controller, filled, ready
+from running_controller import controller
+from steered import Eventually, Make, filled, ready
 
 
 def test_streams_take_the_paths_they_are_put_on(

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from mpx_lab.lab import Lab
 from mpx_lab.plan import Controller
-from steered import Eventually, Make, Running, controller, filled, ofctl, ready
+from running_controller import Running, controller
+from steered import Eventually, Make, filled, ofctl, ready
 
 CONFIG = """
 [path_sets]

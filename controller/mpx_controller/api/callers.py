@@ -10,6 +10,7 @@ from mpx_controller.controller import Caller
 from mpx_controller.errors import NotYours, Refused, TooMany
 
 BEARER = "bearer "
+LOCAL = "local"  # who asks on the controller's own host, and sees all
 BURST_S = 2.0  # a caller may ask for so many seconds' worth at once
 MOST_CALLERS = 10_000
 
@@ -50,7 +51,7 @@ class Callers:
         if authorization is not None and authorization.lower().startswith(BEARER):
             return self._by_token(authorization[len(BEARER) :].strip().encode(), address)
         if ipaddress.ip_address(address).is_loopback:
-            return Caller("local", lambda _: True)
+            return Caller(LOCAL, lambda _: True)
         if self._config.insecure and _In(self._config.allow_from)(address):
             return Caller(address, address.__eq__)
         if self._config.insecure:

@@ -1,11 +1,14 @@
 """What REST is asked and answers; the OpenAPI description is made of these."""
 
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, IPvAnyAddress
 
+from mpx_controller.flows import Counted
 from mpx_controller.graph import switches_of
-from mpx_controller.path_sets.path_set import PathSet
+from mpx_controller.path_sets.path_set import PathSet, StreamKey
+from mpx_controller.steering import stream_of
 
 PortNumber = Annotated[int, Field(ge=1, le=65535, description="of TCP")]
 SideName = Literal["source", "sink"]
@@ -62,6 +65,7 @@ class PathSetOut(BaseModel):
     """A path set."""
 
     id: int
+    owner: str
     source: str
     sink: str
     streams: Annotated[int, Field(description="predicted, of all paths together")]
@@ -71,16 +75,64 @@ class PathSetOut(BaseModel):
     ports: Annotated[dict[str, int], Field(description="of each stream, as SIDE:PORT, its path")]
 
 
+class EntryOut(BaseModel):
+    """One entry of a stream."""
+
+    switch: Annotated[str, Field(description="datapath id, hexadecimal")]
+    to: Literal["source", "sink"]
+    table: int
+    out: Annotated[list[int], Field(description="numbers of ports")]
+    packets: int
+    bytes: int
+
+
+class StreamOut(BaseModel):
+    """The entries of one stream."""
+
+    stream: Annotated[str, Field(description="SIDE:PORT")]
+    path: int
+    entries: list[EntryOut]
+
+
+class FlowsOut(BaseModel):
+    """What switches hold for a path set, and have counted since each entry was added."""
+
+    id: int
+    streams: list[StreamOut]
+    away: Annotated[list[str], Field(description="switches that hold some and are not connected")]
+
+
 class Placed(BaseModel):
     """On which path each stream is, in the order asked; its entries are in all switches."""
 
     paths: list[int]
 
 
+def flows_out(known: PathSet, found: Mapping[int, Iterable[Counted]], away: Iterable[int]) -> FlowsOut:
+    """Return the entries of a path set by its streams, as switches have told them."""
+    streams = {
+        key: StreamOut(stream=f"{key.side}:{key.port}", path=place, entries=[])
+        for key, place in known.placed.items()
+    }
+    for switch, some in found.items():
+        for entry, packets, count in some:
+            port, side, to = stream_of(known.ends, entry)
+            key = StreamKey(port, side)
+            if key in streams:
+                out = list(entry.outputs)
+                streams[key].entries.append(
+                    EntryOut(
+                        switch=f"{switch:x}", to=to, table=entry.table, out=out, packets=packets, bytes=count
+                    )
+                )
+    return FlowsOut(id=known.number, streams=list(streams.values()), away=[f"{each:x}" for each in away])
+
+
 def path_set_out(known: PathSet, lease_s: float, alive: frozenset[int]) -> PathSetOut:
     """Return a path set as it is told; `alive`: the places of the paths that are there."""
     return PathSetOut(
         id=known.number,
+        owner=known.owner,
         source=known.ends.source,
         sink=known.ends.sink,
         streams=known.streams,

@@ -8,14 +8,16 @@ from typing import Annotated, Any
 from fastapi import Depends, FastAPI, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 
-from mpx_controller.api.callers import Callers
+from mpx_controller.api.callers import LOCAL, Callers
 from mpx_controller.api.messages import (
     Feedback,
+    FlowsOut,
     NewPathSet,
     NewStreams,
     PathSetOut,
     Placed,
     Streams,
+    flows_out,
     path_set_out,
 )
 from mpx_controller.api.metrics import metrics_text
@@ -68,7 +70,7 @@ def rest_of(controller: Controller, callers: Callers, version: str) -> FastAPI:
     async def path_sets(who: Asking) -> list[PathSetOut]:
         """Your path sets; on the controller's own host all there are."""
         every = controller.sets.all.values()
-        mine = [each for each in every if who.owner in ("local", each.owner)]
+        mine = [each for each in every if who.owner in (LOCAL, each.owner)]
         return [told(each) for each in mine]
 
     @app.get("/path-sets/{number}")
@@ -76,6 +78,12 @@ def rest_of(controller: Controller, callers: Callers, version: str) -> FastAPI:
         """One of them."""
         known = controller.sets.get(number, who.owner)
         return told(known)
+
+    @app.get("/path-sets/{number}/flows")
+    async def flows(number: int, who: Asking) -> FlowsOut:
+        """What switches hold for it, and have counted."""
+        known, found, away = await controller.flows(number, None if who.owner == LOCAL else who.owner)
+        return flows_out(known, found, away)
 
     @app.post("/path-sets/{number}/streams")
     async def place(number: int, asked: NewStreams, who: Asking) -> Placed:
@@ -156,7 +164,7 @@ async def _events(controller: Controller, owner: str) -> AsyncIterator[str]:
             except TimeoutError:
                 yield ": still here\n\n"
                 continue
-            if owner in ("local", event.owner):
+            if owner in (LOCAL, event.owner):
                 yield f"data: {json.dumps({'path_set': event.number, 'what': event.what})}\n\n"
     finally:
         controller.stop_listening(queue)

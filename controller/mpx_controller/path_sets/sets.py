@@ -167,6 +167,10 @@ class PathSets:
             if number in self._sets:
                 self.renew(number, None, now_s)
 
+    def switches_of(self, number: int) -> frozenset[int]:
+        """Return the switches that are to hold entries of a set."""
+        return frozenset().union(*(on for (held, _), on in self._on.items() if held == number))
+
     def release(self, number: int, owner: str | None = None) -> Messages:
         """It is not needed any more."""
         known = self.get(number, owner)
