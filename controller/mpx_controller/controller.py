@@ -1,6 +1,7 @@
 """What callers can ask for, whichever way they ask; switches have confirmed it before the answer."""
 
 import asyncio
+import ipaddress
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -9,8 +10,9 @@ from pathlib import Path as File
 from mpx_controller.answers import SwitchLost
 from mpx_controller.config import Config, read_capacities
 from mpx_controller.cookies import Kind, cookie
-from mpx_controller.errors import NotYours, NoWay
+from mpx_controller.errors import NotYours, NoWay, Refused
 from mpx_controller.flows import Counted, Messages
+from mpx_controller.host_search import HostSearch
 from mpx_controller.network.network import Network
 from mpx_controller.openflow import Switches
 from mpx_controller.path_sets import usage
@@ -57,6 +59,7 @@ class Controller:
         )
         self._listeners: set[asyncio.Queue[Event]] = set()
         self._graph = self.network.graph
+        self._search = HostSearch(self.network, self.switches.send)
         self._counting = asyncio.Lock()
         self._unsaved = False
         self._capacities_at = 0.0
@@ -75,6 +78,9 @@ class Controller:
             raise NotYours(
                 f"{caller.owner} may ask for paths of its own address only, not {source} to {sink}"
             )
+        _check_pair(source, sink)
+        for address in (source, sink):
+            await self._search.look_for(address, caller.owner)
         made = self.sets.assign(source, sink, count, caller.owner, self._now())
         self._note(made, f"assigned {len(made.paths)} paths, {made.streams} streams")
         return made
@@ -236,3 +242,16 @@ class Controller:
     @staticmethod
     def _now() -> float:
         return asyncio.get_running_loop().time()
+
+
+def _check_pair(source: str, sink: str) -> None:
+    """Raise Refused unless these can be the addresses of two hosts that talk to each other."""
+    one, other = (ipaddress.ip_address(address) for address in (source, sink))
+    if one.version != other.version:
+        raise Refused(f"{source} and {sink} are not of one family")
+    if one == other:
+        raise Refused(f"source and sink are both {source}")
+    for each in (one, other):
+        no_host = each.is_multicast or each.is_unspecified or each.is_loopback
+        if no_host or getattr(each, "scope_id", None) or str(each) == "255.255.255.255":
+            raise Refused(f"{each} is no address of a host")

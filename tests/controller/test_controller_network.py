@@ -1,16 +1,18 @@
 """Which frame goes where, in simulated switches that a Network of ours steers."""
 
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 from graphs import THESIS_A, THESIS_B, all_simple_paths, graphs, plain
 from hypothesis import given, settings
 from mpx_controller.cookies import is_ours
+from mpx_controller.flows import CONTROLLER
 from mpx_controller.graph import Graph, Port
-from mpx_controller.network.discovery import LOST_S
+from mpx_controller.network.discovery import FIRST_S, LOST_S, UNDECIDED_S
 from mpx_controller.network.discovery_frame import discovery_frame
 from mpx_controller.network.network import SETTLED_S, SILENT_S
-from switches import Wan, address, arp_from, hardware, tcp_frame
+from switches import Wan, address, address6, arp_from, hardware, tcp_frame
 from wans import ENDS, SECRET, known, network, ready
 
 
@@ -157,7 +159,29 @@ def test_nothing_but_questions_beside_another_controller() -> None:
     wan.connect(network(forwarding=False))
     wan.wait(2)
     assert wan.network is not None and len(wan.network.graph.links) == len(THESIS_B.links)
-    assert {len(switch.entries) for switch in wan.switches.values()} == {1}
+    entries = [entry for switch in wan.switches.values() for entry in switch.entries.values()]
+    assert {entry.outputs for entry in entries} == {(CONTROLLER,)} and {entry.goto for entry in entries} == {
+        None
+    }
+
+
+@pytest.mark.parametrize("forwarding", [True, False])
+@pytest.mark.parametrize("of", [address, address6])
+def test_hosts_that_have_not_spoken_are_asked_for(forwarding: bool, of: Callable[[str], str]) -> None:
+    wan = Wan(THESIS_B, {**ENDS, "third": 5})
+    wan.answering = True
+    steering = network(forwarding=forwarding)
+    wan.connect(steering)
+    wan.wait(2 * (UNDECIDED_S + FIRST_S[-1]))
+    assert steering.hosts.at(of("dst")) is None
+    wan.do(steering.host_questions(of("dst")))
+    assert Counter(host for host, _ in wan.received) == {"src": 1, "dst": 1, "third": 1}
+    host = steering.hosts.at(of("dst"))
+    assert host is not None and wan.hosts[host.port] == "dst" and host.hardware == hardware("dst")
+    assert [each.hardware for each in steering.hosts.all] == [hardware("dst")]
+    wan.received.clear()
+    wan.do(steering.host_questions("10.9.9.9"))
+    assert Counter(host for host, _ in wan.received) == {"src": 1, "dst": 1, "third": 1}
 
 
 @given(graphs())

@@ -131,6 +131,7 @@ def rest_of(controller: Controller, callers: Callers, version: str) -> FastAPI:
                 {"from": str(ln.start), "to": str(ln.end), "rate_bps": ln.rate_bps, "delay_s": ln.delay_s}
                 for ln in graph.links
             ],
+            "edges": [str(port) for port in sorted(controller.network.edge_ports())],
             "hosts": [
                 {"hardware": host.hardware, "port": str(host.port), "addresses": list(host.addresses)}
                 for host in controller.network.hosts.all

@@ -1,5 +1,6 @@
 """The network by what its switches tell, and what is to be sent to them because of it. No I/O, no clock."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from mpx_controller.cookies import Kind, kind_of
@@ -10,11 +11,12 @@ from mpx_controller.forwarding import (
     flood_entries,
     graph_of,
     host_entry,
-    questions_entry,
+    questions_entries,
 )
 from mpx_controller.graph import Graph, Port
 from mpx_controller.network.discovery import Discovery
 from mpx_controller.network.heard_frame import told_by
+from mpx_controller.network.host_question import host_question
 from mpx_controller.network.hosts import Host, Hosts
 from mpx_controller.network.ports import PortState
 from mpx_controller.shortest import next_links, tree_links
@@ -93,7 +95,7 @@ class Network:
         self._connected.add(switch)
         self._silent_s.pop(switch, None)
         rules = self.rules(switch)
-        rules.put("questions", [questions_entry(self._bands)])
+        rules.put("questions", questions_entries(self._bands))
         rules.put("base", base_entries(self._bands) if self._forwarding else [])
         ports = list(ports)
         there = {state.port for state in ports}
@@ -166,6 +168,15 @@ class Network:
         return changes + self._questions(now_s)
 
     # --- what follows --------------------------------------------------------------------------------
+
+    def host_questions(self, address: str) -> Messages:
+        """Return what asks for the host with an address, at all ports where hosts may be."""
+        frame = host_question(address)
+        ports: dict[int, list[int]] = defaultdict(list)
+        for port in sorted(self._edges):
+            if port.switch in self._connected:
+                ports[port.switch].append(port.number)
+        return [(switch, SendOut(frame, tuple(numbers))) for switch, numbers in ports.items()]
 
     def change(self, switch: int, owner: object, entries: Iterable[Entry]) -> Messages:
         """Have exactly these entries of `owner` in a switch; see SwitchRules.put."""
