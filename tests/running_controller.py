@@ -6,7 +6,7 @@ import subprocess
 import urllib.request
 import xmlrpc.client
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -39,15 +39,21 @@ class Running:
 
 
 @contextmanager
-def controller(state: Path, port: int = 0, config: str = "") -> Iterator[Running]:
-    """Run one; `config` is what its configuration file says."""
+def controller(
+    state: Path, port: int = 0, config: str = "", *words: object, errors: Path | None = None
+) -> Iterator[Running]:
+    """Run one; `config` is what its configuration file says, `errors` where what it complains about goes."""
     file = state.with_suffix(".toml")
     file.write_text(config)
-    words = command(
+    asked = command(
         *("controller", "--config", file, "--listen", f"127.0.0.1:{port}", "--api", "127.0.0.1:0"),
         *("--state", state, "--capacities", state.with_name("capacities.json")),
+        *words,
     )
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+    with (
+        errors.open("w") if errors else nullcontext() as log,
+        subprocess.Popen(asked, stdout=subprocess.PIPE, stderr=log, text=True) as process,
+    ):
         try:
             yield Running(process)
         finally:

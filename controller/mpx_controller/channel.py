@@ -41,6 +41,7 @@ class Channel:
         self._reader, self._writer = reader, writer
         self._xid = 0
         self._answers = Answers()
+        self._unread, self._at = b"", 0  # what has come, and where the next message begins in it
         self._heard_s = asyncio.get_running_loop().time()
         self._errors: list[str] = []
 
@@ -70,10 +71,8 @@ class Channel:
         try:
             while True:
                 message = await self._message()
-                if isinstance(message, parser.OFPPacketIn):
-                    number = message.match.get("in_port")
-                    if number is not None and number <= wire.MOST_PORT:
-                        frame_in(Port(switch, number), bytes(message.data))
+                if isinstance(message, wire.FrameIn):
+                    frame_in(Port(switch, message.number), message.data)
                 elif isinstance(message, parser.OFPPortStatus):
                     state = wire.port_state(switch, message.desc)
                     if state is not None:
@@ -175,6 +174,9 @@ class Channel:
                 self._writer.write(wire.echo_reply(data[wire.HEADER_BYTES :], xid))
             elif kind == ofp.OFPT_BARRIER_REPLY:
                 self._answers.part(xid, None, more=False)
+            elif kind == ofp.OFPT_PACKET_IN:
+                if (frame := wire.frame_in(data)) is not None:
+                    return frame
             elif kind == ofp.OFPT_ECHO_REPLY or wire.is_of_no_interest(data):
                 continue
             elif (message := wire.read(data)) is not None:
@@ -191,14 +193,26 @@ class Channel:
                     return message
 
     async def _bytes(self) -> bytes:
+        """Return the next message whole; many may have come at once."""
+        length = wire.HEADER_BYTES
+        while len(self._unread) - self._at < length:
+            await self._read()
+        length = int.from_bytes(self._unread[self._at + 2 : self._at + 4])
+        if length < wire.HEADER_BYTES:
+            raise SwitchLost(f"{self.peer} sends what is not OpenFlow")
+        while len(self._unread) - self._at < length:
+            await self._read()
+        self._at += length
+        return self._unread[self._at - length : self._at]
+
+    async def _read(self) -> None:
         try:
-            header = await self._reader.readexactly(wire.HEADER_BYTES)
-            length = int.from_bytes(header[2:4], "big")
-            if length < wire.HEADER_BYTES:
-                raise SwitchLost(f"{self.peer} sends what is not OpenFlow")
-            return header + await self._reader.readexactly(length - wire.HEADER_BYTES)
-        except (OSError, asyncio.IncompleteReadError):
-            raise SwitchLost(f"the connection of switch {self._name} has ended") from None
+            more = await self._reader.read(MOST_MESSAGE)
+        except OSError:
+            more = b""
+        if not more:
+            raise SwitchLost(f"the connection of switch {self._name} has ended")
+        self._unread, self._at = self._unread[self._at :] + more, 0
 
     async def _watch(self) -> None:
         loop = asyncio.get_running_loop()

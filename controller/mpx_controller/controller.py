@@ -10,7 +10,7 @@ from pathlib import Path as File
 from mpx_controller.answers import SwitchLost
 from mpx_controller.config import Config, read_capacities
 from mpx_controller.cookies import Kind, cookie
-from mpx_controller.errors import NotYours, NoWay, Refused
+from mpx_controller.errors import NotYours, NoWay, Refused, TooMany
 from mpx_controller.flows import Counted, Messages
 from mpx_controller.host_search import HostSearch
 from mpx_controller.network.network import Network
@@ -23,6 +23,7 @@ from mpx_controller.state_file import read_state, state_text, write_whole
 
 SAVED_EVERY_S = 1.0
 CAPACITIES_EVERY_S = 1.0
+MOST_LISTENERS, MOST_EVENTS = 64, 1000  # of one owner, and that wait for one of them
 COUNTED_EACH = 0.25  # of a lease
 
 log = logging.getLogger(__name__)
@@ -57,7 +58,7 @@ class Controller:
         self.switches = Switches(
             self.network, frozenset(allowed) if allowed is not None else None, self._network_changed
         )
-        self._listeners: set[asyncio.Queue[Event]] = set()
+        self._listeners: dict[asyncio.Queue[Event], str] = {}
         self._graph = self.network.graph
         self._search = HostSearch(self.network, self.switches.send)
         self._counting = asyncio.Lock()
@@ -126,15 +127,20 @@ class Controller:
                 raise NoWay(f"{lost}; try again") from None
         return known, found, [switch for switch in switches if switch not in found]
 
-    def listen(self) -> "asyncio.Queue[Event]":
-        """Return a queue of what happens from now on; the oldest is lost where nobody reads it."""
-        queue: asyncio.Queue[Event] = asyncio.Queue(1000)
-        self._listeners.add(queue)
+    def listen(self, owner: str) -> "asyncio.Queue[Event]":
+        """Return a queue of what happens from now on; the oldest is lost where nobody reads it.
+
+        Raises TooMany where that owner has as many as it may.
+        """
+        if sum(by == owner for by in self._listeners.values()) >= MOST_LISTENERS:
+            raise TooMany(f"{owner} has {MOST_LISTENERS} streams of events already; end some")
+        queue: asyncio.Queue[Event] = asyncio.Queue(MOST_EVENTS)
+        self._listeners[queue] = owner
         return queue
 
     def stop_listening(self, queue: "asyncio.Queue[Event]") -> None:
         """Nobody reads this queue any more."""
-        self._listeners.discard(queue)
+        self._listeners.pop(queue, None)
 
     def lease_left_s(self, known: PathSet) -> float:
         """Return for how long a path set is still there without a sign of use."""
@@ -208,6 +214,7 @@ class Controller:
 
     async def _keep_capacities(self) -> None:
         file = self.config.links.capacities
+        told = ""
         while file is not None:
             try:
                 changed_at = file.stat().st_mtime
@@ -215,7 +222,9 @@ class Controller:
                     self.network.rates_changed(*read_capacities(file))
                     self._capacities_at = changed_at
             except Exception as error:  # the file may be gone or half-written by others: what was told holds
-                log.warning("%s", error)
+                if str(error) != told:
+                    told = str(error)
+                    log.warning("%s; what was told before holds", told)
             await asyncio.sleep(CAPACITIES_EVERY_S)
 
     def _save(self) -> None:

@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterable
 from mpx_controller.answers import SwitchLost
 from mpx_controller.channel import Channel
 from mpx_controller.flows import Counted, Key, Message, Messages, Total
+from mpx_controller.frame_budget import FrameBudget
 from mpx_controller.graph import Port
 from mpx_controller.network.network import Network
 from mpx_controller.network.ports import PortState
 
+MOST_CONNECTIONS = 1024
 TOGETHER_S = 0.002  # what is told within so long takes effect at once
 
 log = logging.getLogger(__name__)
@@ -30,12 +32,18 @@ class Switches:
         self._network, self._allowed, self._changed = network, allowed, changed
         self._channels: dict[int, Channel] = {}
         self._told = asyncio.Event()
+        self._open = 0
+        self._budgets: dict[int, FrameBudget] = {}
         self.frames_in = 0
+        self.frames_dropped = 0
 
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one connection of a switch until it ends."""
         channel = Channel(reader, writer)
+        self._open += 1
         try:
+            if self._open > MOST_CONNECTIONS:
+                raise SwitchLost(f"{channel.peer} is one switch too many")
             joined = await channel.join()
             if self._allowed is not None and joined.switch not in self._allowed:
                 raise SwitchLost(
@@ -44,6 +52,7 @@ class Switches:
             if (before := self._channels.get(joined.switch)) is not None:
                 before.close()
             self._channels[joined.switch] = channel
+            self._budgets[joined.switch] = FrameBudget()
             log.info("switch %x is connected, with %d ports", joined.switch, len(joined.ports))
             self.send(self._network.switch_up(*joined, self._now()))
             self._changed()
@@ -52,10 +61,11 @@ class Switches:
         except SwitchLost as lost:
             log.info("%s", lost)
         finally:
+            self._open -= 1
             channel.close()
             joined_as = channel.joined.switch if channel.joined else None
             if joined_as is not None and self._channels.get(joined_as) is channel:
-                del self._channels[joined_as]
+                del self._channels[joined_as], self._budgets[joined_as]
                 self._network.switch_down(joined_as, self._now())
                 self._changed()
                 self._told.set()
@@ -122,7 +132,11 @@ class Switches:
 
     def _frame_in(self, port: Port, data: bytes) -> None:
         self.frames_in += 1
-        self.send(self._network.frame_in(port, data, self._now()))
+        now_s = self._now()
+        if not self._budgets[port.switch].allows(port.number, data, now_s):
+            self.frames_dropped += 1
+            return
+        self.send(self._network.frame_in(port, data, now_s))
         self._told.set()
 
     def _port_changed(self, state: PortState, gone: bool) -> None:

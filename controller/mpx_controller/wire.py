@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from os_ken.ofproto import ofproto_parser, ofproto_protocol
 from os_ken.ofproto import ofproto_v1_3 as ofp
@@ -18,9 +18,19 @@ HEADER_BYTES = ofp.OFP_HEADER_SIZE
 MOST_PORT = ofp.OFPP_MAX
 _PROTOCOL = ofproto_protocol.ProtocolDesc(version=VERSION)
 _KBIT = 1000
+_MATCH = HEADER_BYTES + 16  # where the match of a frame begins
+_FIELD_HEAD = 4
+_IN_PORT = bytes([0x80, 0, 0, 4])  # basic class, field 0, no mask, four bytes
 _FLOW_REMOVED: int = ofp.OFPT_FLOW_REMOVED
 _IDLE = bytes([ofp.OFPRR_IDLE_TIMEOUT])
 _REASON: int = HEADER_BYTES + 10  # where a message of a removed entry says why
+
+
+class FrameIn(NamedTuple):
+    """A frame, and the number of the port on which it has come in."""
+
+    number: int
+    data: bytes
 
 
 def to_bytes(message: Message, xid: int) -> bytes:
@@ -104,6 +114,25 @@ def echo_reply(data: bytes, xid: int) -> bytes:
 def is_of_no_interest(data: bytes) -> bool:
     """Whether it says only that an entry is gone that we have removed ourselves; there are many of these."""
     return data[1] == _FLOW_REMOVED and data[_REASON : _REASON + 1] != _IDLE
+
+
+def frame_in(data: bytes) -> FrameIn | None:
+    """Return a frame that a switch hands over; None where it is broken, or came in on a special port.
+
+    Read here and not by os-ken, as there can be floods of these, of which most are not looked at.
+    """
+    length = int.from_bytes(data[_MATCH + 2 : _MATCH + 4])
+    at, end = _MATCH + 4, _MATCH + length
+    while at + _FIELD_HEAD <= end <= len(data):
+        size = data[at + 3]
+        if data[at : at + 4] == _IN_PORT:
+            number = int.from_bytes(data[at + 4 : at + 8])
+            start = (
+                _MATCH + (length + 7) // 8 * 8 + 2
+            )  # after zeros, so that the frame's addresses are aligned
+            return FrameIn(number, data[start:]) if number <= MOST_PORT else None
+        at += _FIELD_HEAD + size
+    return None
 
 
 def read(data: bytes) -> Any | None:

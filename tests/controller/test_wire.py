@@ -95,3 +95,28 @@ def flow_removed(cookie: int, priority: int, reason: int, table: int, fields: di
     parser.OFPMatch(**fields).serialize(buffer, 0)
     body = struct.pack("!QHBBIIHHQQ", cookie, priority, reason, table, 0, 0, 600, 0, 0, 0) + buffer
     return struct.pack("!BBHI", 4, ofp.OFPT_FLOW_REMOVED, 8 + len(body), 1) + body
+
+
+@given(
+    PORTS, st.binary(max_size=200), st.lists(st.tuples(st.integers(3, 30), st.binary(max_size=9)), max_size=3)
+)
+def test_frames_are_read_wherever_their_port_is_told(
+    number: int, frame: bytes, others: list[tuple[int, bytes]]
+) -> None:
+    fields = [struct.pack("!HBB", 0x8000, kind << 1, len(value)) + value for kind, value in others]
+    fields.append(struct.pack("!II", 0x80000004, number))
+    length = 4 + len(b"".join(fields))
+    matched = struct.pack("!HH", 1, length) + b"".join(fields) + bytes(-length % 8)
+    head = struct.pack("!IHBBQ", ofp.OFP_NO_BUFFER, len(frame), 1, 0, 5)
+    body = head + matched + b"\0\0" + frame
+    message = struct.pack("!BBHI", 4, ofp.OFPT_PACKET_IN, 8 + len(body), 1) + body
+    assert wire.frame_in(message) == (number, frame)
+    if not others:
+        read = wire.read(message)
+        assert read is not None and (read.match["in_port"], bytes(read.data)) == (number, frame)
+
+
+@given(st.binary(max_size=100), st.binary(min_size=4, max_size=4))
+def test_frames_that_are_broken_are_none(data: bytes, head: bytes) -> None:
+    read = wire.frame_in(head + data)
+    assert read is None or read.number <= wire.MOST_PORT

@@ -3,14 +3,23 @@
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, IPvAnyAddress
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, IPvAnyAddress
 
 from mpx_controller.flows import Counted
 from mpx_controller.graph import switches_of
 from mpx_controller.path_sets.path_set import PathSet, StreamKey
 from mpx_controller.steering import stream_of
 
-PortNumber = Annotated[int, Field(ge=1, le=65535, description="of TCP")]
+
+def _text(told: object) -> object:
+    if not isinstance(told, str):
+        raise ValueError("an address is to be a string")
+    return told
+
+
+Address = Annotated[IPvAnyAddress, BeforeValidator(_text)]
+PortNumber = Annotated[int, Field(ge=1, le=65535, strict=True, description="of TCP")]
 SideName = Literal["source", "sink"]
 
 
@@ -21,9 +30,9 @@ class _Asked(BaseModel):
 class NewPathSet(_Asked):
     """Between which hosts, and over how many paths at most."""
 
-    source: IPvAnyAddress
-    sink: IPvAnyAddress
-    paths: Annotated[int, Field(ge=0, le=64, description="at most; 0: as many as help")] = 0
+    source: Address
+    sink: Address
+    paths: Annotated[int, Field(ge=0, le=64, strict=True, description="at most; 0: as many as help")] = 0
 
 
 class Streams(_Asked):
@@ -36,16 +45,20 @@ class Streams(_Asked):
 class NewStreams(Streams):
     """As before, and which path they are to be on."""
 
-    path: Annotated[int | None, Field(ge=0, description="null: in the ratio of the predictions")] = None
+    path: Annotated[
+        int | None, Field(ge=0, strict=True, description="null: in the ratio of the predictions")
+    ] = None
 
 
 class Feedback(_Asked):
     """What a transfer has found out about a path."""
 
-    path: Annotated[int, Field(ge=0)]
-    streams: Annotated[int, Field(ge=1, le=65535, description="that were best")]
-    rate_bps: Annotated[float, Field(gt=0, le=1e13, description="that the path was found to carry")]
-    rtt_s: Annotated[float, Field(gt=0, le=100)]
+    path: Annotated[int, Field(ge=0, strict=True)]
+    streams: Annotated[int, Field(ge=1, le=65535, strict=True, description="that were best")]
+    rate_bps: Annotated[
+        float, Field(gt=0, le=1e13, allow_inf_nan=False, description="that the path was found to carry")
+    ]
+    rtt_s: Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)]
 
 
 class PathOut(BaseModel):
@@ -106,6 +119,12 @@ class Placed(BaseModel):
     """On which path each stream is, in the order asked; its entries are in all switches."""
 
     paths: list[int]
+
+
+def what_is_wrong(error: RequestValidationError) -> str:
+    """Return what is wrong with a request, without what was in it, as that can be anything."""
+    told = (f"{'.'.join(map(str, each['loc'][1:])) or 'it'}: {each['msg']}" for each in error.errors()[:3])
+    return "; ".join(told).encode("ascii", "backslashreplace").decode()[:500]
 
 
 def flows_out(known: PathSet, found: Mapping[int, Iterable[Counted]], away: Iterable[int]) -> FlowsOut:
