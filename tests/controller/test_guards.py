@@ -51,8 +51,6 @@ def test_a_connection_is_steered_by_one_set_whichever_end_names_it() -> None:
     put(wan, sets, mine.number, 4000)
     with pytest.raises(Taken, match="port 4000 of the sink"):
         sets.place(theirs.number, [StreamKey(4000, "sink")], "you", wan.now_s)
-    sets.place(
-        theirs.number, [StreamKey(4000, "source")], "you", wan.now_s
-    )  # of the other host
+    sets.place(theirs.number, [StreamKey(4000, "source")], "you", wan.now_s)  # of the other host
     wan.do(sets.release(mine.number, "me"))
     sets.place(theirs.number, [StreamKey(4000, "sink")], "you", wan.now_s)

@@ -13,15 +13,14 @@ from mpx_controller.path_sets.path_set import StreamKey
 
 # As is usual: of the transport, of the method, of its parameters; then ours.
 NOT_XML, NO_METHOD, BAD_PARAMETERS, REFUSED = -32700, -32601, -32602, 1
-# What a method that returns nothing answers; every client reads it.
-EMPTY = b"<?xml version='1.0'?>\n<methodResponse>\n<params>\n</params>\n</methodResponse>\n"
+NOTHING: dict[str, int] = {}  # no members; some clients, such as XmlRpc++, take no value at all for a failure
 
 
 async def answered(body: bytes, controller: Controller, caller: Caller) -> Response:
     """Return the answer to a call, which is a fault where it is refused."""
     try:
         told = await _called(body, controller, caller)
-        text = xmlrpc.client.dumps((told,), methodresponse=True).encode() if told is not None else EMPTY
+        text = xmlrpc.client.dumps((told,), methodresponse=True).encode()
     except xmlrpc.client.Fault as fault:
         text = xmlrpc.client.dumps(fault).encode()
     except Refused as error:
@@ -29,7 +28,7 @@ async def answered(body: bytes, controller: Controller, caller: Caller) -> Respo
     return Response(text, media_type="text/xml")
 
 
-async def _called(body: bytes, controller: Controller, caller: Caller) -> dict[str, int] | None:
+async def _called(body: bytes, controller: Controller, caller: Caller) -> dict[str, int]:
     method, asked = _read(body)
     if method == "AssignMultipath":
         source, sink = (_address(asked, name) for name in ("src_ip", "dst_ip"))
@@ -38,7 +37,7 @@ async def _called(body: bytes, controller: Controller, caller: Caller) -> dict[s
     if method == "MakePath":
         number, port = _number(asked, "path_set_id", 1, 2**31 - 1), _number(asked, "tcp_port_num", 1, 65535)
         await controller.place(number, [StreamKey(port, "source")], caller.owner)
-        return None
+        return NOTHING
     raise xmlrpc.client.Fault(
         NO_METHOD, f"there is no method {str(method)[:64]!r}; there are AssignMultipath and MakePath"
     )
