@@ -125,6 +125,8 @@ def test_callers(tmp_path: Path) -> None:
     assert me.owner == "me" and me.may_ask_for("10.1.2.3") and not me.may_ask_for("10.1.2.4")
     noc = callers.caller("192.0.2.1", "bearer another-token-56789")
     assert noc.may_ask_for("10.9.9.9") and not noc.may_ask_for("192.0.2.1") and not noc.may_ask_for("::1")
+    with pytest.raises(WhoIsThat):
+        callers.caller("127.0.0.1", "Bearer")
     for header in (None, "Bearer wrong", "Bearer ", "Basic a-token-of-mine-1234", "Bearer ä"):
         with pytest.raises(WhoIsThat):
             callers.caller("10.1.2.3", header)

@@ -46,6 +46,10 @@ class WireSwitch:
         head = struct.pack("!IHBBQ", ofp.OFP_NO_BUFFER, len(frame), ofp.OFPR_ACTION, 0, 0)
         self.send(ofp.OFPT_PACKET_IN, 0, head + matched + b"\0\0" + frame)
 
+    @property
+    def is_connected(self) -> bool:
+        return self._thread.is_alive()
+
     def close(self) -> None:
         with contextlib.suppress(OSError):
             self._connection.shutdown(socket.SHUT_RDWR)
@@ -53,9 +57,9 @@ class WireSwitch:
         self._thread.join(10)
 
     def _serve(self) -> None:
-        self.send(ofp.OFPT_HELLO, 0)
         stream = self._connection.makefile("rb")
         try:
+            self.send(ofp.OFPT_HELLO, 0)
             while header := stream.read(8):
                 _, kind, length, xid = struct.unpack("!BBHI", header)
                 self._told(kind, xid, header, stream.read(length - 8))

@@ -9,7 +9,7 @@ from mpx_controller.config import LOCAL, Api
 from mpx_controller.controller import Caller
 from mpx_controller.errors import NotYours, Refused, TooMany
 
-BEARER = "bearer "
+BEARER = "bearer"
 BURST_S = 2.0  # a caller may ask for so many seconds' worth at once
 MOST_CALLERS = 10_000
 
@@ -41,8 +41,9 @@ class Callers:
 
     def caller(self, address: str, authorization: str | None) -> Caller:
         """Return who that is; raises WhoIsThat or NotYours."""
-        if authorization is not None and authorization.lower().startswith(BEARER):
-            return self._by_token(authorization[len(BEARER) :].strip().encode(), address)
+        if authorization is not None:
+            scheme, _, token = authorization.partition(" ")
+            return self._by_token(token.strip().encode() if scheme.lower() == BEARER else b"", address)
         if ipaddress.ip_address(address).is_loopback:
             return Caller(LOCAL, lambda _: True)
         if self._config.insecure and _In(self._config.allow_from)(address):
