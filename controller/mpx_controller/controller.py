@@ -10,12 +10,13 @@ from pathlib import Path as File
 from mpx_controller.answers import SwitchLost
 from mpx_controller.config import Config, read_capacities
 from mpx_controller.cookies import Kind, cookie
-from mpx_controller.errors import NotYours, NoWay, Refused, TooMany
+from mpx_controller.errors import NotYours, NoWay, Refused
+from mpx_controller.events import Event, Listeners
 from mpx_controller.flows import Counted, Messages
 from mpx_controller.host_search import HostSearch
 from mpx_controller.network.network import Network
 from mpx_controller.openflow import Switches
-from mpx_controller.path_sets import usage
+from mpx_controller.path_sets import reasons, usage
 from mpx_controller.path_sets.path_set import PathSet, StreamKey
 from mpx_controller.path_sets.selection import SELECTORS
 from mpx_controller.path_sets.sets import PathSets
@@ -23,7 +24,6 @@ from mpx_controller.state_file import read_state, state_text, write_whole
 
 SAVED_EVERY_S = 1.0
 CAPACITIES_EVERY_S = 1.0
-MOST_LISTENERS, MOST_EVENTS = 64, 1000  # of one owner, and that wait for one of them
 COUNTED_EACH = 0.25  # of a lease
 
 log = logging.getLogger(__name__)
@@ -35,15 +35,6 @@ class Caller:
 
     owner: str
     may_ask_for: Callable[[str], bool]
-
-
-@dataclass(frozen=True)
-class Event:
-    """Something that has happened to a path set."""
-
-    number: int
-    owner: str
-    what: str
 
 
 class Controller:
@@ -58,7 +49,7 @@ class Controller:
         self.switches = Switches(
             self.network, frozenset(allowed) if allowed is not None else None, self._network_changed
         )
-        self._listeners: dict[asyncio.Queue[Event], str] = {}
+        self.listeners = Listeners()
         self._graph = self.network.graph
         self._search = HostSearch(self.network, self.switches.send)
         self._counting = asyncio.Lock()
@@ -83,7 +74,10 @@ class Controller:
         for address in (source, sink):
             await self._search.look_for(address, caller.owner)
         made = self.sets.assign(source, sink, count, caller.owner, self._now())
-        self._note(made, f"assigned {len(made.paths)} paths, {made.streams} streams")
+        why = reasons.why_these(made, self.config.path_sets.selection, count)
+        self._note(made, f"assigned {len(made.paths)} paths, {made.streams} streams: {why}")
+        for place, path in enumerate(made.paths):
+            self._log(made, reasons.why_so_many(made, place, self.sets.bytes_per_stream(path.path)))
         return made
 
     async def place(
@@ -93,6 +87,10 @@ class Controller:
         places, messages = self.sets.place(number, keys, owner, self._now(), path)
         await self._done(messages)
         self._unsaved = True
+        if (known := self.sets.all.get(number)) is not None:
+            ways = self.sets.ways(number)
+            now = {key: ways[key] for key in keys if key in ways}
+            self._log(known, f"placed {reasons.where_they_are(known, now)}")
         return places
 
     async def remove_streams(self, number: int, keys: Iterable[StreamKey], owner: str | None) -> None:
@@ -127,21 +125,6 @@ class Controller:
                 raise NoWay(f"{lost}; try again") from None
         return known, found, [switch for switch in switches if switch not in found]
 
-    def listen(self, owner: str) -> "asyncio.Queue[Event]":
-        """Return a queue of what happens from now on; the oldest is lost where nobody reads it.
-
-        Raises TooMany where that owner has as many as it may.
-        """
-        if sum(by == owner for by in self._listeners.values()) >= MOST_LISTENERS:
-            raise TooMany(f"{owner} has {MOST_LISTENERS} streams of events already; end some")
-        queue: asyncio.Queue[Event] = asyncio.Queue(MOST_EVENTS)
-        self._listeners[queue] = owner
-        return queue
-
-    def stop_listening(self, queue: "asyncio.Queue[Event]") -> None:
-        """Nobody reads this queue any more."""
-        self._listeners.pop(queue, None)
-
     def lease_left_s(self, known: PathSet) -> float:
         """Return for how long a path set is still there without a sign of use."""
         return max(0.0, known.expires_s - self._now())
@@ -161,24 +144,26 @@ class Controller:
             raise NoWay(f"{lost}; try again") from None
 
     def _network_changed(self) -> None:
-        if self.network.graph is not self._graph:
-            self._graph = self.network.graph
-            self.switches.send(self.sets.reroute())
+        if self.network.graph is self._graph:
+            return
+        before, self._graph = self._graph, self.network.graph
+        sets = self.sets.all
+        was = {number: self.sets.ways(number) for number in sets}
+        self.switches.send(self.sets.reroute())
+        lost, found = reasons.changes(before, self._graph)
+        for number, known in sets.items():
+            why = reasons.why_moved(known, was[number], self.sets.ways(number), lost, found)
+            if why:
+                self._note(known, f"rerouted: {why}")
+
+    def _log(self, known: PathSet, what: str) -> None:
+        ends = known.ends
+        log.info("path set %d of %s, %s to %s: %s", known.number, known.owner, ends.source, ends.sink, what)
 
     def _note(self, known: PathSet, what: str) -> None:
-        log.info(
-            "path set %d of %s, %s to %s: %s",
-            known.number,
-            known.owner,
-            known.ends.source,
-            known.ends.sink,
-            what,
-        )
+        self._log(known, what)
         self._unsaved = True
-        for queue in self._listeners:
-            if queue.full():
-                queue.get_nowait()
-            queue.put_nowait(Event(known.number, known.owner, what))
+        self.listeners.tell(Event(known.number, known.owner, what))
 
     async def _keep_leases(self) -> None:
         while True:

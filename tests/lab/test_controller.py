@@ -1,5 +1,6 @@
 """The controller with a real Open vSwitch: which links the bytes of real connections take."""
 
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from steered import Eventually, Make, filled, ready
 def test_streams_take_the_paths_they_are_put_on(
     make_lab: Make, sink: Callable[[Lab], None], eventually: Eventually, tmp_path: Path
 ) -> None:
-    with controller(tmp_path / "state.json") as running:
+    log = tmp_path / "log"
+    with controller(tmp_path / "state.json", 0, "", "-v", errors=log) as running:
         lab = make_lab("thesis-a", controller=Controller("127.0.0.1", running.port))
         sink(lab)
         ready(lab, running, eventually, tmp_path)
@@ -25,7 +27,10 @@ def test_streams_take_the_paths_they_are_put_on(
         assert [filled(lab, port) for port in range(4000, 4004)] == [[0], [1], [2], [3]]
         assert filled(lab, 4999) == [0]
 
-        lab.link("s1-s4").set_up(False)
+        with urllib.request.urlopen(f"{running.urls['rest']}/events", timeout=30) as events:
+            lab.link("s1-s4").set_up(False)
+            told = next(line for line in events if b"rerouted" in line).decode()
+        assert f'"path_set": {number}' in told and "source:4002 on path" in told and "1:3-4:1" in told
         eventually(lambda: len(running.get("topology")["links"]) == 14)
         others = filled(lab, 4002)
         assert others and others != [2]
@@ -35,6 +40,14 @@ def test_streams_take_the_paths_they_are_put_on(
 
         running.ask("DELETE", f"path-sets/{number}")
         assert [filled(lab, port) for port in range(4000, 4004)] == [[0]] * 4
+    for reason in (
+        "widest-apart chose 4 paths for 400 Mbit/s (max-flow 400 Mbit/s); more would add at most 0 %",
+        "path 3 (1-5-6): n = max(1, a B R) = 1 with a = ",
+        "placed source:4002 on path 2 (1-4-6)",
+        "rerouted: source:4002 on path",
+        "released",
+    ):
+        assert reason in log.read_text()
 
 
 def test_nobody_needs_the_controller_to_go_on(

@@ -8,7 +8,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 
 from mpx_controller.api.callers import Callers
-from mpx_controller.api.events import EventStream
+from mpx_controller.api.event_stream import EventStream
 from mpx_controller.api.messages import (
     Feedback,
     FlowsOut,

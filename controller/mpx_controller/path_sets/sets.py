@@ -164,6 +164,14 @@ class PathSets:
             if number in self._sets:
                 self.renew(number, None, now_s)
 
+    def ways(self, number: int) -> dict[StreamKey, int | None]:
+        """Return on which path of its set each stream is now; None: on none of them."""
+        return self._steered.ways(number)
+
+    def bytes_per_stream(self, path: Path) -> float:
+        """Return 1/a of a path, as far as transfers have told."""
+        return self._bytes_each.get(route(path), BYTES_PER_STREAM)
+
     def switches_of(self, number: int) -> frozenset[int]:
         """Return the switches that are to hold entries of a set."""
         return self._steered.switches_of(number)
@@ -204,9 +212,8 @@ class PathSets:
         known = self.get(number, owner)
         if not 0 <= path < len(known.paths):
             raise NotThere(f"path set {number} has no path {path}")
-        on = route(known.paths[path].path)
-        each = self._bytes_each.get(on, BYTES_PER_STREAM)
-        self._bytes_each[on] = learnt(each, rate_bps, rtt_s, streams)
+        on = known.paths[path].path
+        self._bytes_each[route(on)] = learnt(self.bytes_per_stream(on), rate_bps, rtt_s, streams)
 
     # --- what follows --------------------------------------------------------------------------------
 
@@ -222,7 +229,7 @@ class PathSets:
     def _predicted(self, path: Path, rate_bps: float, rtt_s: float) -> int:
         if not path:
             return 1
-        return predicted_streams(rate_bps, rtt_s, self._bytes_each.get(route(path), BYTES_PER_STREAM))
+        return predicted_streams(rate_bps, rtt_s, self.bytes_per_stream(path))
 
     def _unsteer(self, known: PathSet, key: StreamKey) -> Messages:
         if key not in known.placed:

@@ -18,11 +18,16 @@ class Steered:
 
     def __init__(self, network: Network, bands: Bands, idle_s: int) -> None:
         self._network, self._bands, self._idle_s = network, bands, idle_s
+        self._ways: defaultdict[int, dict[StreamKey, int | None]] = defaultdict(dict)
         self._on: defaultdict[int, dict[StreamKey, frozenset[int]]] = defaultdict(dict)
 
     def switches_of(self, number: int) -> frozenset[int]:
         """Return the switches that are to hold entries of a set."""
         return frozenset().union(*self._on[number].values()) if number in self._on else frozenset()
+
+    def ways(self, number: int) -> dict[StreamKey, int | None]:
+        """Return on which path of its set each stream is now; None: on none of them."""
+        return dict(self._ways[number]) if number in self._ways else {}
 
     def alive(self, known: PathSet) -> frozenset[int]:
         """Return the places of the paths of a set that are there now."""
@@ -43,6 +48,7 @@ class Steered:
             if place not in usable and usable:
                 place = least_filled(known.paths, filled, usable)
                 filled[place] += 1
+            self._ways[known.number][key] = place if place in usable else None
             path = known.paths[place].path if place in usable else None
             if path is None:
                 path = shortest_path(graph, ends.source_port.switch, ends.sink_port.switch)
@@ -64,6 +70,9 @@ class Steered:
 
     def unsteer(self, known: PathSet, key: StreamKey) -> Messages:
         """Have none."""
+        self._ways[known.number].pop(key, None)
+        if not self._ways[known.number]:
+            del self._ways[known.number]
         return self._have(known.number, key, {})
 
     def _have(self, number: int, key: StreamKey, entries: dict[int, list[Entry]]) -> Messages:

@@ -8,7 +8,8 @@ from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from mpx_controller.config import LOCAL
-from mpx_controller.controller import Controller, Event
+from mpx_controller.controller import Controller
+from mpx_controller.events import Event
 
 ALIVE_S = 15.0  # between two signs of life of a stream of events
 
@@ -17,8 +18,8 @@ class EventStream(StreamingResponse):
     """What happens to the path sets of an owner; on the controller's own host, to all."""
 
     def __init__(self, controller: Controller, owner: str) -> None:
-        self._controller, self._owner = controller, owner
-        self._queue = controller.listen(owner)
+        self._listeners = controller.listeners
+        self._queue = self._listeners.add(owner)
         super().__init__(_told(self._queue, owner), media_type="text/event-stream")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -26,7 +27,7 @@ class EventStream(StreamingResponse):
         try:
             await super().__call__(scope, receive, send)
         finally:
-            self._controller.stop_listening(self._queue)
+            self._listeners.remove(self._queue)
 
 
 async def _told(queue: "asyncio.Queue[Event]", owner: str) -> AsyncIterator[str]:
