@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
+from itertools import chain, repeat
 from typing import Any, NamedTuple
 
 from os_ken.ofproto import ofproto_v1_3 as ofp
@@ -16,7 +17,8 @@ from mpx_controller.graph import Port
 from mpx_controller.network.ports import PortState
 
 ANSWER_S = 5.0  # within which a switch says who it is, or that it has done what it was told
-QUIET_S, DEAD_S = 5.0, 15.0  # after so long it is asked whether it is there, and given up
+FIRST_S, ASK_EVERY_S = (0.05, 0.1, 0.2), 2.5  # between questions whether it is there: first, and later on
+DEAD_S = 15.0  # a switch that has said nothing for so long is given up
 MOST_WAITING = 16 << 20  # bytes that a switch has not read: it is not keeping up, and is given up
 MOST_MESSAGE = 1 << 16
 TURN_S = 0.005  # that messages of one switch take in a row; then others have their turn
@@ -57,16 +59,18 @@ class Channel:
         frame_in: Callable[[Port, bytes], None],
         port_changed: Callable[[PortState, bool], None],
         entry_idled: Callable[[int, Key, int], None],
+        answers: Callable[[int, float], None],
     ) -> None:
         """Hand on what the switch tells until the connection ends, which raises SwitchLost.
 
         `port_changed` is given the port, and whether it is no more; `entry_idled` the switch, and key and
-        cookie of an entry that it has removed as nothing matched for long.
+        cookie of an entry that it has removed as nothing matched for long; `answers` the switch, and how
+        many seconds it has taken for an answer.
         """
         assert self.joined is not None
         switch = self.joined.switch
         loop = asyncio.get_running_loop()
-        alive = asyncio.create_task(self._watch())
+        alive = asyncio.create_task(self._watch(lambda within_s: answers(switch, within_s)))
         began_s = loop.time()
         try:
             while True:
@@ -172,12 +176,12 @@ class Channel:
                 raise SwitchLost(f"{self.peer} speaks another version than OpenFlow 1.3 ({data[0]:#x})")
             if kind == ofp.OFPT_ECHO_REQUEST:
                 self._writer.write(wire.echo_reply(data[wire.HEADER_BYTES :], xid))
-            elif kind == ofp.OFPT_BARRIER_REPLY:
+            elif kind in (ofp.OFPT_BARRIER_REPLY, ofp.OFPT_ECHO_REPLY):
                 self._answers.part(xid, None, more=False)
             elif kind == ofp.OFPT_PACKET_IN:
                 if (frame := wire.frame_in(data)) is not None:
                     return frame
-            elif kind == ofp.OFPT_ECHO_REPLY or wire.is_of_no_interest(data):
+            elif wire.is_of_no_interest(data):
                 continue
             elif (message := wire.read(data)) is not None:
                 if isinstance(message, parser.OFPErrorMsg):
@@ -214,12 +218,18 @@ class Channel:
             raise SwitchLost(f"the connection of switch {self._name} has ended")
         self._unread, self._at = self._unread[self._at :] + more, 0
 
-    async def _watch(self) -> None:
+    async def _watch(self, answers: Callable[[float], None]) -> None:
+        """Ask it something for ever, to know how soon it answers; give it up where it says nothing."""
         loop = asyncio.get_running_loop()
-        while (quiet_s := loop.time() - self._heard_s) < DEAD_S:
-            if quiet_s >= QUIET_S:
-                self._writer.write(wire.echo(self._next()))
-            await asyncio.sleep(QUIET_S / 2)
+        for wait_s in chain(FIRST_S, repeat(ASK_EVERY_S)):
+            asked_s = loop.time()
+            try:
+                await self._asked(wire.echo)
+                answers(loop.time() - asked_s)
+            except SwitchLost:
+                if loop.time() - self._heard_s > DEAD_S:
+                    break
+            await asyncio.sleep(wait_s)
         log.warning("switch %s has been silent for %g s; its connection is ended", self._name, DEAD_S)
         self.close()
 

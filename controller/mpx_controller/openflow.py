@@ -57,7 +57,9 @@ class Switches:
             self.send(self._network.switch_up(*joined, self._now()))
             self._changed()
             self._told.set()
-            await channel.serve(self._frame_in, self._port_changed, self._entry_idled)
+            await channel.serve(
+                self._frame_in, self._port_changed, self._entry_idled, self._network.switch_answers
+            )
         except SwitchLost as lost:
             log.info("%s", lost)
         finally:

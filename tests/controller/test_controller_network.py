@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from mpx_controller.cookies import is_ours
 from mpx_controller.flows import CONTROLLER
 from mpx_controller.graph import Graph, Port
-from mpx_controller.network.discovery import FIRST_S, LOST_S, UNDECIDED_S
+from mpx_controller.network.discovery import FIRST_S, LOST_S, UNDECIDED_S, Discovery
 from mpx_controller.network.discovery_frame import discovery_frame
 from mpx_controller.network.network import SETTLED_S, SILENT_S
+from mpx_controller.network.ports import PortState
 from switches import Wan, address, address6, arp_from, hardware, tcp_frame
 from wans import ENDS, SECRET, known, network, ready
 
@@ -205,3 +206,38 @@ def test_a_port_with_one_more_link_is_no_edge() -> None:
     wan = known(plain((1, 2)), {"one": 1, "two": 2})
     assert wan.network is not None
     assert wan.network.edge_ports() == frozenset(wan.hosts)
+
+
+def test_delays_are_those_of_links_alone() -> None:
+    """What it takes to tell a switch something, and to be told, is not the link's."""
+    discovery = Discovery(SECRET)
+    one, other = Port(1, 1), Port(2, 1)
+    for port in (one, other):
+        discovery.port(PortState(port, "0e:00:00:00:00:01"), 100.0)
+    frames = dict(discovery.questions(100.0))
+    discovery.heard(other, frames[one], 100.045)
+    discovery.heard(one, frames[other], 100.012)
+    discovery.heard(other, frames[one], 100.060)
+    found = discovery.delays_s({1: 0.010, 2: 0.030})
+    assert found[one, other] == pytest.approx(0.025) and found[other, one] == 0.0
+    assert discovery.delays_s({})[one, other] == pytest.approx(0.045)
+
+
+def test_delays_that_turn_out_shorter_are_taken_up() -> None:
+    wan = known(plain((1, 2)), {"one": 1})
+    assert wan.network is not None
+    wan.cut |= set(wan.cables)
+    for port in wan.cables:
+        wan.network.port_gone(port)
+    for port in wan.cables:
+        wan.do(wan.network.port_changed(PortState(port, "0e:00:00:00:00:01"), wan.now_s))
+    for start, end in wan.cables.items():
+        wan.network.frame_in(
+            end, discovery_frame(start, "02:00:00:00:00:01", wan.now_s - 0.2, SECRET), wan.now_s
+        )
+    wan.wait(0)
+    (link,) = (link for link in wan.network.graph.links if link.start.switch == 1)
+    assert link.delay_s == pytest.approx(0.2, abs=0.01)
+    wan.cut.clear()
+    wan.wait(3)
+    assert [link.delay_s for link in wan.network.graph.links] == [0.0, 0.0]

@@ -23,6 +23,8 @@ from mpx_controller.shortest import next_links, tree_links
 
 SETTLED_S = 5.0  # after a start: until then a switch that holds entries of ours forwards as they say
 SILENT_S = 10.0  # a switch whose connection to us is lost counts as there for so long: it goes on forwarding
+DELAYS_EVERY_S = 1.0  # links are looked at again, as the first delays are of a start, when much else is done
+LEAST_CHANGE_S, CHANGE = 0.001, 0.2  # of a delay, in seconds and of what it was: less makes no other paths
 DEFAULT_BPS = 1e9  # of a link that nobody has told us the rate of
 
 Rates = Mapping[tuple[Port, Port], float]
@@ -48,6 +50,8 @@ class Network:
         self._found: dict[int, list[Entry]] = {}  # in switches that are left alone for now
         self._settles_s = now_s + SETTLED_S
         self._ticked_s = now_s
+        self._answers_s: dict[int, float] = {}  # the least time in which each switch has answered
+        self._delays_at_s = now_s
         self._graph = Graph.of((), ())
         self._edges: set[Port] = set()
         self._towards: dict[int, dict[int, Port]] = {}  # for each switch with hosts: from each other
@@ -94,6 +98,7 @@ class Network:
         """A switch has connected: with these ports, holding these entries of ours."""
         self._connected.add(switch)
         self._silent_s.pop(switch, None)
+        self._answers_s.pop(switch, None)
         rules = self.rules(switch)
         rules.put("questions", questions_entries(self._bands))
         rules.put("base", base_entries(self._bands) if self._forwarding else [])
@@ -117,6 +122,10 @@ class Network:
         """The connection to a switch is lost; it is forgotten unless it is back in time."""
         self._connected.discard(switch)
         self._silent_s[switch] = now_s
+
+    def switch_answers(self, switch: int, within_s: float) -> None:
+        """A switch has answered a question of ours that it does nothing for."""
+        self._answers_s[switch] = min(within_s, self._answers_s.get(switch, within_s))
 
     def port_changed(self, state: PortState, now_s: float) -> Messages:
         """A port has come up, gone down, or changed otherwise."""
@@ -162,6 +171,7 @@ class Network:
         for switch in silent:
             self._forget(switch)
         self._stale |= bool(self._discovery.lost(now_s, self._silent_s)) or bool(silent)
+        self._stale |= self._delays_changed(now_s)
         changes = self._rebuild(now_s) if self._stale or self._discovery.edges(now_s) != self._edges else []
         if self._found and now_s >= self._settles_s:
             changes += self._settle()
@@ -191,7 +201,7 @@ class Network:
     def _rebuild(self, now_s: float) -> Messages:
         self._stale = False
         switches = self._connected | set(self._silent_s)
-        delays = {**self._discovery.delays_s(), **self._told_delays_s}
+        delays = self._delays_s()
         self._graph = graph_of(switches, self._discovery.links, self._rates_bps, delays, self._default_bps)
         self._edges = self._discovery.edges(now_s)
         if not self._forwarding:
@@ -211,6 +221,18 @@ class Network:
             if self._placed.get(host.hardware) != host or before.get(at) != self._to(at):
                 changes += self._place(host)
         return changes
+
+    def _delays_s(self) -> Rates:
+        return {**self._discovery.delays_s(self._answers_s), **self._told_delays_s}
+
+    def _delays_changed(self, now_s: float) -> bool:
+        """Whether links are known to be much quicker than the graph says; looked at once in a while."""
+        if now_s < self._delays_at_s + DELAYS_EVERY_S:
+            return False
+        self._delays_at_s = now_s
+        known = self._delays_s()
+        now = ((link.delay_s, known.get((link.start, link.end), 0.0)) for link in self._graph.links)
+        return any(abs(delay - said) > max(LEAST_CHANGE_S, CHANGE * said) for said, delay in now)
 
     def _place(self, host: Host) -> Messages:
         """Have entries for a host at an edge wherever there is a way to it."""
@@ -254,6 +276,7 @@ class Network:
 
     def _forget(self, switch: int) -> None:
         del self._silent_s[switch]
+        self._answers_s.pop(switch, None)
         self._rules.pop(switch, None)
         self._found.pop(switch, None)
         self.hosts.gone(port for host in self.hosts.all if (port := host.port).switch == switch)
