@@ -1,4 +1,4 @@
-"""Limits of the beginning: how soon `mpx --help` answers and what it imports, how soon a controller is ready."""
+"""Limits of the beginning: how soon `mpx --help` answers, what it imports, when a controller is ready."""
 
 import os
 import subprocess
@@ -31,7 +31,7 @@ _LIST_MODULES = (
 
 
 def start() -> Iterator[Verdict]:
-    """Time `mpx --help` beside `python -c pass`, in interleaved pairs; list its imports; start controllers."""
+    """Time `mpx --help` beside `python -c pass`, in interleaved pairs; list imports; start controllers."""
     ours, bare = [], []
     for pair in range(PAIRS + 1):
         for command, times in (([MPX, "--help"], ours), ([sys.executable, "-c", "pass"], bare)):

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from os_ken.ofproto import ofproto_v1_3_parser as parser
 from mpx_controller import wire
 from mpx_controller.answers import Answers, SwitchLost
 from mpx_controller.cookies import ALL
-from mpx_controller.flows import Counted, Entry, Key, Message, Total
+from mpx_controller.flows import Counted, Entry, Gone, Message, Total
 from mpx_controller.graph import Port
 from mpx_controller.network.ports import PortState
 
@@ -32,6 +33,20 @@ class Joined(NamedTuple):
     switch: int
     ports: list[PortState]
     entries: list[Entry]
+
+
+@dataclass(frozen=True)
+class Told:
+    """Whom a channel hands on what its switch tells.
+
+    `port_changed` is given the port, and whether it is no more; `entry_gone` the switch, and an entry that it
+    has removed as nothing matched; `answers` the switch, and in how many seconds it has answered.
+    """
+
+    frame_in: Callable[[Port, bytes], None]
+    port_changed: Callable[[PortState, bool], None]
+    entry_gone: Callable[[int, Gone], None]
+    answers: Callable[[int, float], None]
 
 
 class Channel:
@@ -54,35 +69,26 @@ class Channel:
         except TimeoutError:
             raise SwitchLost(f"{self.peer} has not said who it is within {ANSWER_S:g} s") from None
 
-    async def serve(
-        self,
-        frame_in: Callable[[Port, bytes], None],
-        port_changed: Callable[[PortState, bool], None],
-        entry_idled: Callable[[int, Key, int], None],
-        answers: Callable[[int, float], None],
-    ) -> None:
-        """Hand on what the switch tells until the connection ends, which raises SwitchLost.
-
-        `port_changed` is given the port, and whether it is no more; `entry_idled` the switch, and key and
-        cookie of an entry that it has removed as nothing matched for long; `answers` the switch, and how
-        many seconds it has taken for an answer.
-        """
+    async def serve(self, told: Told) -> None:
+        """Hand on what the switch tells until the connection ends, which raises SwitchLost."""
         assert self.joined is not None
         switch = self.joined.switch
         loop = asyncio.get_running_loop()
-        alive = asyncio.create_task(self._watch(lambda within_s: answers(switch, within_s)))
+        alive = asyncio.create_task(self._watch(lambda within_s: told.answers(switch, within_s)))
         began_s = loop.time()
         try:
             while True:
                 message = await self._message()
                 if isinstance(message, wire.FrameIn):
-                    frame_in(Port(switch, message.number), message.data)
+                    told.frame_in(Port(switch, message.number), message.data)
                 elif isinstance(message, parser.OFPPortStatus):
                     state = wire.port_state(switch, message.desc)
                     if state is not None:
-                        port_changed(state, message.reason == ofp.OFPPR_DELETE)
-                elif isinstance(message, parser.OFPFlowRemoved) and message.reason == ofp.OFPRR_IDLE_TIMEOUT:
-                    entry_idled(switch, wire.key(message), message.cookie)
+                        told.port_changed(state, message.reason == ofp.OFPPR_DELETE)
+                elif isinstance(message, parser.OFPFlowRemoved):
+                    gone = wire.entry_gone(message)
+                    if gone is not None:
+                        told.entry_gone(switch, gone)
                 if loop.time() - began_s > TURN_S:
                     await asyncio.sleep(0)
                     began_s = loop.time()

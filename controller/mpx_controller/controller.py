@@ -24,6 +24,7 @@ from mpx_controller.state_file import read_state, state_text, write_whole
 
 SAVED_EVERY_S = 1.0
 CAPACITIES_EVERY_S = 1.0
+EVERYBODY = ipaddress.ip_address("255.255.255.255")
 COUNTED_EACH = 0.25  # of a lease
 
 log = logging.getLogger(__name__)
@@ -246,6 +247,7 @@ def _check_pair(source: str, sink: str) -> None:
     if one == other:
         raise Refused(f"source and sink are both {source}")
     for each in (one, other):
-        no_host = each.is_multicast or each.is_unspecified or each.is_loopback
-        if no_host or getattr(each, "scope_id", None) or str(each) == "255.255.255.255":
+        no_host = each.is_multicast or each.is_unspecified or each.is_loopback or each == EVERYBODY
+        stands_for_four = each.version == 6 and not int(each) >> 48
+        if no_host or stands_for_four or getattr(each, "scope_id", None):
             raise Refused(f"{each} is no address of a host")

@@ -43,6 +43,15 @@ class Entry:
         return Key(self.table, self.priority, self.match)
 
 
+class Gone(NamedTuple):
+    """An entry that its switch has removed, as nothing has matched for `idle_s`; `packets` had before."""
+
+    key: Key
+    cookie: int
+    idle_s: int
+    packets: int
+
+
 class Total(NamedTuple):
     """What some entries have counted together since each was added."""
 

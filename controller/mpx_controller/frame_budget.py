@@ -2,7 +2,7 @@
 
 from mpx_controller.budget import Budget
 
-PORT_RATE, PORT_BURST = 100.0, 200.0  # frames a second of one port, and at once
+PORT_RATE, PORT_BURST = 200.0, 400.0  # frames a second of one port, and at once
 SWITCH_RATE, SWITCH_BURST = 1000.0, 1000.0  # of all its ports together
 LINK_RATE, LINK_BURST = 20.0, 40.0  # of our own questions: about one a second comes over each link
 MOST_PORTS = 10_000  # that are told apart; a switch that makes up more has them forgotten

@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 
 from mpx_controller.answers import SwitchLost
-from mpx_controller.channel import Channel
-from mpx_controller.flows import Counted, Key, Message, Messages, Total
+from mpx_controller.channel import Channel, Told
+from mpx_controller.flows import Counted, Gone, Message, Messages, Total
 from mpx_controller.frame_budget import FrameBudget
 from mpx_controller.graph import Port
 from mpx_controller.network.network import Network
@@ -57,9 +57,8 @@ class Switches:
             self.send(self._network.switch_up(*joined, self._now()))
             self._changed()
             self._told.set()
-            await channel.serve(
-                self._frame_in, self._port_changed, self._entry_idled, self._network.switch_answers
-            )
+            told = Told(self._frame_in, self._port_changed, self._entry_gone, self._network.switch_answers)
+            await channel.serve(told)
         except SwitchLost as lost:
             log.info("%s", lost)
         finally:
@@ -148,8 +147,8 @@ class Switches:
             self.send(self._network.port_changed(state, self._now()))
         self._told.set()
 
-    def _entry_idled(self, switch: int, key: Key, cookie: int) -> None:
-        self.send(self._network.entry_idled(switch, key, cookie))
+    def _entry_gone(self, switch: int, gone: Gone) -> None:
+        self.send(self._network.entry_gone(switch, gone))
 
     @staticmethod
     def _now() -> float:

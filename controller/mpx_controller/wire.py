@@ -9,7 +9,7 @@ from os_ken.ofproto import ofproto_v1_3 as ofp
 from os_ken.ofproto import ofproto_v1_3_parser as parser
 
 from mpx_controller.cookies import ALL, OURS, OURS_MASK, is_ours
-from mpx_controller.flows import CONTROLLER, Add, Counted, Entry, Key, Match, Message, Remove, SendOut
+from mpx_controller.flows import CONTROLLER, Add, Counted, Entry, Gone, Key, Match, Message, Remove, SendOut
 from mpx_controller.graph import Port
 from mpx_controller.network.ports import PortState
 
@@ -167,6 +167,13 @@ def counted(described: Iterable[Any]) -> list[Counted]:
     """Return those of ours among the entries that os-ken describes, with what they have counted."""
     ours = (each for each in described if is_ours(each.cookie))
     return [Counted(_entry(each), each.packet_count, each.byte_count) for each in ours]
+
+
+def entry_gone(told: Any) -> Gone | None:
+    """Return the entry of ours that a switch says it has removed, as nothing matched; None for all others."""
+    if told.reason != ofp.OFPRR_IDLE_TIMEOUT or not is_ours(told.cookie):
+        return None
+    return Gone(key(told), told.cookie, told.idle_timeout, told.packet_count)
 
 
 def key(described: Any) -> Key:

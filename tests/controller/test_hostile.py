@@ -95,6 +95,7 @@ def test_path_sets_that_cannot_be_asked_for(network: Network, body: bytes) -> No
         ("255.255.255.255", DST),
         ("fe80::1%eth0", "fe80::2"),
         ("::", "fd00::1"),
+        ("::ffff:10.0.0.1", "fd00::1"),
         ("ff02::1", "fd00::1"),
     ],
 )

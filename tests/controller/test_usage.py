@@ -4,6 +4,7 @@ from graphs import THESIS_A
 from hypothesis import given
 from hypothesis import strategies as st
 from mpx_controller.cookies import Kind, kind_of
+from mpx_controller.flows import Gone
 from mpx_controller.path_sets.path_set import StreamKey
 from mpx_controller.path_sets.sets import Limits
 from mpx_controller.path_sets.usage import Counter, used
@@ -58,9 +59,9 @@ def test_what_a_switch_has_idled_out_comes_back_while_the_set_is_there() -> None
     assert len(idled) == 2 and {entry.idle_s for entry in idled} == {600}
     for entry in idled:
         del third[entry.key]
-        assert wan.network.entry_idled(4, entry.key, entry.cookie + 1) == []
-        wan.do(wan.network.entry_idled(4, entry.key, entry.cookie))
+        assert wan.network.entry_gone(4, Gone(entry.key, entry.cookie + 1, 600, 1)) == []
+        wan.do(wan.network.entry_gone(4, Gone(entry.key, entry.cookie, 600, 1)))
     assert ways(wan, 4002) == ([1, 4, 6], [6, 4, 1])
     wan.do(sets.remove_streams(made.number, [StreamKey(4002, "source")], "me"))
     for entry in idled:
-        assert wan.network.entry_idled(4, entry.key, entry.cookie) == []
+        assert wan.network.entry_gone(4, Gone(entry.key, entry.cookie, 600, 1)) == []

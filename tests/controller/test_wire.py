@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mpx_controller import wire
 from mpx_controller.cookies import Kind, cookie
-from mpx_controller.flows import Add, Entry, Remove, Value, match
+from mpx_controller.flows import Add, Entry, Key, Remove, Value, match
 from os_ken.ofproto import ofproto_parser, ofproto_protocol
 from os_ken.ofproto import ofproto_v1_3 as ofp
 from os_ken.ofproto import ofproto_v1_3_parser as parser
 
 PROTOCOL = ofproto_protocol.ProtocolDesc(version=4)
 FOUR = st.ip_addresses(v=4).map(str)
-SIX = st.ip_addresses(v=6).map(str)
+SIX = st.ip_addresses(v=6).filter(lambda each: int(each) >> 48).map(str)  # others no host of ours has
 PORTS = st.integers(0, 65535)
 MATCHES = st.one_of(
     st.fixed_dictionaries(
@@ -83,17 +83,20 @@ def test_a_removal_names_the_entry(entry: Entry) -> None:
 )
 def test_removals_of_our_own_are_passed_over(reason: int, of_interest: bool) -> None:
     fields: dict[str, Value] = {"in_port": 3}
-    data = flow_removed(cookie=5, priority=9, reason=reason, table=2, fields=fields)
+    ours = cookie(Kind.PATH_SET, 5)
+    data = flow_removed(ours, priority=9, reason=reason, table=2, fields=fields)
     assert wire.is_of_no_interest(data) == (not of_interest)
-    read = wire.read(data)
-    assert read is not None and (wire.key(read), read.cookie) == ((2, 9, match(**fields)), 5)
+    if of_interest:
+        assert wire.entry_gone(wire.read(data)) == (Key(2, 9, match(**fields)), ours, 600, 7)
+        others = flow_removed(5, priority=9, reason=reason, table=2, fields=fields)
+        assert wire.entry_gone(wire.read(others)) is None
 
 
-def flow_removed(cookie: int, priority: int, reason: int, table: int, fields: dict[str, Value]) -> bytes:
+def flow_removed(of: int, priority: int, reason: int, table: int, fields: dict[str, Value]) -> bytes:
     """os-ken reads these, and does not write them."""
     buffer = bytearray()
     parser.OFPMatch(**fields).serialize(buffer, 0)
-    body = struct.pack("!QHBBIIHHQQ", cookie, priority, reason, table, 0, 0, 600, 0, 0, 0) + buffer
+    body = struct.pack("!QHBBIIHHQQ", of, priority, reason, table, 0, 0, 600, 0, 7, 0) + buffer
     return struct.pack("!BBHI", 4, ofp.OFPT_FLOW_REMOVED, 8 + len(body), 1) + body
 
 

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from mpx_controller.cookies import Kind, kind_of
-from mpx_controller.flows import Add, Entry, Key, Messages, SendOut, SwitchRules
+from mpx_controller.flows import Add, Entry, Gone, Messages, SendOut, SwitchRules
 from mpx_controller.forwarding import (
     Bands,
     base_entries,
@@ -154,10 +154,10 @@ class Network:
                     changes += self._place(host)
         return changes
 
-    def entry_idled(self, switch: int, key: Key, cookie: int) -> Messages:
+    def entry_gone(self, switch: int, gone: Gone) -> Messages:
         """A switch has removed an entry that nothing matched for long; it has it again if it is wanted."""
-        entry = self.rules(switch).wants(key, cookie)
-        if entry is None or kind_of(cookie) != Kind.PATH_SET:
+        entry = self.rules(switch).wants(gone.key, gone.cookie)
+        if entry is None or kind_of(gone.cookie) != Kind.PATH_SET:
             return []
         return [(switch, Add(entry))]
 
