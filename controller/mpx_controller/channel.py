@@ -22,7 +22,8 @@ FIRST_S, ASK_EVERY_S = (0.05, 0.1, 0.2), 2.5  # between questions whether it is 
 DEAD_S = 15.0  # a switch that has said nothing for so long is given up
 MOST_WAITING = 16 << 20  # bytes that a switch has not read: it is not keeping up, and is given up
 MOST_MESSAGE = 1 << 16
-TURN_S = 0.005  # that messages of one switch take in a row; then others have their turn
+TURN_S = 0.001  # that messages of one switch take in a row; then others have their turn
+REST_S = 0.002  # until a switch that sends too much has its next turn: it has a third of the time at most
 
 log = logging.getLogger(__name__)
 
@@ -33,17 +34,19 @@ class Joined(NamedTuple):
     switch: int
     ports: list[PortState]
     entries: list[Entry]
+    tables: int
 
 
 @dataclass(frozen=True)
 class Told:
     """Whom a channel hands on what its switch tells.
 
-    `port_changed` is given the port, and whether it is no more; `entry_gone` the switch, and an entry that it
-    has removed as nothing matched; `answers` the switch, and in how many seconds it has answered.
+    `frame_in` returns whether it was looked at; `port_changed` is given the port, and whether it is no more;
+    `entry_gone` the switch, and an entry that it has removed as nothing matched; `answers` the switch, and in
+    how many seconds it has answered.
     """
 
-    frame_in: Callable[[Port, bytes], None]
+    frame_in: Callable[[Port, bytes], bool]
     port_changed: Callable[[PortState, bool], None]
     entry_gone: Callable[[int, Gone], None]
     answers: Callable[[int, float], None]
@@ -75,12 +78,12 @@ class Channel:
         switch = self.joined.switch
         loop = asyncio.get_running_loop()
         alive = asyncio.create_task(self._watch(lambda within_s: told.answers(switch, within_s)))
-        began_s = loop.time()
+        began_s, too_much = loop.time(), False
         try:
             while True:
                 message = await self._message()
                 if isinstance(message, wire.FrameIn):
-                    told.frame_in(Port(switch, message.number), message.data)
+                    too_much |= not told.frame_in(Port(switch, message.number), message.data)
                 elif isinstance(message, parser.OFPPortStatus):
                     state = wire.port_state(switch, message.desc)
                     if state is not None:
@@ -90,8 +93,8 @@ class Channel:
                     if gone is not None:
                         told.entry_gone(switch, gone)
                 if loop.time() - began_s > TURN_S:
-                    await asyncio.sleep(0)
-                    began_s = loop.time()
+                    await asyncio.sleep(REST_S if too_much else 0)
+                    began_s, too_much = loop.time(), False
         finally:
             alive.cancel()
             self.close()
@@ -145,14 +148,14 @@ class Channel:
         self._writer.write(wire.hello(self._next()))
         await self._message(first=True)
         self._writer.write(wire.questions(self._next()))
-        switch: int | None = None
+        switch, tables = 0, 0
         ports: list[Any] = []
         found: list[Any] = []
         missing = {"features", "ports", "entries"}
         while missing:
             message = await self._message()
             if isinstance(message, parser.OFPSwitchFeatures):
-                switch = message.datapath_id
+                switch, tables = message.datapath_id, message.n_tables
                 missing.discard("features")
             elif isinstance(message, parser.OFPPortDescStatsReply):
                 ports += message.body
@@ -165,7 +168,8 @@ class Channel:
         if not switch:
             raise SwitchLost(f"{self.peer} says that its datapath id is 0")
         states = (wire.port_state(switch, each) for each in ports)
-        self.joined = Joined(switch, [state for state in states if state is not None], wire.entries(found))
+        known = [state for state in states if state is not None]
+        self.joined = Joined(switch, known, wire.entries(found), tables)
         return self.joined
 
     async def _message(self, *, first: bool = False) -> Any:

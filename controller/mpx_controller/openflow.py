@@ -49,12 +49,18 @@ class Switches:
                 raise SwitchLost(
                     f"{channel.peer} is switch {joined.switch:x}, which is not among those allowed"
                 )
+            if joined.tables < self._network.tables:
+                log.warning(
+                    "switch %x has %d tables and would need %d; it is not used: see forwarding.table and .on",
+                    *(joined.switch, joined.tables, self._network.tables),
+                )
+                raise SwitchLost(f"{channel.peer} has too few tables")
             if (before := self._channels.get(joined.switch)) is not None:
                 before.close()
             self._channels[joined.switch] = channel
             self._budgets[joined.switch] = FrameBudget()
             log.info("switch %x is connected, with %d ports", joined.switch, len(joined.ports))
-            self.send(self._network.switch_up(*joined, self._now()))
+            self.send(self._network.switch_up(*joined[:3], self._now()))
             self._changed()
             self._told.set()
             told = Told(self._frame_in, self._port_changed, self._entry_gone, self._network.switch_answers)
@@ -131,14 +137,15 @@ class Switches:
         for channel in list(self._channels.values()):
             channel.close()
 
-    def _frame_in(self, port: Port, data: bytes) -> None:
+    def _frame_in(self, port: Port, data: bytes) -> bool:
         self.frames_in += 1
         now_s = self._now()
         if not self._budgets[port.switch].allows(port.number, data, now_s):
             self.frames_dropped += 1
-            return
+            return False
         self.send(self._network.frame_in(port, data, now_s))
         self._told.set()
+        return True
 
     def _port_changed(self, state: PortState, gone: bool) -> None:
         if gone:

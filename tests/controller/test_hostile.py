@@ -8,13 +8,15 @@ import threading
 import urllib.error
 from collections.abc import Callable
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
 from mpx_controller.api.guard import CONNECTIONS, REQUEST_S
-from running_controller import Running
+from mpx_controller.graph import Graph
+from running_controller import Running, controller
 from switches import address, arp_from
-from wire_switches import WireSwitch
+from wire_switches import WireSwitch, wire_wan
 
 SRC, DST = address("src"), address("dst")
 Network = tuple[Running, dict[int, WireSwitch]]
@@ -330,3 +332,17 @@ def test_two_at_once_ask_for_the_same_ports_and_one_gets_them(network: Network) 
     with pytest.raises(urllib.error.HTTPError) as refused:  # the same connections by their other end
         running.ask("POST", f"path-sets/{back}/streams", {"ports": [6000], "side": "sink"})
     assert refused.value.code == 409
+
+
+@pytest.mark.parametrize(("config", "needed"), [("", 2), ("[forwarding]\non = false\ntable = 4\n", 5)])
+def test_a_switch_with_too_few_tables_is_not_used(
+    tmp_path: Path, eventually: Callable[..., None], config: str, needed: int
+) -> None:
+    log = tmp_path / "log"
+    one = Graph.of([1], [])
+    with controller(tmp_path / "state.json", 0, config, errors=log) as running:
+        with wire_wan(running.port, one, {}, tables=needed - 1) as switches:
+            eventually(lambda: not switches[1].is_connected)
+        assert f"switch 1 has {needed - 1} tables and would need {needed}" in log.read_text()
+        with wire_wan(running.port, one, {}, tables=needed):
+            eventually(lambda: running.get("healthz") == {"switches": 1})

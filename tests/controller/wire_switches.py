@@ -26,6 +26,7 @@ class WireSwitch:
 
     def __init__(self, connection: socket.socket, number: int, ports: list[int]) -> None:
         self.number, self.ports = number, ports
+        self.tables = 254
         self.entries: dict[tuple[object, ...], object] = {}
         self.cables: dict[int, tuple[WireSwitch, int]] = {}
         self.hosts: dict[int, str] = {}
@@ -68,7 +69,9 @@ class WireSwitch:
 
     def _told(self, kind: int, xid: int, header: bytes, body: bytes) -> None:
         if kind == ofp.OFPT_FEATURES_REQUEST:
-            self.send(ofp.OFPT_FEATURES_REPLY, xid, struct.pack("!QIBB2xII", self.number, 0, 254, 0, 0, 0))
+            self.send(
+                ofp.OFPT_FEATURES_REPLY, xid, struct.pack("!QIBB2xII", self.number, 0, self.tables, 0, 0, 0)
+            )
         elif kind == ofp.OFPT_ECHO_REQUEST:
             self.send(ofp.OFPT_ECHO_REPLY, xid, body)
         elif kind == ofp.OFPT_BARRIER_REQUEST:
@@ -111,7 +114,11 @@ class WireSwitch:
 
 @contextmanager
 def wire_wan(
-    openflow_port: int, graph: Graph, hosts: dict[str, int], tls: ssl.SSLContext | None = None
+    openflow_port: int,
+    graph: Graph,
+    hosts: dict[str, int],
+    tls: ssl.SSLContext | None = None,
+    tables: int = 254,
 ) -> Iterator[dict[int, WireSwitch]]:
     """Have the switches of a graph connect; each host is at port 1000 of its switch, and has not spoken."""
     switches: dict[int, WireSwitch] = {}
@@ -124,6 +131,7 @@ def wire_wan(
                 connection = tls.wrap_socket(connection)
             there = [host for host, switch in hosts.items() if switch == number]
             switches[number] = WireSwitch(connection, number, [*ports, *([1000] if there else [])])
+            switches[number].tables = tables
             switches[number].hosts = dict.fromkeys([1000], there[0]) if there else {}
         for link in graph.links:
             switches[link.start.switch].cables[link.start.number] = switches[link.end.switch], link.end.number

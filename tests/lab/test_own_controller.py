@@ -17,7 +17,7 @@ from mpx_lab.lab import Lab
 from mpx_lab.own_controller import OWN
 from mpx_lab.state import LabError
 from mpx_lab.topologies import named
-from test_controller import filled, sink  # noqa: F401  a fixture
+from steered import filled
 from traces import devices, traces
 from victims import ALL_KINDS
 
@@ -101,7 +101,7 @@ def test_status_tells_where_it_is(running: Lab) -> None:
 
 def test_what_is_asked_for_as_in_the_thesis_takes_four_paths(
     running: Lab,
-    sink: Callable[[Lab], None],  # noqa: F811  the fixture
+    sink: Callable[[Lab], None],
 ) -> None:
     src, dst = (running.host(name).addresses[0] for name in ("src", "dst"))
     ends: dict[str, object] = {"src_ip": src, "dst_ip": dst, "path_num": 4}

@@ -70,6 +70,11 @@ class Network:
         """The switches that are connected to us."""
         return frozenset(self._connected)
 
+    @property
+    def tables(self) -> int:
+        """How many tables a switch has to have."""
+        return 1 + (self._bands.second if self._forwarding else self._bands.table)
+
     def edge_ports(self) -> frozenset[Port]:
         """Return the ports where hosts may be."""
         return frozenset(self._edges)
