@@ -110,7 +110,7 @@ def test_what_is_asked_for_as_in_the_thesis_takes_four_paths(
     number = assigned["path_set_id"]
     ports = range(4000, 4004)
     made = [("MakePath", {"path_set_id": number, "tcp_port_num": port}) for port in ports]
-    assert call(running, "src", *made) == [[]] * 4  # nothing
+    assert call(running, "src", *made) == [{}] * 4
     sink(running)
     assert [filled(running, port) for port in ports] == [[0], [1], [2], [3]]
     status, told = ask(running, "src", "GET", f"path-sets/{number}")
