@@ -61,6 +61,7 @@ def test_what_a_switch_has_idled_out_comes_back_while_the_set_is_there() -> None
         del third[entry.key]
         assert wan.network.entry_gone(4, Gone(entry.key, entry.cookie + 1, 600, 1)) == []
         wan.do(wan.network.entry_gone(4, Gone(entry.key, entry.cookie, 600, 1)))
+    assert [third.get(entry.key) for entry in idled] == idled
     assert ways(wan, 4002) == ([1, 4, 6], [6, 4, 1])
     wan.do(sets.remove_streams(made.number, [StreamKey(4002, "source")], "me"))
     for entry in idled:
