@@ -1,5 +1,6 @@
-"""Limits of the beginning: how soon `mpx --help` answers, and what it imports for that."""
+"""Limits of the beginning: how soon `mpx --help` answers, what it imports, when a controller is ready."""
 
+import os
 import subprocess
 import sys
 import time
@@ -11,6 +12,7 @@ from figures import Spread, Verdict
 MPX = str(Path(sys.executable).with_name("mpx"))
 PAIRS = 15
 MOST_TIMES = 6.0
+STARTS, READY_S = 9, 2.0  # of `mpx controller`, which switches and callers wait for
 HEAVY = (
     "numpy", "scipy", "pandas", "numba", "matplotlib", "cryptography", "jsonschema", "hypothesis", "pytest",
     "ssl", "asyncio", "multiprocessing", "sqlite3", "xml", "http", "urllib.request",
@@ -29,7 +31,7 @@ _LIST_MODULES = (
 
 
 def start() -> Iterator[Verdict]:
-    """Time `mpx --help` beside `python -c pass`, in interleaved pairs, and list what it imports."""
+    """Time `mpx --help` beside `python -c pass`, in interleaved pairs; list imports; start controllers."""
     ours, bare = [], []
     for pair in range(PAIRS + 1):
         for command, times in (([MPX, "--help"], ours), ([sys.executable, "-c", "pass"], bare)):
@@ -52,6 +54,25 @@ def start() -> Iterator[Verdict]:
         f"{', '.join(name for name in modules if name.startswith('mpx.'))}",
         not heavy,
     )
+    took = Spread([_controller_s() for _ in range(STARTS + 1)][1:])
+    yield Verdict(
+        f"`mpx controller` is ready in less than {READY_S:g} s",
+        f"{took:.2f} s; load {os.getloadavg()[0]:.1f}",
+        took.worst < READY_S,
+    )
+
+
+def _controller_s() -> float:
+    """Return the seconds until a controller says that switches and callers can connect; ends it."""
+    command = [MPX, "controller", "--listen", "127.0.0.1:0", "--api", "127.0.0.1:0"]
+    began = time.perf_counter()
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        ready = process.stdout.readline()
+        took = time.perf_counter() - began
+        process.terminate()
+    assert ready, "the controller has ended"
+    return took
 
 
 def imported() -> list[str]:

@@ -23,11 +23,12 @@ PROGRAMS = {
     "ip": "iproute2",
     "ovs-vswitchd": "openvswitch-switch",
     "cc": "gcc libc6-dev",
+    "g++": "g++",
     "flex": "flex",
     "bison": "bison",
     "bc": "bc",
 }
-LIBRARIES = {"libudt.so.0": "libudt0"}
+LIBRARIES = {"libudt.so.0": "libudt0", "libxmlrpcpp.so": "libxmlrpcpp-dev"}
 SOURCE = "linux-source-6.12"  # of the simulator's kernel
 CACHE = Path(__file__).resolve().parent.parent / ".cache"  # where that is
 # Debian asks this program before it starts a daemon that is being installed; the lab has a switch of its own.

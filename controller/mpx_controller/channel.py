@@ -3,27 +3,29 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import Any, NamedTuple
 
 from os_ken.ofproto import ofproto_v1_3 as ofp
 from os_ken.ofproto import ofproto_v1_3_parser as parser
 
 from mpx_controller import wire
-from mpx_controller.flows import Entry, Message
+from mpx_controller.answers import Answers, SwitchLost
+from mpx_controller.cookies import ALL
+from mpx_controller.flows import Counted, Entry, Gone, Message, Total
 from mpx_controller.graph import Port
 from mpx_controller.network.ports import PortState
 
 ANSWER_S = 5.0  # within which a switch says who it is, or that it has done what it was told
-QUIET_S, DEAD_S = 5.0, 15.0  # after so long it is asked whether it is there, and given up
+FIRST_S, ASK_EVERY_S = (0.05, 0.1, 0.2), 2.5  # between questions whether it is there: first, and later on
+DEAD_S = 15.0  # a switch that has said nothing for so long is given up
 MOST_WAITING = 16 << 20  # bytes that a switch has not read: it is not keeping up, and is given up
 MOST_MESSAGE = 1 << 16
-TURN = 64  # messages of one switch in a row; then others have their turn
+TURN_S = 0.001  # that messages of one switch take in a row; then others have their turn
+REST_S = 0.002  # until a switch that sends too much has its next turn: it has a third of the time at most
 
 log = logging.getLogger(__name__)
-
-
-class SwitchLost(Exception):
-    """The connection to a switch has ended, or the switch does not answer."""
 
 
 class Joined(NamedTuple):
@@ -32,6 +34,22 @@ class Joined(NamedTuple):
     switch: int
     ports: list[PortState]
     entries: list[Entry]
+    tables: int
+
+
+@dataclass(frozen=True)
+class Told:
+    """Whom a channel hands on what its switch tells.
+
+    `frame_in` returns whether it was looked at; `port_changed` is given the port, and whether it is no more;
+    `entry_gone` the switch, and an entry that it has removed as nothing matched; `answers` the switch, and in
+    how many seconds it has answered.
+    """
+
+    frame_in: Callable[[Port, bytes], bool]
+    port_changed: Callable[[PortState, bool], None]
+    entry_gone: Callable[[int, Gone], None]
+    answers: Callable[[int, float], None]
 
 
 class Channel:
@@ -42,7 +60,8 @@ class Channel:
         self.joined: Joined | None = None
         self._reader, self._writer = reader, writer
         self._xid = 0
-        self._barriers: dict[int, asyncio.Future[None]] = {}
+        self._answers = Answers()
+        self._unread, self._at = b"", 0  # what has come, and where the next message begins in it
         self._heard_s = asyncio.get_running_loop().time()
         self._errors: list[str] = []
 
@@ -53,29 +72,29 @@ class Channel:
         except TimeoutError:
             raise SwitchLost(f"{self.peer} has not said who it is within {ANSWER_S:g} s") from None
 
-    async def serve(
-        self, frame_in: Callable[[Port, bytes], None], port_changed: Callable[[PortState, bool], None]
-    ) -> None:
-        """Hand on what the switch tells until the connection ends, which raises SwitchLost.
-
-        `port_changed` is given the port, and whether it is no more.
-        """
+    async def serve(self, told: Told) -> None:
+        """Hand on what the switch tells until the connection ends, which raises SwitchLost."""
         assert self.joined is not None
         switch = self.joined.switch
-        alive = asyncio.create_task(self._watch())
+        loop = asyncio.get_running_loop()
+        alive = asyncio.create_task(self._watch(lambda within_s: told.answers(switch, within_s)))
+        began_s, too_much = loop.time(), False
         try:
-            for count in _numbers():
+            while True:
                 message = await self._message()
-                if isinstance(message, parser.OFPPacketIn):
-                    number = message.match.get("in_port")
-                    if number is not None and number <= wire.MOST_PORT:
-                        frame_in(Port(switch, number), bytes(message.data))
+                if isinstance(message, wire.FrameIn):
+                    too_much |= not told.frame_in(Port(switch, message.number), message.data)
                 elif isinstance(message, parser.OFPPortStatus):
                     state = wire.port_state(switch, message.desc)
                     if state is not None:
-                        port_changed(state, message.reason == ofp.OFPPR_DELETE)
-                if count % TURN == 0:
-                    await asyncio.sleep(0)
+                        told.port_changed(state, message.reason == ofp.OFPPR_DELETE)
+                elif isinstance(message, parser.OFPFlowRemoved):
+                    gone = wire.entry_gone(message)
+                    if gone is not None:
+                        told.entry_gone(switch, gone)
+                if loop.time() - began_s > TURN_S:
+                    await asyncio.sleep(REST_S if too_much else 0)
+                    began_s, too_much = loop.time(), False
         finally:
             alive.cancel()
             self.close()
@@ -93,40 +112,50 @@ class Channel:
 
         It also raises where the switch has refused something since the last time.
         """
-        xid = self._next()
-        answered = asyncio.get_running_loop().create_future()
-        self._barriers[xid] = answered
-        try:
-            self._writer.write(wire.barrier(xid))
-            await asyncio.wait_for(answered, ANSWER_S)
-        except TimeoutError:
-            raise SwitchLost(f"switch {self._name} has not confirmed within {ANSWER_S:g} s") from None
-        finally:
-            self._barriers.pop(xid, None)
+        await self._asked(wire.barrier)
         if self._errors:
             refused, self._errors = self._errors, []
             raise SwitchLost(f"switch {self._name} refuses: {'; '.join(refused[:3])}")
 
+    async def total(self, cookie: int) -> Total:
+        """Return what the entries of a cookie have counted together; raises SwitchLost."""
+        (answer,) = await self._asked(lambda xid: wire.total_question(cookie, xid))
+        return Total(answer.body.packet_count, answer.body.byte_count)
+
+    async def counted(self, cookie: int) -> list[Counted]:
+        """Return what each entry of a cookie has counted; raises SwitchLost."""
+        answers = await self._asked(lambda xid: wire.entries_question(xid, cookie, ALL))
+        return [each for answer in answers for each in wire.counted(answer.body)]
+
     def close(self) -> None:
         """End the connection."""
         self._writer.transport.abort()
-        for waiting in self._barriers.values():
-            if not waiting.done():
-                waiting.set_exception(SwitchLost(f"the connection of switch {self._name} has ended"))
-        self._barriers.clear()
+        self._answers.lost(f"the connection of switch {self._name} has ended")
+
+    async def _asked(self, question: Callable[[int], bytes]) -> list[Any]:
+        """Return all parts of the answer to a question that is made with its number; raises SwitchLost."""
+        xid = self._next()
+        answered = self._answers.expect(xid)
+        try:
+            self._writer.write(question(xid))
+            return await asyncio.wait_for(answered, ANSWER_S)
+        except TimeoutError:
+            raise SwitchLost(f"switch {self._name} has not answered within {ANSWER_S:g} s") from None
+        finally:
+            self._answers.forget(xid)
 
     async def _join(self) -> Joined:
         self._writer.write(wire.hello(self._next()))
         await self._message(first=True)
         self._writer.write(wire.questions(self._next()))
-        switch: int | None = None
+        switch, tables = 0, 0
         ports: list[Any] = []
         found: list[Any] = []
         missing = {"features", "ports", "entries"}
         while missing:
             message = await self._message()
             if isinstance(message, parser.OFPSwitchFeatures):
-                switch = message.datapath_id
+                switch, tables = message.datapath_id, message.n_tables
                 missing.discard("features")
             elif isinstance(message, parser.OFPPortDescStatsReply):
                 ports += message.body
@@ -139,7 +168,8 @@ class Channel:
         if not switch:
             raise SwitchLost(f"{self.peer} says that its datapath id is 0")
         states = (wire.port_state(switch, each) for each in ports)
-        self.joined = Joined(switch, [state for state in states if state is not None], wire.entries(found))
+        known = [state for state in states if state is not None]
+        self.joined = Joined(switch, known, wire.entries(found), tables)
         return self.joined
 
     async def _message(self, *, first: bool = False) -> Any:
@@ -156,35 +186,60 @@ class Channel:
                 raise SwitchLost(f"{self.peer} speaks another version than OpenFlow 1.3 ({data[0]:#x})")
             if kind == ofp.OFPT_ECHO_REQUEST:
                 self._writer.write(wire.echo_reply(data[wire.HEADER_BYTES :], xid))
-            elif kind == ofp.OFPT_BARRIER_REPLY:
-                waiting = self._barriers.get(xid)
-                if waiting is not None and not waiting.done():
-                    waiting.set_result(None)
-            elif kind != ofp.OFPT_ECHO_REPLY and (message := wire.read(data)) is not None:
+            elif kind in (ofp.OFPT_BARRIER_REPLY, ofp.OFPT_ECHO_REPLY):
+                self._answers.part(xid, None, more=False)
+            elif kind == ofp.OFPT_PACKET_IN:
+                if (frame := wire.frame_in(data)) is not None:
+                    return frame
+            elif wire.is_of_no_interest(data):
+                continue
+            elif (message := wire.read(data)) is not None:
                 if isinstance(message, parser.OFPErrorMsg):
                     error = f"an error of type {message.type}, code {message.code}"
+                    if self._answers.refused(xid, f"switch {self._name} answers with {error}"):
+                        continue
                     self._errors.append(error)
                     log.warning("switch %s sends %s", self._name, error)
                     del self._errors[:-16]
-                else:
+                elif kind != ofp.OFPT_MULTIPART_REPLY or not self._answers.part(
+                    xid, message, more=bool(message.flags & ofp.OFPMPF_REPLY_MORE)
+                ):
                     return message
 
     async def _bytes(self) -> bytes:
-        try:
-            header = await self._reader.readexactly(wire.HEADER_BYTES)
-            length = int.from_bytes(header[2:4], "big")
-            if length < wire.HEADER_BYTES:
-                raise SwitchLost(f"{self.peer} sends what is not OpenFlow")
-            return header + await self._reader.readexactly(length - wire.HEADER_BYTES)
-        except (OSError, asyncio.IncompleteReadError):
-            raise SwitchLost(f"the connection of switch {self._name} has ended") from None
+        """Return the next message whole; many may have come at once."""
+        length = wire.HEADER_BYTES
+        while len(self._unread) - self._at < length:
+            await self._read()
+        length = int.from_bytes(self._unread[self._at + 2 : self._at + 4])
+        if length < wire.HEADER_BYTES:
+            raise SwitchLost(f"{self.peer} sends what is not OpenFlow")
+        while len(self._unread) - self._at < length:
+            await self._read()
+        self._at += length
+        return self._unread[self._at - length : self._at]
 
-    async def _watch(self) -> None:
+    async def _read(self) -> None:
+        try:
+            more = await self._reader.read(MOST_MESSAGE)
+        except OSError:
+            more = b""
+        if not more:
+            raise SwitchLost(f"the connection of switch {self._name} has ended")
+        self._unread, self._at = self._unread[self._at :] + more, 0
+
+    async def _watch(self, answers: Callable[[float], None]) -> None:
+        """Ask it something for ever, to know how soon it answers; give it up where it says nothing."""
         loop = asyncio.get_running_loop()
-        while (quiet_s := loop.time() - self._heard_s) < DEAD_S:
-            if quiet_s >= QUIET_S:
-                self._writer.write(wire.echo(self._next()))
-            await asyncio.sleep(QUIET_S / 2)
+        for wait_s in chain(FIRST_S, repeat(ASK_EVERY_S)):
+            asked_s = loop.time()
+            try:
+                await self._asked(wire.echo)
+                answers(loop.time() - asked_s)
+            except SwitchLost:
+                if loop.time() - self._heard_s > DEAD_S:
+                    break
+            await asyncio.sleep(wait_s)
         log.warning("switch %s has been silent for %g s; its connection is ended", self._name, DEAD_S)
         self.close()
 
@@ -195,10 +250,3 @@ class Channel:
     def _next(self) -> int:
         self._xid = (self._xid + 1) & 0xFFFFFFFF
         return self._xid
-
-
-def _numbers() -> Iterable[int]:
-    count = 0
-    while True:
-        count += 1
-        yield count

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from mpx_controller.ask import flows, paths, status
+
 
 @click.group(
     "controller", invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
@@ -72,3 +74,7 @@ def _address(text: str) -> dict[str, object]:
     if not host or not port.isdecimal():
         raise UsageError(f"'{text}' is no address: write HOST:PORT, for example 127.0.0.1:6653")
     return {"address": host.strip("[]"), "port": int(port)}
+
+
+for _question in (status, paths, flows):
+    controller.add_command(_question)

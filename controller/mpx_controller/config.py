@@ -13,6 +13,7 @@ from mpx_controller.forwarding import Bands
 from mpx_controller.graph import Port
 from mpx_controller.path_sets.sets import Limits
 
+LOCAL = "local"  # the owner that asks on the controller's own host, and sees all
 LOOPBACK = "127.0.0.1"
 OPENFLOW_PORT, API_PORT = 6653, 6680
 
@@ -60,6 +61,13 @@ class Token(_Section):
     owner: Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9._@-]+$")]
     file: Path
     networks: list[str] = []
+
+    @field_validator("owner")
+    @classmethod
+    def _is_not_ours(cls, name: str) -> str:
+        if name == LOCAL:
+            raise ValueError(f"{LOCAL} are all who ask on the controller's own host; take another name")
+        return name
 
     @field_validator("networks")
     @classmethod

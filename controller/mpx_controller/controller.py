@@ -1,17 +1,22 @@
 """What callers can ask for, whichever way they ask; switches have confirmed it before the answer."""
 
 import asyncio
+import ipaddress
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path as File
 
-from mpx_controller.channel import SwitchLost
+from mpx_controller.answers import SwitchLost
 from mpx_controller.config import Config, read_capacities
-from mpx_controller.errors import NotYours, NoWay
-from mpx_controller.flows import Messages
+from mpx_controller.cookies import Kind, cookie
+from mpx_controller.errors import NotYours, NoWay, Refused
+from mpx_controller.events import Event, Listeners
+from mpx_controller.flows import Counted, Messages
+from mpx_controller.host_search import HostSearch
 from mpx_controller.network.network import Network
 from mpx_controller.openflow import Switches
+from mpx_controller.path_sets import reasons, usage
 from mpx_controller.path_sets.path_set import PathSet, StreamKey
 from mpx_controller.path_sets.selection import SELECTORS
 from mpx_controller.path_sets.sets import PathSets
@@ -19,6 +24,8 @@ from mpx_controller.state_file import read_state, state_text, write_whole
 
 SAVED_EVERY_S = 1.0
 CAPACITIES_EVERY_S = 1.0
+EVERYBODY = ipaddress.ip_address("255.255.255.255")
+COUNTED_EACH = 0.25  # of a lease
 
 log = logging.getLogger(__name__)
 
@@ -29,15 +36,6 @@ class Caller:
 
     owner: str
     may_ask_for: Callable[[str], bool]
-
-
-@dataclass(frozen=True)
-class Event:
-    """Something that has happened to a path set."""
-
-    number: int
-    owner: str
-    what: str
 
 
 class Controller:
@@ -52,8 +50,10 @@ class Controller:
         self.switches = Switches(
             self.network, frozenset(allowed) if allowed is not None else None, self._network_changed
         )
-        self._listeners: set[asyncio.Queue[Event]] = set()
+        self.listeners = Listeners()
         self._graph = self.network.graph
+        self._search = HostSearch(self.network, self.switches.send)
+        self._counting = asyncio.Lock()
         self._unsaved = False
         self._capacities_at = 0.0
         if config.state is not None and config.state.exists():
@@ -61,7 +61,9 @@ class Controller:
 
     async def keep(self) -> None:
         """Do what time asks for, until it is cancelled."""
-        await asyncio.gather(self.switches.keep(), self._keep_leases(), self._keep_capacities())
+        await asyncio.gather(
+            self.switches.keep(), self._keep_leases(), self._keep_used(), self._keep_capacities()
+        )
 
     async def assign(self, source: str, sink: str, count: int, caller: Caller) -> PathSet:
         """Return a new path set; raises Refused."""
@@ -69,8 +71,14 @@ class Controller:
             raise NotYours(
                 f"{caller.owner} may ask for paths of its own address only, not {source} to {sink}"
             )
+        _check_pair(source, sink)
+        for address in (source, sink):
+            await self._search.look_for(address, caller.owner)
         made = self.sets.assign(source, sink, count, caller.owner, self._now())
-        self._note(made, f"assigned {len(made.paths)} paths, {made.streams} streams")
+        why = reasons.why_these(made, self.config.path_sets.selection, count)
+        self._note(made, f"assigned {len(made.paths)} paths, {made.streams} streams: {why}")
+        for place, path in enumerate(made.paths):
+            self._log(made, reasons.why_so_many(made, place, self.sets.bytes_per_stream(path.path)))
         return made
 
     async def place(
@@ -80,6 +88,10 @@ class Controller:
         places, messages = self.sets.place(number, keys, owner, self._now(), path)
         await self._done(messages)
         self._unsaved = True
+        if (known := self.sets.all.get(number)) is not None:
+            ways = self.sets.ways(number)
+            now = {key: ways[key] for key in keys if key in ways}
+            self._log(known, f"placed {reasons.where_they_are(known, now)}")
         return places
 
     async def remove_streams(self, number: int, keys: Iterable[StreamKey], owner: str | None) -> None:
@@ -95,17 +107,24 @@ class Controller:
 
     def renew(self, number: int, owner: str | None) -> PathSet:
         """Somebody still needs a path set; raises Refused."""
+        self._unsaved = True
         return self.sets.renew(number, owner, self._now())
 
-    def listen(self) -> "asyncio.Queue[Event]":
-        """Return a queue of what happens from now on; the oldest is lost where nobody reads it."""
-        queue: asyncio.Queue[Event] = asyncio.Queue(1000)
-        self._listeners.add(queue)
-        return queue
+    async def flows(
+        self, number: int, owner: str | None
+    ) -> tuple[PathSet, dict[int, list[Counted]], list[int]]:
+        """Return a path set, the entries that switches hold for it, and those that cannot be asked now.
 
-    def stop_listening(self, queue: "asyncio.Queue[Event]") -> None:
-        """Nobody reads this queue any more."""
-        self._listeners.discard(queue)
+        Raises Refused. One set after the other: an answer can be thousands of entries.
+        """
+        async with self._counting:
+            known = self.sets.get(number, owner)
+            switches = sorted(self.sets.switches_of(number))
+            try:
+                found = await self.switches.counted(cookie(Kind.PATH_SET, number), switches)
+            except SwitchLost as lost:
+                raise NoWay(f"{lost}; try again") from None
+        return known, found, [switch for switch in switches if switch not in found]
 
     def lease_left_s(self, known: PathSet) -> float:
         """Return for how long a path set is still there without a sign of use."""
@@ -126,24 +145,26 @@ class Controller:
             raise NoWay(f"{lost}; try again") from None
 
     def _network_changed(self) -> None:
-        if self.network.graph is not self._graph:
-            self._graph = self.network.graph
-            self.switches.send(self.sets.reroute())
+        if self.network.graph is self._graph:
+            return
+        before, self._graph = self._graph, self.network.graph
+        sets = self.sets.all
+        was = {number: self.sets.ways(number) for number in sets}
+        self.switches.send(self.sets.reroute())
+        lost, found = reasons.changes(before, self._graph)
+        for number, known in sets.items():
+            why = reasons.why_moved(known, was[number], self.sets.ways(number), lost, found)
+            if why:
+                self._note(known, f"rerouted: {why}")
+
+    def _log(self, known: PathSet, what: str) -> None:
+        ends = known.ends
+        log.info("path set %d of %s, %s to %s: %s", known.number, known.owner, ends.source, ends.sink, what)
 
     def _note(self, known: PathSet, what: str) -> None:
-        log.info(
-            "path set %d of %s, %s to %s: %s",
-            known.number,
-            known.owner,
-            known.ends.source,
-            known.ends.sink,
-            what,
-        )
+        self._log(known, what)
         self._unsaved = True
-        for queue in self._listeners:
-            if queue.full():
-                queue.get_nowait()
-            queue.put_nowait(Event(known.number, known.owner, what))
+        self.listeners.tell(Event(known.number, known.owner, what))
 
     async def _keep_leases(self) -> None:
         while True:
@@ -155,8 +176,31 @@ class Controller:
                 self._note(before[number], "expired")
             self._save()
 
+    async def _keep_used(self) -> None:
+        """Renew the leases of path sets whose streams carry data."""
+        before: Mapping[usage.Counter, int] = {}
+        while True:
+            await asyncio.sleep(COUNTED_EACH * self.config.path_sets.lease_s)
+            now = await self._counters()
+            numbers = usage.used(before, now)
+            self.sets.used(numbers, self._now())
+            self._unsaved |= bool(numbers)
+            before = now
+
+    async def _counters(self) -> dict[usage.Counter, int]:
+        """Return the bytes of each path set at the switch of its source; of its sink where that is away."""
+        asked: dict[tuple[int, int], usage.Counter] = {}
+        for number, known in self.sets.all.items():
+            ends = (known.ends.source_port.switch, known.ends.sink_port.switch)
+            at = next((switch for switch in ends if switch in self.network.connected), None)
+            if known.placed and at is not None:
+                asked[cookie(Kind.PATH_SET, number), at] = usage.Counter(number, at)
+        totals = await self.switches.totals(asked)
+        return {asked[ends]: total.bytes for ends, total in totals.items()}
+
     async def _keep_capacities(self) -> None:
         file = self.config.links.capacities
+        told = ""
         while file is not None:
             try:
                 changed_at = file.stat().st_mtime
@@ -164,7 +208,9 @@ class Controller:
                     self.network.rates_changed(*read_capacities(file))
                     self._capacities_at = changed_at
             except Exception as error:  # the file may be gone or half-written by others: what was told holds
-                log.warning("%s", error)
+                if str(error) != told:
+                    told = str(error)
+                    log.warning("%s; what was told before holds", told)
             await asyncio.sleep(CAPACITIES_EVERY_S)
 
     def _save(self) -> None:
@@ -191,3 +237,17 @@ class Controller:
     @staticmethod
     def _now() -> float:
         return asyncio.get_running_loop().time()
+
+
+def _check_pair(source: str, sink: str) -> None:
+    """Raise Refused unless these can be the addresses of two hosts that talk to each other."""
+    one, other = (ipaddress.ip_address(address) for address in (source, sink))
+    if one.version != other.version:
+        raise Refused(f"{source} and {sink} are not of one family")
+    if one == other:
+        raise Refused(f"source and sink are both {source}")
+    for each in (one, other):
+        no_host = each.is_multicast or each.is_unspecified or each.is_loopback or each == EVERYBODY
+        stands_for_four = each.version == 6 and not int(each) >> 48
+        if no_host or stands_for_four or getattr(each, "scope_id", None):
+            raise Refused(f"{each} is no address of a host")

@@ -7,6 +7,7 @@ from enum import IntEnum
 
 OURS = 0x6D70 << 48  # "mp"
 OURS_MASK = 0xFFFF << 48
+ALL = 2**64 - 1  # the mask of exactly one cookie
 
 
 class Kind(IntEnum):

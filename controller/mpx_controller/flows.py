@@ -35,12 +35,36 @@ class Entry:
     cookie: int
     outputs: tuple[int, ...] = ()
     goto: int | None = None
-    idle_s: int = 0  # the switch removes it when nothing has matched for so long; 0: never
+    idle_s: int = 0  # the switch removes it when nothing has matched for so long, and says so; 0: never
 
     @property
     def key(self) -> Key:
         """What the switch tells it apart by."""
         return Key(self.table, self.priority, self.match)
+
+
+class Gone(NamedTuple):
+    """An entry that its switch has removed, as nothing has matched for `idle_s`; `packets` had before."""
+
+    key: Key
+    cookie: int
+    idle_s: int
+    packets: int
+
+
+class Total(NamedTuple):
+    """What some entries have counted together since each was added."""
+
+    packets: int
+    bytes: int
+
+
+class Counted(NamedTuple):
+    """What one entry has counted since it was added."""
+
+    entry: Entry
+    packets: int
+    bytes: int
 
 
 @dataclass(frozen=True)
@@ -81,6 +105,11 @@ class SwitchRules:
     def wanted(self) -> dict[Key, Entry]:
         """All entries that are to be there."""
         return dict(self._wanted)
+
+    def wants(self, key: Key, cookie: int) -> Entry | None:
+        """Return the entry that is to be there with this key, if its cookie is this one."""
+        entry = self._wanted.get(key)
+        return entry if entry is not None and entry.cookie == cookie else None
 
     def put(self, owner: object, entries: Iterable[Entry]) -> list[Message]:
         """Have exactly these entries for `owner`, and return what changes: what is new first.

@@ -4,7 +4,8 @@ Two tables. In the first are what steers assigned streams (mpx_controller.steeri
 of what we must know; all else goes on to the second, where each known host has an entry towards it in every
 switch, and what is left is flooded over a tree. Nothing waits for us, and nothing has a timeout.
 
-    first   TOP          our questions about links            to us only
+    first   TOP          our questions about links, and       to us only
+                         answers to those about hosts
             path sets    streams of transfers                 on their paths
             COPIES       ARP, neighbour discovery             to us as well, and on
             0            all                                  on in the second
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 from mpx_controller.cookies import Kind, cookie
 from mpx_controller.flows import CONTROLLER, Entry, match
 from mpx_controller.graph import Graph, Link, Port
+from mpx_controller.network.host_question import OUR_HARDWARE
 from mpx_controller.network.hosts import Host
 
 ETH_ARP, ETH_IPV4, ETH_IPV6, ETH_LLDP = 0x0806, 0x0800, 0x86DD, 0x88CC
@@ -61,9 +63,14 @@ class Bands:
 HOSTS, FLOOD = 20, 10
 
 
-def questions_entry(bands: Bands) -> Entry:
-    """Return what hands us our questions about links, whoever forwards the rest."""
-    return Entry(bands.table, bands.top, match(eth_type=ETH_LLDP), COOKIE, (CONTROLLER,))
+def questions_entries(bands: Bands) -> list[Entry]:
+    """Return what hands us our questions about links, and answers to us, whoever forwards the rest."""
+    ours = (
+        match(eth_type=ETH_LLDP),
+        match(eth_dst=OUR_HARDWARE, eth_type=ETH_ARP),
+        match(eth_dst=OUR_HARDWARE, eth_type=ETH_IPV6, ip_proto=ICMPV6, icmpv6_type=ND_ADVERT),
+    )
+    return [Entry(bands.table, bands.top, each, COOKIE, (CONTROLLER,)) for each in ours]
 
 
 def base_entries(bands: Bands) -> list[Entry]:

@@ -1,16 +1,20 @@
 """Joins switches to the network: what they tell goes to it, what it answers goes to them."""
 
 import asyncio
+import contextlib
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
-from mpx_controller.channel import Channel, SwitchLost
-from mpx_controller.flows import Message, Messages
+from mpx_controller.answers import SwitchLost
+from mpx_controller.channel import Channel, Told
+from mpx_controller.flows import Counted, Gone, Message, Messages, Total
+from mpx_controller.frame_budget import FrameBudget
 from mpx_controller.graph import Port
 from mpx_controller.network.network import Network
 from mpx_controller.network.ports import PortState
 
+MOST_CONNECTIONS = 1024
 TOGETHER_S = 0.002  # what is told within so long takes effect at once
 
 log = logging.getLogger(__name__)
@@ -28,32 +32,47 @@ class Switches:
         self._network, self._allowed, self._changed = network, allowed, changed
         self._channels: dict[int, Channel] = {}
         self._told = asyncio.Event()
+        self._open = 0
+        self._budgets: dict[int, FrameBudget] = {}
         self.frames_in = 0
+        self.frames_dropped = 0
 
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one connection of a switch until it ends."""
         channel = Channel(reader, writer)
+        self._open += 1
         try:
+            if self._open > MOST_CONNECTIONS:
+                raise SwitchLost(f"{channel.peer} is one switch too many")
             joined = await channel.join()
             if self._allowed is not None and joined.switch not in self._allowed:
                 raise SwitchLost(
                     f"{channel.peer} is switch {joined.switch:x}, which is not among those allowed"
                 )
+            if joined.tables < self._network.tables:
+                log.warning(
+                    "switch %x has %d tables and would need %d; it is not used: see forwarding.table and .on",
+                    *(joined.switch, joined.tables, self._network.tables),
+                )
+                raise SwitchLost(f"{channel.peer} has too few tables")
             if (before := self._channels.get(joined.switch)) is not None:
                 before.close()
             self._channels[joined.switch] = channel
+            self._budgets[joined.switch] = FrameBudget()
             log.info("switch %x is connected, with %d ports", joined.switch, len(joined.ports))
-            self.send(self._network.switch_up(*joined, self._now()))
+            self.send(self._network.switch_up(*joined[:3], self._now()))
             self._changed()
             self._told.set()
-            await channel.serve(self._frame_in, self._port_changed)
+            told = Told(self._frame_in, self._port_changed, self._entry_gone, self._network.switch_answers)
+            await channel.serve(told)
         except SwitchLost as lost:
             log.info("%s", lost)
         finally:
+            self._open -= 1
             channel.close()
             joined_as = channel.joined.switch if channel.joined else None
             if joined_as is not None and self._channels.get(joined_as) is channel:
-                del self._channels[joined_as]
+                del self._channels[joined_as], self._budgets[joined_as]
                 self._network.switch_down(joined_as, self._now())
                 self._changed()
                 self._told.set()
@@ -92,15 +111,41 @@ class Switches:
             raise SwitchLost("a switch on the way is not connected")
         await asyncio.gather(*(channel.confirmed() for channel in there if channel))
 
+    async def totals(self, asked: Iterable[tuple[int, int]]) -> dict[tuple[int, int], Total]:
+        """Return what the entries of each (cookie, switch) have counted; without those that do not answer."""
+        there = [(cookie, switch, self._channels.get(switch)) for cookie, switch in asked]
+        found: dict[tuple[int, int], Total] = {}
+
+        async def ask(cookie: int, switch: int, channel: Channel) -> None:
+            with contextlib.suppress(SwitchLost):
+                found[cookie, switch] = await channel.total(cookie)
+
+        await asyncio.gather(*(ask(cookie, switch, channel) for cookie, switch, channel in there if channel))
+        return found
+
+    async def counted(self, cookie: int, switches: Iterable[int]) -> dict[int, list[Counted]]:
+        """Return the entries of a cookie in each switch, with what they have counted.
+
+        Those that are not connected are left out; raises SwitchLost where one does not answer.
+        """
+        there = [(switch, self._channels[switch]) for switch in switches if switch in self._channels]
+        answers = await asyncio.gather(*(channel.counted(cookie) for _, channel in there))
+        return {switch: answer for (switch, _), answer in zip(there, answers, strict=True)}
+
     def close(self) -> None:
         """End all connections."""
         for channel in list(self._channels.values()):
             channel.close()
 
-    def _frame_in(self, port: Port, data: bytes) -> None:
+    def _frame_in(self, port: Port, data: bytes) -> bool:
         self.frames_in += 1
-        self.send(self._network.frame_in(port, data, self._now()))
+        now_s = self._now()
+        if not self._budgets[port.switch].allows(port.number, data, now_s):
+            self.frames_dropped += 1
+            return False
+        self.send(self._network.frame_in(port, data, now_s))
         self._told.set()
+        return True
 
     def _port_changed(self, state: PortState, gone: bool) -> None:
         if gone:
@@ -108,6 +153,9 @@ class Switches:
         else:
             self.send(self._network.port_changed(state, self._now()))
         self._told.set()
+
+    def _entry_gone(self, switch: int, gone: Gone) -> None:
+        self.send(self._network.entry_gone(switch, gone))
 
     @staticmethod
     def _now() -> float:

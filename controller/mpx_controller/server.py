@@ -4,8 +4,10 @@ import asyncio
 import json
 import logging
 import os
+import resource
 import secrets
 import signal
+import socket
 import ssl
 import sys
 from collections.abc import Callable
@@ -15,10 +17,14 @@ import uvicorn
 from mpx._version import __version__
 from mpx.errors import UsageError
 from mpx_controller.api.callers import Callers
+from mpx_controller.api.guard import Guard, Guarded
 from mpx_controller.api.rest import rest_of
+from mpx_controller.channel import ANSWER_S
 from mpx_controller.config import Config, Listen, OpenFlow
 from mpx_controller.controller import Controller
 
+MOST_FILES = 4096
+UNREAD = 128 << 10  # bytes of one switch that wait to be read: what matters must not be behind a flood
 ENDING_S = 1  # that open requests have when it is ended
 
 log = logging.getLogger(__name__)
@@ -31,27 +37,35 @@ def serve(config: Config, ready: Callable[[dict[str, str]], None]) -> None:
 
 async def _serve(config: Config, ready: Callable[[dict[str, str]], None]) -> None:
     controller = Controller(config, _secret(config))
-    app = rest_of(controller, Callers(config.api), __version__)
+    callers = Callers(config.api)
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ended.set)
+    tls = _tls_of_switches(config.openflow)
+    _have_files()
     try:
         openflow = await asyncio.start_server(
             controller.switches.accept,
             config.openflow.address,
             config.openflow.port,
-            ssl=_tls_of_switches(config.openflow),
+            ssl=tls,
+            ssl_handshake_timeout=ANSWER_S if tls else None,
         )
     except OSError as error:
         raise UsageError(f"cannot listen for switches: {error.strerror or error}") from None
+    for listening in openflow.sockets:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, UNREAD)
     api = _Api(
         uvicorn.Config(
-            app,
+            Guard(rest_of(controller, callers, __version__), callers),
             host=config.api.address,
             port=config.api.port,
             ssl_certfile=config.api.certificate,
             ssl_keyfile=config.api.key,
+            http=Guarded,
+            ws="none",
+            proxy_headers=False,  # a caller is who has connected, whatever it says
             log_config=None,
             access_log=False,
             lifespan="off",
@@ -77,6 +91,14 @@ async def _serve(config: Config, ready: Callable[[dict[str, str]], None]) -> Non
         keeping.cancel()
         ending.cancel()
         await asyncio.gather(serving, keeping, ending, return_exceptions=True)
+
+
+def _have_files() -> None:
+    """Let us have as many connections as we accept: callers must not keep switches from connecting."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 class _Api(uvicorn.Server):

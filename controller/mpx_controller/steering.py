@@ -51,6 +51,20 @@ def stream_entries(
     return found
 
 
+def stream_of(ends: Ends, entry: Entry) -> tuple[int, Side, Side]:
+    """Return the port of a stream, whose it is, and who gets what an entry of `stream_entries` matches."""
+    fields = dict(entry.match)
+    sender = fields.get("ipv4_src", fields.get("ipv6_src"))
+    onwards = sender == ends.source
+    port = fields.get("tcp_src", fields.get("tcp_dst"))
+    sends = "tcp_src" in fields
+    return (
+        port if isinstance(port, int) else 0,
+        "source" if sends == onwards else "sink",
+        "sink" if onwards else "source",
+    )
+
+
 def _steps(path: Path, start: Port, out: Port) -> list[tuple[int, int]]:
     """Return the switches of a path, each with the number of the port by which it is left."""
     if not path:

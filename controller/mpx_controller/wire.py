@@ -1,14 +1,15 @@
 """Our messages as OpenFlow 1.3, and what switches say as values of ours. os-ken knows the bytes."""
 
 from collections.abc import Iterable
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from os_ken.ofproto import ofproto_parser, ofproto_protocol
 from os_ken.ofproto import ofproto_v1_3 as ofp
 from os_ken.ofproto import ofproto_v1_3_parser as parser
 
-from mpx_controller.cookies import OURS, OURS_MASK, is_ours
-from mpx_controller.flows import CONTROLLER, Add, Entry, Message, Remove, SendOut
+from mpx_controller.cookies import ALL, OURS, OURS_MASK, is_ours
+from mpx_controller.flows import CONTROLLER, Add, Counted, Entry, Gone, Key, Match, Message, Remove, SendOut
 from mpx_controller.graph import Port
 from mpx_controller.network.ports import PortState
 
@@ -17,6 +18,19 @@ HEADER_BYTES = ofp.OFP_HEADER_SIZE
 MOST_PORT = ofp.OFPP_MAX
 _PROTOCOL = ofproto_protocol.ProtocolDesc(version=VERSION)
 _KBIT = 1000
+_MATCH = HEADER_BYTES + 16  # where the match of a frame begins
+_FIELD_HEAD = 4
+_IN_PORT = bytes([0x80, 0, 0, 4])  # basic class, field 0, no mask, four bytes
+_FLOW_REMOVED: int = ofp.OFPT_FLOW_REMOVED
+_IDLE = bytes([ofp.OFPRR_IDLE_TIMEOUT])
+_REASON: int = HEADER_BYTES + 10  # where a message of a removed entry says why
+
+
+class FrameIn(NamedTuple):
+    """A frame, and the number of the port on which it has come in."""
+
+    number: int
+    data: bytes
 
 
 def to_bytes(message: Message, xid: int) -> bytes:
@@ -30,12 +44,12 @@ def to_bytes(message: Message, xid: int) -> bytes:
                 command=ofp.OFPFC_DELETE_STRICT,
                 table_id=key.table,
                 priority=key.priority,
-                match=parser.OFPMatch(**dict(key.match)),
                 cookie=cookie,
-                cookie_mask=2**64 - 1,
+                cookie_mask=ALL,
                 out_port=ofp.OFPP_ANY,
                 out_group=ofp.OFPG_ANY,
             )
+            made.match = _Match(_match_bytes(key.match))
             return _serialized(made, xid)
         case SendOut(data, outputs):
             made = parser.OFPPacketOut(
@@ -56,11 +70,28 @@ def questions(xid: int) -> bytes:
         parser.OFPSetConfig(_PROTOCOL, ofp.OFPC_FRAG_NORMAL, ofp.OFPCML_NO_BUFFER),
         parser.OFPFeaturesRequest(_PROTOCOL),
         parser.OFPPortDescStatsRequest(_PROTOCOL, 0),
-        parser.OFPFlowStatsRequest(
-            _PROTOCOL, 0, ofp.OFPTT_ALL, ofp.OFPP_ANY, ofp.OFPG_ANY, OURS, OURS_MASK, parser.OFPMatch()
-        ),
     )
-    return b"".join(_serialized(each, xid) for each in asked)
+    return b"".join(_serialized(each, xid) for each in asked) + entries_question(xid, OURS, OURS_MASK)
+
+
+def entries_question(xid: int, cookie: int, mask: int) -> bytes:
+    """Return what asks for the entries of some cookies, in all tables, and what each has counted."""
+    return _serialized(
+        parser.OFPFlowStatsRequest(
+            _PROTOCOL, 0, ofp.OFPTT_ALL, ofp.OFPP_ANY, ofp.OFPG_ANY, cookie, mask, parser.OFPMatch()
+        ),
+        xid,
+    )
+
+
+def total_question(cookie: int, xid: int) -> bytes:
+    """Return what asks for what all entries of a cookie have counted together."""
+    return _serialized(
+        parser.OFPAggregateStatsRequest(
+            _PROTOCOL, 0, ofp.OFPTT_ALL, ofp.OFPP_ANY, ofp.OFPG_ANY, cookie, ALL, parser.OFPMatch()
+        ),
+        xid,
+    )
 
 
 def barrier(xid: int) -> bytes:
@@ -78,6 +109,30 @@ def echo_reply(data: bytes, xid: int) -> bytes:
     made = parser.OFPEchoReply(_PROTOCOL)
     made.data = data
     return _serialized(made, xid)
+
+
+def is_of_no_interest(data: bytes) -> bool:
+    """Whether it says only that an entry is gone that we have removed ourselves; there are many of these."""
+    return data[1] == _FLOW_REMOVED and data[_REASON : _REASON + 1] != _IDLE
+
+
+def frame_in(data: bytes) -> FrameIn | None:
+    """Return a frame that a switch hands over; None where it is broken, or came in on a special port.
+
+    Read here and not by os-ken, as there can be floods of these, of which most are not looked at.
+    """
+    length = int.from_bytes(data[_MATCH + 2 : _MATCH + 4])
+    at, end = _MATCH + 4, _MATCH + length
+    while at + _FIELD_HEAD <= end <= len(data):
+        size = data[at + 3]
+        if data[at : at + 4] == _IN_PORT:
+            number = int.from_bytes(data[at + 4 : at + 8])
+            start = (
+                _MATCH + (length + 7) // 8 * 8 + 2
+            )  # after zeros, so that the frame's addresses are aligned
+            return FrameIn(number, data[start:]) if number <= MOST_PORT else None
+        at += _FIELD_HEAD + size
+    return None
 
 
 def read(data: bytes) -> Any | None:
@@ -108,6 +163,24 @@ def entries(described: Iterable[Any]) -> list[Entry]:
     return [_entry(each) for each in described if is_ours(each.cookie)]
 
 
+def counted(described: Iterable[Any]) -> list[Counted]:
+    """Return those of ours among the entries that os-ken describes, with what they have counted."""
+    ours = (each for each in described if is_ours(each.cookie))
+    return [Counted(_entry(each), each.packet_count, each.byte_count) for each in ours]
+
+
+def entry_gone(told: Any) -> Gone | None:
+    """Return the entry of ours that a switch says it has removed, as nothing matched; None for all others."""
+    if told.reason != ofp.OFPRR_IDLE_TIMEOUT or not is_ours(told.cookie):
+        return None
+    return Gone(key(told), told.cookie, told.idle_timeout, told.packet_count)
+
+
+def key(described: Any) -> Key:
+    """Return what a switch tells the entry apart by that os-ken describes."""
+    return Key(described.table_id, described.priority, tuple(sorted(described.match.items())))
+
+
 def _entry(described: Any) -> Entry:
     outputs: list[int] = []
     goto = None
@@ -117,9 +190,7 @@ def _entry(described: Any) -> Entry:
         elif isinstance(instruction, parser.OFPInstructionActions):
             outputs += [each.port for each in instruction.actions if isinstance(each, parser.OFPActionOutput)]
     return Entry(
-        described.table_id,
-        described.priority,
-        tuple(sorted(described.match.items())),
+        *key(described),
         described.cookie,
         tuple(outputs),
         goto,
@@ -133,16 +204,37 @@ def _flow_mod(entry: Entry) -> Any:
         instructions.append(parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, _outputs(entry.outputs)))
     if entry.goto is not None:
         instructions.append(parser.OFPInstructionGotoTable(entry.goto))
-    return parser.OFPFlowMod(
+    made = parser.OFPFlowMod(
         _PROTOCOL,
         command=ofp.OFPFC_ADD,
         table_id=entry.table,
         priority=entry.priority,
-        match=parser.OFPMatch(**dict(entry.match)),
         cookie=entry.cookie,
         idle_timeout=entry.idle_s,
+        flags=ofp.OFPFF_SEND_FLOW_REM if entry.idle_s else 0,
         instructions=instructions,
     )
+    made.match = _Match(_match_bytes(entry.match))
+    return made
+
+
+class _Match:
+    """A match whose bytes are known: os-ken takes longer for these than for all else of a message."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def serialize(self, buffer: bytearray, offset: int) -> int:
+        """Put it into a message, as os-ken's own does; return its length."""
+        buffer[offset:] = self._data
+        return len(self._data)
+
+
+@lru_cache(1024)  # all switches on the way of a stream have entries of the same two
+def _match_bytes(match: Match) -> bytes:
+    buffer = bytearray()
+    parser.OFPMatch(**dict(match)).serialize(buffer, 0)
+    return bytes(buffer)
 
 
 def _outputs(ports: Iterable[int]) -> list[Any]:

@@ -80,6 +80,7 @@ class Wan:
         self.hosts = {Port(switch, 1000 + n): name for n, (name, switch) in enumerate(sorted(hosts.items()))}
         self.received: list[tuple[str, bytes]] = []
         self.frames_in = 0
+        self.answering = False  # whether hosts answer who asks for their address
         self.cut: set[Port] = set()  # where frames are lost without anybody being told
         self.network: Network | None = forwarding_by
 
@@ -111,7 +112,10 @@ class Wan:
             if port in self.cut:
                 continue
             if port in self.hosts and fields_of(data)["eth_type"] != ETH_LLDP:
-                self.received.append((self.hosts[port], data))
+                host = self.hosts[port]
+                self.received.append((host, data))
+                if self.answering and (said := answer_of(host, data)) is not None:
+                    waiting += self._forwarded(port, said)
             elif port in self.cables:
                 waiting += self._forwarded(self.cables[port], data)
         return left
@@ -156,11 +160,38 @@ def address(host: str) -> str:
     return f"10.0.0.{sum(host.encode()) % 256}"
 
 
+def address6(host: str) -> str:
+    return f"fd00::{sum(host.encode()) % 256:x}"
+
+
 def arp_from(host: str, target: str = "10.0.0.254") -> bytes:
     """A question to all."""
     made = packet.Packet()
     made.add_protocol(ethernet.ethernet("ff:ff:ff:ff:ff:ff", hardware(host), 0x0806))
     made.add_protocol(arp.arp(src_mac=hardware(host), src_ip=address(host), dst_ip=target))
+    made.serialize()
+    return bytes(made.data)
+
+
+def answer_of(host: str, question: bytes) -> bytes | None:
+    """What a host answers whoever asks for its address, as Linux does, also who has none itself."""
+    asked = packet.Packet(question)
+    made = packet.Packet()
+    frame, who, neighbour = (asked.get_protocol(each) for each in (ethernet.ethernet, arp.arp, icmpv6.icmpv6))
+    if who is not None and who.opcode == arp.ARP_REQUEST and who.dst_ip == address(host):
+        made.add_protocol(ethernet.ethernet(frame.src, hardware(host), 0x0806))
+        made.add_protocol(
+            arp.arp(opcode=arp.ARP_REPLY, src_mac=hardware(host), src_ip=who.dst_ip, dst_mac=frame.src)
+        )
+    elif neighbour is not None and neighbour.data.dst == address6(host):
+        sender = asked.get_protocol(ipv6.ipv6).src
+        assert sender != "::", "somebody is about to take the address"
+        made.add_protocol(ethernet.ethernet(neighbour.data.option.hw_src, hardware(host), 0x86DD))
+        made.add_protocol(ipv6.ipv6(src=address6(host), dst=sender, nxt=58, hop_limit=255))
+        told = icmpv6.nd_neighbor(res=6, dst=address6(host))
+        made.add_protocol(icmpv6.icmpv6(icmpv6.ND_NEIGHBOR_ADVERT, data=told))
+    else:
+        return None
     made.serialize()
     return bytes(made.data)
 

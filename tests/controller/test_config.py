@@ -61,6 +61,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
         ("[path_sets]\nselection = 'best'", "path_sets.selection"),
         ("[openflow]\nswitches = [0]", "openflow.switches.0"),
         ("[", "is not TOML"),
+        ("[[api.tokens]]\nowner = 'local'\nfile = 't'", "api.tokens.0.owner: local are all who"),
     ],
 )
 def test_what_is_wrong_is_named(text: str, says: str, tmp_path: Path) -> None:
@@ -118,15 +119,17 @@ def test_callers(tmp_path: Path) -> None:
     short.write_text("guess")
     tokens = [{"owner": "me", "file": mine}, {"owner": "noc", "file": wide, "networks": ["10.0.0.0/8"]}]
     callers = Callers(Api.model_validate({"tokens": tokens}))
-    local = callers.caller("127.0.0.1", None, 0.0)
+    local = callers.caller("127.0.0.1", None)
     assert local.owner == "local" and local.may_ask_for("10.1.2.3")
-    me = callers.caller("10.1.2.3", "Bearer a-token-of-mine-1234", 0.0)
+    me = callers.caller("10.1.2.3", "Bearer a-token-of-mine-1234")
     assert me.owner == "me" and me.may_ask_for("10.1.2.3") and not me.may_ask_for("10.1.2.4")
-    noc = callers.caller("192.0.2.1", "bearer another-token-56789", 0.0)
+    noc = callers.caller("192.0.2.1", "bearer another-token-56789")
     assert noc.may_ask_for("10.9.9.9") and not noc.may_ask_for("192.0.2.1") and not noc.may_ask_for("::1")
+    with pytest.raises(WhoIsThat):
+        callers.caller("127.0.0.1", "Bearer")
     for header in (None, "Bearer wrong", "Bearer ", "Basic a-token-of-mine-1234", "Bearer ä"):
         with pytest.raises(WhoIsThat):
-            callers.caller("10.1.2.3", header, 0.0)
+            callers.caller("10.1.2.3", header)
     with pytest.raises(UsageError, match="less than 16 characters"):
         Callers(Api.model_validate({"tokens": [{"owner": "x", "file": short}]}))
     with pytest.raises(UsageError, match="cannot be read"):
@@ -136,17 +139,18 @@ def test_callers(tmp_path: Path) -> None:
 def test_a_lab_lets_its_hosts_ask_for_themselves() -> None:
     config = Api.model_validate({"address": "10.0.0.254", "insecure": True, "allow_from": ["10.0.0.0/24"]})
     callers = Callers(config)
-    host = callers.caller("10.0.0.1", None, 0.0)
+    host = callers.caller("10.0.0.1", None)
     assert host.may_ask_for("10.0.0.1") and not host.may_ask_for("10.0.0.2")
     with pytest.raises(NotYours):
-        callers.caller("10.0.1.1", None, 0.0)
+        callers.caller("10.0.1.1", None)
 
 
 def test_who_asks_too_often_waits_and_others_do_not() -> None:
     callers = Callers(Api(requests_per_s=10))
     for _ in range(20):
-        callers.caller("127.0.0.1", None, 5.0)
+        callers.spend("127.0.0.1", 5.0)
     with pytest.raises(TooMany):
-        callers.caller("127.0.0.1", None, 5.0)
-    callers.caller("127.0.0.2", None, 5.0)
-    callers.caller("127.0.0.1", None, 5.2)
+        callers.spend("127.0.0.1", 5.0)
+    callers.spend("127.0.0.2", 5.0)
+    callers.spend("127.0.0.1", 5.2)
+    assert callers.refused == 1

@@ -1,16 +1,19 @@
 """Which frame goes where, in simulated switches that a Network of ours steers."""
 
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 from graphs import THESIS_A, THESIS_B, all_simple_paths, graphs, plain
 from hypothesis import given, settings
 from mpx_controller.cookies import is_ours
+from mpx_controller.flows import CONTROLLER
 from mpx_controller.graph import Graph, Port
-from mpx_controller.network.discovery import LOST_S
+from mpx_controller.network.discovery import FIRST_S, LOST_S, UNDECIDED_S, Discovery
 from mpx_controller.network.discovery_frame import discovery_frame
 from mpx_controller.network.network import SETTLED_S, SILENT_S
-from switches import Wan, address, arp_from, hardware, tcp_frame
+from mpx_controller.network.ports import PortState
+from switches import Wan, address, address6, arp_from, hardware, tcp_frame
 from wans import ENDS, SECRET, known, network, ready
 
 
@@ -157,7 +160,29 @@ def test_nothing_but_questions_beside_another_controller() -> None:
     wan.connect(network(forwarding=False))
     wan.wait(2)
     assert wan.network is not None and len(wan.network.graph.links) == len(THESIS_B.links)
-    assert {len(switch.entries) for switch in wan.switches.values()} == {1}
+    entries = [entry for switch in wan.switches.values() for entry in switch.entries.values()]
+    assert {entry.outputs for entry in entries} == {(CONTROLLER,)} and {entry.goto for entry in entries} == {
+        None
+    }
+
+
+@pytest.mark.parametrize("forwarding", [True, False])
+@pytest.mark.parametrize("of", [address, address6])
+def test_hosts_that_have_not_spoken_are_asked_for(forwarding: bool, of: Callable[[str], str]) -> None:
+    wan = Wan(THESIS_B, {**ENDS, "third": 5})
+    wan.answering = True
+    steering = network(forwarding=forwarding)
+    wan.connect(steering)
+    wan.wait(2 * (UNDECIDED_S + FIRST_S[-1]))
+    assert steering.hosts.at(of("dst")) is None
+    wan.do(steering.host_questions(of("dst")))
+    assert Counter(host for host, _ in wan.received) == {"src": 1, "dst": 1, "third": 1}
+    host = steering.hosts.at(of("dst"))
+    assert host is not None and wan.hosts[host.port] == "dst" and host.hardware == hardware("dst")
+    assert [each.hardware for each in steering.hosts.all] == [hardware("dst")]
+    wan.received.clear()
+    wan.do(steering.host_questions("10.9.9.9"))
+    assert Counter(host for host, _ in wan.received) == {"src": 1, "dst": 1, "third": 1}
 
 
 @given(graphs())
@@ -181,3 +206,38 @@ def test_a_port_with_one_more_link_is_no_edge() -> None:
     wan = known(plain((1, 2)), {"one": 1, "two": 2})
     assert wan.network is not None
     assert wan.network.edge_ports() == frozenset(wan.hosts)
+
+
+def test_delays_are_those_of_links_alone() -> None:
+    """What it takes to tell a switch something, and to be told, is not the link's."""
+    discovery = Discovery(SECRET)
+    one, other = Port(1, 1), Port(2, 1)
+    for port in (one, other):
+        discovery.port(PortState(port, "0e:00:00:00:00:01"), 100.0)
+    frames = dict(discovery.questions(100.0))
+    discovery.heard(other, frames[one], 100.045)
+    discovery.heard(one, frames[other], 100.012)
+    discovery.heard(other, frames[one], 100.060)
+    found = discovery.delays_s({1: 0.010, 2: 0.030})
+    assert found[one, other] == pytest.approx(0.025) and found[other, one] == 0.0
+    assert discovery.delays_s({})[one, other] == pytest.approx(0.045)
+
+
+def test_delays_that_turn_out_shorter_are_taken_up() -> None:
+    wan = known(plain((1, 2)), {"one": 1})
+    assert wan.network is not None
+    wan.cut |= set(wan.cables)
+    for port in wan.cables:
+        wan.network.port_gone(port)
+    for port in wan.cables:
+        wan.do(wan.network.port_changed(PortState(port, "0e:00:00:00:00:01"), wan.now_s))
+    for start, end in wan.cables.items():
+        wan.network.frame_in(
+            end, discovery_frame(start, "02:00:00:00:00:01", wan.now_s - 0.2, SECRET), wan.now_s
+        )
+    wan.wait(0)
+    (link,) = (link for link in wan.network.graph.links if link.start.switch == 1)
+    assert link.delay_s == pytest.approx(0.2, abs=0.01)
+    wan.cut.clear()
+    wan.wait(3)
+    assert [link.delay_s for link in wan.network.graph.links] == [0.0, 0.0]

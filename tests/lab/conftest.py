@@ -13,6 +13,7 @@ from mpx_lab.fixtures import lab_id, lab_root, make_lab  # noqa: F401  fixtures
 from mpx_lab.shape import Shape
 from mpx_lab.simulator.kernel import SOURCES, built_kernel
 from simulation import Run, run_python
+from steered import sink  # noqa: F401  a fixture
 from wires import OPEN, Wire
 
 

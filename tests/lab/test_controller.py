@@ -1,144 +1,20 @@
 """The controller with a real Open vSwitch: which links the bytes of real connections take."""
 
-import contextlib
-import json
-import signal
-import subprocess
-import sys
 import urllib.request
-import xmlrpc.client
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import pytest
-from mpx_command import command
 from mpx_lab.lab import Lab
 from mpx_lab.plan import Controller
-
-Make = Callable[..., Lab]
-Eventually = Callable[..., None]
-BETWEEN = ("s1-s2", "s1-s3", "s1-s4", "s1-s5")
-MANY = 300_000  # bytes; what else is on a link is far less
-SINK = """
-import socket, threading
-listening = socket.create_server(("", 5001))
-print("ready", flush=True)
-def drain(connection):
-    left = int.from_bytes(connection.recv(8, socket.MSG_WAITALL), "big")
-    while left and (data := connection.recv(1 << 16)):
-        left -= len(data)
-    connection.send(b"!")
-    connection.recv(1)
-while True:
-    threading.Thread(target=drain, args=(listening.accept()[0],), daemon=True).start()
-"""
-# It ends with a reset, so that its port is free again at once.
-SEND = """
-import socket, struct, sys
-to, port, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-with socket.create_connection((to, 5001), 30, ("", port)) as connection:
-    connection.sendall(count.to_bytes(8, "big") + bytes(count))
-    assert connection.recv(1) == b"!"
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-"""
-
-
-class Running:
-    """`mpx controller` as a process of its own."""
-
-    def __init__(self, process: "subprocess.Popen[str]") -> None:
-        self.process = process
-        assert process.stdout is not None
-        self.urls = json.loads(process.stdout.readline())
-        self.rpc = xmlrpc.client.ServerProxy(self.urls["xmlrpc"])
-
-    @property
-    def port(self) -> int:
-        return int(self.urls["openflow"].rsplit(":", 1)[1])
-
-    def get(self, what: str) -> Any:
-        with urllib.request.urlopen(f"{self.urls['rest']}/{what}", timeout=30) as answer:
-            return json.load(answer)
-
-    def ask(self, method: str, what: str, body: object = None) -> Any:
-        data = None if body is None else json.dumps(body).encode()
-        headers = {"Content-Type": "application/json", "Content-Length": str(len(data or b""))}
-        asked = urllib.request.Request(f"{self.urls['rest']}/{what}", data, headers, method=method)
-        with urllib.request.urlopen(asked, timeout=30) as answer:
-            return json.loads(answer.read() or b"null")
-
-
-@contextmanager
-def controller(state: Path, port: int = 0) -> Iterator[Running]:
-    words = command(
-        *("controller", "--listen", f"127.0.0.1:{port}", "--api", "127.0.0.1:0"),
-        *("--state", state, "--capacities", state.with_name("capacities.json")),
-    )
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            yield Running(process)
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait(30)
-
-
-@pytest.fixture
-def sink() -> Iterator[Callable[[Lab], None]]:
-    """`sink(lab)` has dst read what anybody sends to port 5001."""
-    with contextlib.ExitStack() as ended:
-
-        def start(lab: Lab) -> None:
-            process = lab.host("dst").popen([sys.executable, "-c", SINK], stdout=subprocess.PIPE)
-            ended.callback(process.wait)
-            ended.callback(process.kill)
-            assert process.stdout is not None and process.stdout.readline() == b"ready\n"
-
-        yield start
-
-
-def send(lab: Lab, port: int, count: int = MANY) -> None:
-    """Have src send from that port, and return when dst has it all."""
-    lab.host("src").run(
-        [sys.executable, "-c", SEND, lab.host("src").address_of("dst"), str(port), str(count)],
-        check=True,
-        timeout=60,
-    )
-
-
-def carried(lab: Lab) -> list[int]:
-    """Return the bytes that each of the four links has carried from src to dst."""
-    return [lab.link(name).stats().a_to_b.delivered.bytes for name in BETWEEN]
-
-
-def filled(lab: Lab, port: int) -> list[int]:
-    """Return the places of the links that what src sends from a port goes over."""
-    before = carried(lab)
-    send(lab, port)
-    return [n for n, (was, now) in enumerate(zip(before, carried(lab), strict=True)) if now - was >= MANY]
-
-
-def ready(lab: Lab, running: Running, eventually: Eventually, folder: Path) -> None:
-    """Tell what links carry, and wait until all of them are found and both hosts have spoken."""
-    (folder / "capacities.json").symlink_to(lab.status()["capacities"])
-    eventually(lambda: [link["rate_bps"] for link in running.get("topology")["links"]].count(100e6) == 8)
-    eventually(lambda: len(running.get("topology")["links"]) == 16)
-
-    def spoken() -> bool:
-        lab.host("src").run(
-            [sys.executable, "-c", SEND, lab.host("src").address_of("dst"), "0", "1"],
-            stderr=subprocess.DEVNULL,
-        )
-        return len(running.get("topology")["hosts"]) == 2
-
-    eventually(spoken)
+from running_controller import controller
+from steered import Eventually, Make, filled, ready
 
 
 def test_streams_take_the_paths_they_are_put_on(
     make_lab: Make, sink: Callable[[Lab], None], eventually: Eventually, tmp_path: Path
 ) -> None:
-    with controller(tmp_path / "state.json") as running:
+    log = tmp_path / "log"
+    with controller(tmp_path / "state.json", 0, "", "-v", errors=log) as running:
         lab = make_lab("thesis-a", controller=Controller("127.0.0.1", running.port))
         sink(lab)
         ready(lab, running, eventually, tmp_path)
@@ -151,7 +27,10 @@ def test_streams_take_the_paths_they_are_put_on(
         assert [filled(lab, port) for port in range(4000, 4004)] == [[0], [1], [2], [3]]
         assert filled(lab, 4999) == [0]
 
-        lab.link("s1-s4").set_up(False)
+        with urllib.request.urlopen(f"{running.urls['rest']}/events", timeout=30) as events:
+            lab.link("s1-s4").set_up(False)
+            told = next(line for line in events if b"rerouted" in line).decode()
+        assert f'"path_set": {number}' in told and "source:4002 on path" in told and "1:3-4:1" in told
         eventually(lambda: len(running.get("topology")["links"]) == 14)
         others = filled(lab, 4002)
         assert others and others != [2]
@@ -161,6 +40,14 @@ def test_streams_take_the_paths_they_are_put_on(
 
         running.ask("DELETE", f"path-sets/{number}")
         assert [filled(lab, port) for port in range(4000, 4004)] == [[0]] * 4
+    for reason in (
+        "widest-apart chose 4 paths for 400 Mbit/s (max-flow 400 Mbit/s); more would add at most 0 %",
+        "path 3 (1-5-6): n = max(1, a B R) = 1 with a = ",
+        "placed source:4002 on path 2 (1-4-6)",
+        "rerouted: source:4002 on path",
+        "released",
+    ):
+        assert reason in log.read_text()
 
 
 def test_nobody_needs_the_controller_to_go_on(

@@ -17,7 +17,7 @@ from mpx_lab.lab import Lab
 from mpx_lab.own_controller import OWN
 from mpx_lab.state import LabError
 from mpx_lab.topologies import named
-from test_controller import filled, sink  # noqa: F401  a fixture
+from steered import filled
 from traces import devices, traces
 from victims import ALL_KINDS
 
@@ -101,7 +101,7 @@ def test_status_tells_where_it_is(running: Lab) -> None:
 
 def test_what_is_asked_for_as_in_the_thesis_takes_four_paths(
     running: Lab,
-    sink: Callable[[Lab], None],  # noqa: F811  the fixture
+    sink: Callable[[Lab], None],
 ) -> None:
     src, dst = (running.host(name).addresses[0] for name in ("src", "dst"))
     ends: dict[str, object] = {"src_ip": src, "dst_ip": dst, "path_num": 4}
@@ -110,7 +110,7 @@ def test_what_is_asked_for_as_in_the_thesis_takes_four_paths(
     number = assigned["path_set_id"]
     ports = range(4000, 4004)
     made = [("MakePath", {"path_set_id": number, "tcp_port_num": port}) for port in ports]
-    assert call(running, "src", *made) == [[]] * 4  # nothing
+    assert call(running, "src", *made) == [{}] * 4
     sink(running)
     assert [filled(running, port) for port in ports] == [[0], [1], [2], [3]]
     status, told = ask(running, "src", "GET", f"path-sets/{number}")

@@ -2,14 +2,14 @@
 
 import hmac
 import ipaddress
-from dataclasses import dataclass
 
 from mpx.errors import UsageError
-from mpx_controller.config import Api
+from mpx_controller.budget import Budget
+from mpx_controller.config import LOCAL, Api
 from mpx_controller.controller import Caller
 from mpx_controller.errors import NotYours, Refused, TooMany
 
-BEARER = "bearer "
+BEARER = "bearer"
 BURST_S = 2.0  # a caller may ask for so many seconds' worth at once
 MOST_CALLERS = 10_000
 
@@ -20,19 +20,14 @@ class WhoIsThat(Refused):
     status = 401
 
 
-@dataclass
-class _Budget:
-    left: float
-    at_s: float
-
-
 class Callers:
     """Knows callers by their tokens and addresses. Raises UsageError where a token cannot be read."""
 
     def __init__(self, config: Api) -> None:
         self._config = config
+        self.refused = 0  # requests that were too many
         self._tokens: list[tuple[bytes, str, _In | None]] = []
-        self._budgets: dict[str, _Budget] = {}
+        self._budgets: dict[str, Budget] = {}
         for told in config.tokens:
             try:
                 secret = told.file.read_text().strip().encode()
@@ -44,18 +39,28 @@ class Callers:
                 )
             self._tokens.append((secret, told.owner, _In(told.networks) if told.networks else None))
 
-    def caller(self, address: str, authorization: str | None, now_s: float) -> Caller:
-        """Return who that is; raises WhoIsThat, NotYours, or TooMany for who asks too often."""
-        self._spend(address, now_s)
-        if authorization is not None and authorization.lower().startswith(BEARER):
-            return self._by_token(authorization[len(BEARER) :].strip().encode(), address)
+    def caller(self, address: str, authorization: str | None) -> Caller:
+        """Return who that is; raises WhoIsThat or NotYours."""
+        if authorization is not None:
+            scheme, _, token = authorization.partition(" ")
+            return self._by_token(token.strip().encode() if scheme.lower() == BEARER else b"", address)
         if ipaddress.ip_address(address).is_loopback:
-            return Caller("local", lambda _: True)
+            return Caller(LOCAL, lambda _: True)
         if self._config.insecure and _In(self._config.allow_from)(address):
             return Caller(address, address.__eq__)
         if self._config.insecure:
             raise NotYours(f"{address} is not among those allowed to ask")
         raise WhoIsThat("give a token: 'Authorization: Bearer TOKEN'")
+
+    def spend(self, address: str, now_s: float) -> None:
+        """Somebody asks; raises TooMany where that is too often."""
+        rate = self._config.requests_per_s
+        if len(self._budgets) > MOST_CALLERS:
+            self._budgets.clear()
+        budget = self._budgets.setdefault(address, Budget(rate, max(1.0, rate * BURST_S)))
+        if not budget.spend(now_s):
+            self.refused += 1
+            raise TooMany(f"more than {rate:g} requests a second from {address}; ask more slowly")
 
     def _by_token(self, secret: bytes, address: str) -> Caller:
         found = None
@@ -65,17 +70,6 @@ class Callers:
         if found is None:
             raise WhoIsThat("nobody has that token")
         return found
-
-    def _spend(self, address: str, now_s: float) -> None:
-        rate = self._config.requests_per_s
-        if len(self._budgets) > MOST_CALLERS:
-            self._budgets.clear()
-        budget = self._budgets.setdefault(address, _Budget(rate * BURST_S, now_s))
-        budget.left = min(rate * BURST_S, budget.left + rate * (now_s - budget.at_s))
-        budget.at_s = now_s
-        if budget.left < 1:
-            raise TooMany(f"more than {rate:g} requests a second from {address}; ask more slowly")
-        budget.left -= 1
 
 
 class _In:

@@ -1,13 +1,25 @@
 """What REST is asked and answers; the OpenAPI description is made of these."""
 
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, IPvAnyAddress
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, IPvAnyAddress
 
+from mpx_controller.flows import Counted
 from mpx_controller.graph import switches_of
-from mpx_controller.path_sets.path_set import PathSet
+from mpx_controller.path_sets.path_set import PathSet, StreamKey
+from mpx_controller.steering import stream_of
 
-PortNumber = Annotated[int, Field(ge=1, le=65535, description="of TCP")]
+
+def _text(told: object) -> object:
+    if not isinstance(told, str):
+        raise ValueError("an address is to be a string")
+    return told
+
+
+Address = Annotated[IPvAnyAddress, BeforeValidator(_text)]
+PortNumber = Annotated[int, Field(ge=1, le=65535, strict=True, description="of TCP")]
 SideName = Literal["source", "sink"]
 
 
@@ -18,9 +30,9 @@ class _Asked(BaseModel):
 class NewPathSet(_Asked):
     """Between which hosts, and over how many paths at most."""
 
-    source: IPvAnyAddress
-    sink: IPvAnyAddress
-    paths: Annotated[int, Field(ge=0, le=64, description="at most; 0: as many as help")] = 0
+    source: Address
+    sink: Address
+    paths: Annotated[int, Field(ge=0, le=64, strict=True, description="at most; 0: as many as help")] = 0
 
 
 class Streams(_Asked):
@@ -33,16 +45,20 @@ class Streams(_Asked):
 class NewStreams(Streams):
     """As before, and which path they are to be on."""
 
-    path: Annotated[int | None, Field(ge=0, description="null: in the ratio of the predictions")] = None
+    path: Annotated[
+        int | None, Field(ge=0, strict=True, description="null: in the ratio of the predictions")
+    ] = None
 
 
 class Feedback(_Asked):
     """What a transfer has found out about a path."""
 
-    path: Annotated[int, Field(ge=0)]
-    streams: Annotated[int, Field(ge=1, le=65535, description="that were best")]
-    rate_bps: Annotated[float, Field(gt=0, le=1e13, description="that the path was found to carry")]
-    rtt_s: Annotated[float, Field(gt=0, le=100)]
+    path: Annotated[int, Field(ge=0, strict=True)]
+    streams: Annotated[int, Field(ge=1, le=65535, strict=True, description="that were best")]
+    rate_bps: Annotated[
+        float, Field(gt=0, le=1e13, allow_inf_nan=False, description="that the path was found to carry")
+    ]
+    rtt_s: Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)]
 
 
 class PathOut(BaseModel):
@@ -62,6 +78,7 @@ class PathSetOut(BaseModel):
     """A path set."""
 
     id: int
+    owner: str
     source: str
     sink: str
     streams: Annotated[int, Field(description="predicted, of all paths together")]
@@ -71,16 +88,70 @@ class PathSetOut(BaseModel):
     ports: Annotated[dict[str, int], Field(description="of each stream, as SIDE:PORT, its path")]
 
 
+class EntryOut(BaseModel):
+    """One entry of a stream."""
+
+    switch: Annotated[str, Field(description="datapath id, hexadecimal")]
+    to: Literal["source", "sink"]
+    table: int
+    out: Annotated[list[int], Field(description="numbers of ports")]
+    packets: int
+    bytes: int
+
+
+class StreamOut(BaseModel):
+    """The entries of one stream."""
+
+    stream: Annotated[str, Field(description="SIDE:PORT")]
+    path: int
+    entries: list[EntryOut]
+
+
+class FlowsOut(BaseModel):
+    """What switches hold for a path set, and have counted since each entry was added."""
+
+    id: int
+    streams: list[StreamOut]
+    away: Annotated[list[str], Field(description="switches that hold some and are not connected")]
+
+
 class Placed(BaseModel):
     """On which path each stream is, in the order asked; its entries are in all switches."""
 
     paths: list[int]
 
 
+def what_is_wrong(error: RequestValidationError) -> str:
+    """Return what is wrong with a request, without what was in it, as that can be anything."""
+    told = (f"{'.'.join(map(str, each['loc'][1:])) or 'it'}: {each['msg']}" for each in error.errors()[:3])
+    return "; ".join(told).encode("ascii", "backslashreplace").decode()[:500]
+
+
+def flows_out(known: PathSet, found: Mapping[int, Iterable[Counted]], away: Iterable[int]) -> FlowsOut:
+    """Return the entries of a path set by its streams, as switches have told them."""
+    streams = {
+        key: StreamOut(stream=f"{key.side}:{key.port}", path=place, entries=[])
+        for key, place in known.placed.items()
+    }
+    for switch, some in found.items():
+        for entry, packets, count in some:
+            port, side, to = stream_of(known.ends, entry)
+            key = StreamKey(port, side)
+            if key in streams:
+                out = list(entry.outputs)
+                streams[key].entries.append(
+                    EntryOut(
+                        switch=f"{switch:x}", to=to, table=entry.table, out=out, packets=packets, bytes=count
+                    )
+                )
+    return FlowsOut(id=known.number, streams=list(streams.values()), away=[f"{each:x}" for each in away])
+
+
 def path_set_out(known: PathSet, lease_s: float, alive: frozenset[int]) -> PathSetOut:
     """Return a path set as it is told; `alive`: the places of the paths that are there."""
     return PathSetOut(
         id=known.number,
+        owner=known.owner,
         source=known.ends.source,
         sink=known.ends.sink,
         streams=known.streams,

@@ -1,9 +1,10 @@
 """What the controller counts, as Prometheus reads it."""
 
+from mpx_controller.api.callers import Callers
 from mpx_controller.controller import Controller
 
 
-def metrics_text(controller: Controller) -> str:
+def metrics_text(controller: Controller, callers: Callers) -> str:
     """Return all metrics."""
     network, sets = controller.network, controller.sets.all.values()
     told = {
@@ -19,6 +20,12 @@ def metrics_text(controller: Controller) -> str:
             "Frames that switches have handed over.",
             controller.switches.frames_in,
         ),
+        "frames_dropped_total": (
+            "counter",
+            "Frames that were not looked at, as a switch or a port of it handed over too many.",
+            controller.switches.frames_dropped,
+        ),
+        "requests_refused_total": ("counter", "Requests of callers who ask too often.", callers.refused),
     }
     return "".join(
         f"# HELP mpx_{name} {text}\n# TYPE mpx_{name} {kind}\nmpx_{name} {value}\n"

@@ -3,6 +3,7 @@
 import ipaddress
 import xmlrpc.client
 from typing import Any
+from xml.parsers import expat
 
 from fastapi import Response
 
@@ -12,15 +13,14 @@ from mpx_controller.path_sets.path_set import StreamKey
 
 # As is usual: of the transport, of the method, of its parameters; then ours.
 NOT_XML, NO_METHOD, BAD_PARAMETERS, REFUSED = -32700, -32601, -32602, 1
-# What a method that returns nothing answers; every client reads it.
-EMPTY = b"<?xml version='1.0'?>\n<methodResponse>\n<params>\n</params>\n</methodResponse>\n"
+NOTHING: dict[str, int] = {}  # no members; some clients, such as XmlRpc++, take no value at all for a failure
 
 
 async def answered(body: bytes, controller: Controller, caller: Caller) -> Response:
     """Return the answer to a call, which is a fault where it is refused."""
     try:
         told = await _called(body, controller, caller)
-        text = xmlrpc.client.dumps((told,), methodresponse=True).encode() if told is not None else EMPTY
+        text = xmlrpc.client.dumps((told,), methodresponse=True).encode()
     except xmlrpc.client.Fault as fault:
         text = xmlrpc.client.dumps(fault).encode()
     except Refused as error:
@@ -28,7 +28,7 @@ async def answered(body: bytes, controller: Controller, caller: Caller) -> Respo
     return Response(text, media_type="text/xml")
 
 
-async def _called(body: bytes, controller: Controller, caller: Caller) -> dict[str, int] | None:
+async def _called(body: bytes, controller: Controller, caller: Caller) -> dict[str, int]:
     method, asked = _read(body)
     if method == "AssignMultipath":
         source, sink = (_address(asked, name) for name in ("src_ip", "dst_ip"))
@@ -37,16 +37,15 @@ async def _called(body: bytes, controller: Controller, caller: Caller) -> dict[s
     if method == "MakePath":
         number, port = _number(asked, "path_set_id", 1, 2**31 - 1), _number(asked, "tcp_port_num", 1, 65535)
         await controller.place(number, [StreamKey(port, "source")], caller.owner)
-        return None
+        return NOTHING
     raise xmlrpc.client.Fault(
-        NO_METHOD, f"there is no method {method!r}; there are AssignMultipath and MakePath"
+        NO_METHOD, f"there is no method {str(method)[:64]!r}; there are AssignMultipath and MakePath"
     )
 
 
 def _read(body: bytes) -> tuple[str | None, dict[str, Any]]:
     try:
-        if b"<!" in body:  # no declarations: entities could be made to grow without bound
-            raise ValueError("it has declarations")
+        _check_declarations(body)
         parameters, method = xmlrpc.client.loads(body)
     except Exception as error:  # expat and xmlrpc have many
         raise xmlrpc.client.Fault(NOT_XML, f"that is no call: {error}") from None
@@ -55,9 +54,23 @@ def _read(body: bytes) -> tuple[str | None, dict[str, Any]]:
     return method, parameters[0]
 
 
+def _check_declarations(body: bytes) -> None:
+    """Raise ValueError for what has a document type, in any encoding: entities could grow without bound."""
+
+    def refuse(*_: object) -> None:
+        raise ValueError("it has a document type")
+
+    parser = expat.ParserCreate()
+    parser.StartDoctypeDeclHandler = refuse
+    parser.Parse(body, True)
+
+
 def _address(asked: dict[str, Any], name: str) -> str:
     try:
-        return str(ipaddress.ip_address(asked[name]))
+        told = asked[name]
+        if not isinstance(told, str):
+            raise ValueError(name)
+        return str(ipaddress.ip_address(told))
     except (KeyError, ValueError):
         raise xmlrpc.client.Fault(BAD_PARAMETERS, f"{name} is to be an IP address, as a string") from None
 

@@ -128,9 +128,16 @@ class Discovery:
         """All links that are seen, each direction by itself."""
         return tuple(seen.link for seen in self._links.values())
 
-    def delays_s(self) -> Mapping[tuple[Port, Port], float]:
-        """Return for each link the least time from telling one switch to being told by the other."""
-        return {ends: seen.delay_s for ends, seen in self._links.items()}
+    def delays_s(self, answers_s: Mapping[int, float]) -> dict[tuple[Port, Port], float]:
+        """Return for each link how long a frame takes, at least 0.
+
+        That is the least time from telling one switch to being told by the other, without half of what each
+        of them takes to answer us (`answers_s`), as the question has come one way and gone the other.
+        """
+        return {
+            ends: max(0.0, seen.delay_s - sum(answers_s.get(end.switch, 0.0) for end in ends) / 2)
+            for ends, seen in self._links.items()
+        }
 
     def ports(self, switch: int | None = None) -> list[PortState]:
         """Return the ports that are up, of one switch or of all."""

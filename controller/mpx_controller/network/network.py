@@ -1,25 +1,30 @@
 """The network by what its switches tell, and what is to be sent to them because of it. No I/O, no clock."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from mpx_controller.flows import Entry, Messages, SendOut, SwitchRules
+from mpx_controller.cookies import Kind, kind_of
+from mpx_controller.flows import Add, Entry, Gone, Messages, SendOut, SwitchRules
 from mpx_controller.forwarding import (
     Bands,
     base_entries,
     flood_entries,
     graph_of,
     host_entry,
-    questions_entry,
+    questions_entries,
 )
 from mpx_controller.graph import Graph, Port
 from mpx_controller.network.discovery import Discovery
 from mpx_controller.network.heard_frame import told_by
+from mpx_controller.network.host_question import host_question
 from mpx_controller.network.hosts import Host, Hosts
 from mpx_controller.network.ports import PortState
 from mpx_controller.shortest import next_links, tree_links
 
 SETTLED_S = 5.0  # after a start: until then a switch that holds entries of ours forwards as they say
 SILENT_S = 10.0  # a switch whose connection to us is lost counts as there for so long: it goes on forwarding
+DELAYS_EVERY_S = 1.0  # links are looked at again, as the first delays are of a start, when much else is done
+LEAST_CHANGE_S, CHANGE = 0.001, 0.2  # of a delay, in seconds and of what it was: less makes no other paths
 DEFAULT_BPS = 1e9  # of a link that nobody has told us the rate of
 
 Rates = Mapping[tuple[Port, Port], float]
@@ -45,6 +50,8 @@ class Network:
         self._found: dict[int, list[Entry]] = {}  # in switches that are left alone for now
         self._settles_s = now_s + SETTLED_S
         self._ticked_s = now_s
+        self._answers_s: dict[int, float] = {}  # the least time in which each switch has answered
+        self._delays_at_s = now_s
         self._graph = Graph.of((), ())
         self._edges: set[Port] = set()
         self._towards: dict[int, dict[int, Port]] = {}  # for each switch with hosts: from each other
@@ -62,6 +69,11 @@ class Network:
     def connected(self) -> frozenset[int]:
         """The switches that are connected to us."""
         return frozenset(self._connected)
+
+    @property
+    def tables(self) -> int:
+        """How many tables a switch has to have."""
+        return 1 + (self._bands.second if self._forwarding else self._bands.table)
 
     def edge_ports(self) -> frozenset[Port]:
         """Return the ports where hosts may be."""
@@ -91,8 +103,9 @@ class Network:
         """A switch has connected: with these ports, holding these entries of ours."""
         self._connected.add(switch)
         self._silent_s.pop(switch, None)
+        self._answers_s.pop(switch, None)
         rules = self.rules(switch)
-        rules.put("questions", [questions_entry(self._bands)])
+        rules.put("questions", questions_entries(self._bands))
         rules.put("base", base_entries(self._bands) if self._forwarding else [])
         ports = list(ports)
         there = {state.port for state in ports}
@@ -114,6 +127,10 @@ class Network:
         """The connection to a switch is lost; it is forgotten unless it is back in time."""
         self._connected.discard(switch)
         self._silent_s[switch] = now_s
+
+    def switch_answers(self, switch: int, within_s: float) -> None:
+        """A switch has answered a question of ours that it does nothing for."""
+        self._answers_s[switch] = min(within_s, self._answers_s.get(switch, within_s))
 
     def port_changed(self, state: PortState, now_s: float) -> Messages:
         """A port has come up, gone down, or changed otherwise."""
@@ -142,6 +159,13 @@ class Network:
                     changes += self._place(host)
         return changes
 
+    def entry_gone(self, switch: int, gone: Gone) -> Messages:
+        """A switch has removed an entry that nothing matched for long; it has it again if it is wanted."""
+        entry = self.rules(switch).wants(gone.key, gone.cookie)
+        if entry is None or kind_of(gone.cookie) != Kind.PATH_SET:
+            return []
+        return [(switch, Add(entry))]
+
     def tick(self, now_s: float) -> Messages:
         """Time has passed: questions are due, links are lost, ports are decided, silent switches gone.
 
@@ -152,12 +176,22 @@ class Network:
         for switch in silent:
             self._forget(switch)
         self._stale |= bool(self._discovery.lost(now_s, self._silent_s)) or bool(silent)
+        self._stale |= self._delays_changed(now_s)
         changes = self._rebuild(now_s) if self._stale or self._discovery.edges(now_s) != self._edges else []
         if self._found and now_s >= self._settles_s:
             changes += self._settle()
         return changes + self._questions(now_s)
 
     # --- what follows --------------------------------------------------------------------------------
+
+    def host_questions(self, address: str) -> Messages:
+        """Return what asks for the host with an address, at all ports where hosts may be."""
+        frame = host_question(address)
+        ports: dict[int, list[int]] = defaultdict(list)
+        for port in sorted(self._edges):
+            if port.switch in self._connected:
+                ports[port.switch].append(port.number)
+        return [(switch, SendOut(frame, tuple(numbers))) for switch, numbers in ports.items()]
 
     def change(self, switch: int, owner: object, entries: Iterable[Entry]) -> Messages:
         """Have exactly these entries of `owner` in a switch; see SwitchRules.put."""
@@ -172,7 +206,7 @@ class Network:
     def _rebuild(self, now_s: float) -> Messages:
         self._stale = False
         switches = self._connected | set(self._silent_s)
-        delays = {**self._discovery.delays_s(), **self._told_delays_s}
+        delays = self._delays_s()
         self._graph = graph_of(switches, self._discovery.links, self._rates_bps, delays, self._default_bps)
         self._edges = self._discovery.edges(now_s)
         if not self._forwarding:
@@ -192,6 +226,18 @@ class Network:
             if self._placed.get(host.hardware) != host or before.get(at) != self._to(at):
                 changes += self._place(host)
         return changes
+
+    def _delays_s(self) -> Rates:
+        return {**self._discovery.delays_s(self._answers_s), **self._told_delays_s}
+
+    def _delays_changed(self, now_s: float) -> bool:
+        """Whether links are known to be much quicker than the graph says; looked at once in a while."""
+        if now_s < self._delays_at_s + DELAYS_EVERY_S:
+            return False
+        self._delays_at_s = now_s
+        known = self._delays_s()
+        now = ((link.delay_s, known.get((link.start, link.end), 0.0)) for link in self._graph.links)
+        return any(abs(delay - said) > max(LEAST_CHANGE_S, CHANGE * said) for said, delay in now)
 
     def _place(self, host: Host) -> Messages:
         """Have entries for a host at an edge wherever there is a way to it."""
@@ -235,6 +281,7 @@ class Network:
 
     def _forget(self, switch: int) -> None:
         del self._silent_s[switch]
+        self._answers_s.pop(switch, None)
         self._rules.pop(switch, None)
         self._found.pop(switch, None)
         self.hosts.gone(port for host in self.hosts.all if (port := host.port).switch == switch)

@@ -27,6 +27,11 @@ def bytes_per_stream(a: float) -> float:
     return 1e6 * 1e-3 / 8 / a
 
 
+def thesis_a(bytes_each: float) -> float:
+    """Return `a` for each Mbit/s and millisecond, as in the thesis, of bytes for each stream."""
+    return 1e6 * 1e-3 / 8 / bytes_each
+
+
 def learnt(bytes_each: float, rate_bps: float, rtt_s: float, best_streams: int) -> float:
     """Return bytes for each stream after a transfer found `best_streams` on a path of that rate and RTT.
 

@@ -1,22 +1,27 @@
 """All path sets: who has which, on which paths their streams are, and what switches are to hold for them."""
 
-from collections import Counter
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from mpx_controller.cookies import Kind, cookie
 from mpx_controller.errors import NotThere, NotYours, NoWay, Taken, TooMany
-from mpx_controller.flows import Entry, Messages
+from mpx_controller.flows import Messages
 from mpx_controller.forwarding import Bands
 from mpx_controller.graph import Path, Route, delay_s, route
 from mpx_controller.network.network import Network
-from mpx_controller.path_sets.max_flow import flow_bps, max_flow
-from mpx_controller.path_sets.path_set import PathSet, StreamKey, alive, described, least_filled
+from mpx_controller.path_sets.choices import Choices
+from mpx_controller.path_sets.path_set import PathSet, StreamKey, described
 from mpx_controller.path_sets.prediction import BYTES_PER_STREAM, learnt, predicted_streams
 from mpx_controller.path_sets.selection import Select, widest_apart
 from mpx_controller.path_sets.shares import bottleneck_groups, shares_bps
-from mpx_controller.shortest import shortest_path
-from mpx_controller.steering import Ends, stream_entries
+from mpx_controller.path_sets.steered import Steered
+from mpx_controller.steering import Ends
+
+LEASES, LEAST_IDLE_S = (
+    10,
+    600,
+)  # leases and seconds: a stream that rests so long has to be far behind its lease
+MOST_IDLE_S = 65_535  # OpenFlow knows no more
 
 
 @dataclass(frozen=True)
@@ -28,15 +33,21 @@ class Limits:
     sets: int = 64  # of one owner
     all_sets: int = 10_000
 
+    @property
+    def idle_s(self) -> int:
+        """For how long nothing matches an entry until its switch removes it, should we be gone for good."""
+        return min(MOST_IDLE_S, max(LEAST_IDLE_S, math.ceil(LEASES * self.lease_s)))
+
 
 class PathSets:
     """Decides and remembers; what it returns as messages is for the switches."""
 
     def __init__(self, network: Network, bands: Bands, limits: Limits, select: Select = widest_apart) -> None:
-        self._network, self._bands, self._limits, self._select = network, bands, limits, select
+        self._network, self._limits = network, limits
+        self._choices = Choices(select)
+        self._steered = Steered(network, bands, limits.idle_s)
         self._sets: dict[int, PathSet] = {}
-        self._taken: dict[tuple[str, str, StreamKey], int] = {}
-        self._on: dict[tuple[int, StreamKey], frozenset[int]] = {}  # switches with a stream's entries
+        self._taken: dict[tuple[str, str, int], int] = {}
         self._bytes_each: dict[Route, float] = {}
         self._last = 0
 
@@ -52,8 +63,8 @@ class PathSets:
         for each in sets:
             self._sets[each.number] = each
             for key in each.placed:
-                self._taken[each.ends.source, each.ends.sink, key] = each.number
-            messages += self._steer(each, each.placed)
+                self._taken[_claim(each, key)] = each.number
+            messages += self._steered.steer(each, each.placed)
         return messages
 
     @property
@@ -74,12 +85,10 @@ class PathSets:
         ends = self._ends(source, sink)
         graph = self._network.graph
         start, destination = ends.source_port.switch, ends.sink_port.switch
-        paths = [
-            path for path in self._select(graph, start, destination, count) if graph.reverse(path) is not None
-        ]
+        choice = self._choices.of(graph, start, destination, count)
+        paths = list(choice.paths)
         if not paths:
             raise NoWay(f"no path leads from {source} to {sink} and back now")
-        most = flow_bps(graph, max_flow(graph, start, destination), start) if start != destination else 0.0
         back_s = [delay_s(graph.reverse(path) or ()) for path in paths]
         rates = shares_bps(paths)
         streams = [
@@ -92,7 +101,7 @@ class PathSets:
             owner,
             ends,
             described(paths, bottleneck_groups(paths), back_s, streams),
-            most,
+            choice.max_flow_bps,
             now_s + self._limits.lease_s,
         )
         self._sets[made.number] = made
@@ -122,7 +131,7 @@ class PathSets:
         if len(known.placed) + len(new) > self._limits.streams:
             raise TooMany(f"path set {number} may have {self._limits.streams} streams; release some")
         for key in new:
-            other = self._taken.get((known.ends.source, known.ends.sink, key), number)
+            other = self._taken.get(_claim(known, key), number)
             if other != number:
                 raise Taken(f"port {key.port} of the {key.side} is steered by another path set")
         usable = self.alive(known)
@@ -130,9 +139,9 @@ class PathSets:
             if key in new or path is not None:
                 at = path if path is not None else known.next_path(usable or None)
                 known = known.with_stream(key, at)
-            self._taken[known.ends.source, known.ends.sink, key] = number
+            self._taken[_claim(known, key)] = number
         self._sets[number] = replace(known, expires_s=now_s + self._limits.lease_s)
-        return [known.placed[key] for key in keys], self._steer(known, keys)
+        return [known.placed[key] for key in keys], self._steered.steer(known, keys)
 
     def remove_streams(self, number: int, keys: Iterable[StreamKey], owner: str | None) -> Messages:
         """Streams have ended; those that are not there are passed over."""
@@ -148,6 +157,24 @@ class PathSets:
         """Somebody still needs it."""
         self._sets[number] = replace(self.get(number, owner), expires_s=now_s + self._limits.lease_s)
         return self._sets[number]
+
+    def used(self, numbers: Iterable[int], now_s: float) -> None:
+        """Bytes were counted on the entries of these."""
+        for number in numbers:
+            if number in self._sets:
+                self.renew(number, None, now_s)
+
+    def ways(self, number: int) -> dict[StreamKey, int | None]:
+        """Return on which path of its set each stream is now; None: on none of them."""
+        return self._steered.ways(number)
+
+    def bytes_per_stream(self, path: Path) -> float:
+        """Return 1/a of a path, as far as transfers have told."""
+        return self._bytes_each.get(route(path), BYTES_PER_STREAM)
+
+    def switches_of(self, number: int) -> frozenset[int]:
+        """Return the switches that are to hold entries of a set."""
+        return self._steered.switches_of(number)
 
     def release(self, number: int, owner: str | None = None) -> Messages:
         """It is not needed any more."""
@@ -169,14 +196,13 @@ class PathSets:
 
     def alive(self, known: PathSet) -> frozenset[int]:
         """Return the places of the paths of a set that the network has now."""
-        graph = self._network.graph
-        return frozenset(place for place, each in enumerate(known.paths) if alive(graph, each.path))
+        return self._steered.alive(known)
 
     def reroute(self) -> Messages:
         """The network has changed: have all streams on paths that are there."""
         messages: Messages = []
         for known in self._sets.values():
-            messages += self._steer(known, known.placed)
+            messages += self._steered.steer(known, known.placed)
         return messages
 
     def feedback(
@@ -186,9 +212,8 @@ class PathSets:
         known = self.get(number, owner)
         if not 0 <= path < len(known.paths):
             raise NotThere(f"path set {number} has no path {path}")
-        on = route(known.paths[path].path)
-        each = self._bytes_each.get(on, BYTES_PER_STREAM)
-        self._bytes_each[on] = learnt(each, rate_bps, rtt_s, streams)
+        on = known.paths[path].path
+        self._bytes_each[route(on)] = learnt(self.bytes_per_stream(on), rate_bps, rtt_s, streams)
 
     # --- what follows --------------------------------------------------------------------------------
 
@@ -204,61 +229,17 @@ class PathSets:
     def _predicted(self, path: Path, rate_bps: float, rtt_s: float) -> int:
         if not path:
             return 1
-        return predicted_streams(rate_bps, rtt_s, self._bytes_each.get(route(path), BYTES_PER_STREAM))
-
-    def _steer(self, known: PathSet, keys: Iterable[StreamKey]) -> Messages:
-        """Have the entries of streams on their paths; where that is not there, on another of the set.
-
-        Where none is there, on the shortest there is; where nothing leads there, on none.
-        """
-        graph, usable = self._network.graph, self.alive(known)
-        ends = self._where_they_are(known.ends)
-        filled = Counter(place for place in known.placed.values() if place in usable)
-        messages: Messages = []
-        for key in keys:
-            place = known.placed[key]
-            if place not in usable and usable:
-                place = least_filled(known.paths, filled, usable)
-                filled[place] += 1
-            path = known.paths[place].path if place in usable else None
-            if path is None:
-                path = shortest_path(graph, ends.source_port.switch, ends.sink_port.switch)
-            back = graph.reverse(path) if path is not None else None
-            entries: dict[int, list[Entry]] = {}
-            if path is not None and back is not None:
-                entries = stream_entries(
-                    ends,
-                    key.port,
-                    key.side,
-                    (path, back),
-                    table=self._bands.table,
-                    priority=self._bands.path_sets + (key.side == "source"),
-                    cookie=cookie(Kind.PATH_SET, known.number),
-                )
-            messages += self._have(known.number, key, entries)
-        return messages
+        return predicted_streams(rate_bps, rtt_s, self.bytes_per_stream(path))
 
     def _unsteer(self, known: PathSet, key: StreamKey) -> Messages:
         if key not in known.placed:
             return []
-        self._taken.pop((known.ends.source, known.ends.sink, key), None)
-        return self._have(known.number, key, {})
+        self._taken.pop(_claim(known, key), None)
+        return self._steered.unsteer(known, key)
 
-    def _have(self, number: int, key: StreamKey, entries: dict[int, list[Entry]]) -> Messages:
-        """Have exactly these entries of a stream, those furthest from the source first."""
-        before = self._on.pop((number, key), frozenset())
-        if entries:
-            self._on[number, key] = frozenset(entries)
-        messages: Messages = []
-        for switch in [*reversed(list(entries)), *(before - set(entries))]:
-            messages += self._network.change(switch, ("stream", number, key), entries.get(switch, []))
-        return messages
 
-    def _where_they_are(self, ends: Ends) -> Ends:
-        """Return where two hosts are now; where they were if that is not known."""
-        source, sink = (self._network.hosts.at(address) for address in (ends.source, ends.sink))
-        return replace(
-            ends,
-            source_port=source.port if source else ends.source_port,
-            sink_port=sink.port if sink else ends.sink_port,
-        )
+def _claim(known: PathSet, key: StreamKey) -> tuple[str, str, int]:
+    """Return whose TCP port a stream has, and to whom: nobody else may steer these connections."""
+    ends = known.ends
+    host, other = (ends.source, ends.sink) if key.side == "source" else (ends.sink, ends.source)
+    return host, other, key.port

@@ -1,0 +1,41 @@
+"""What happens to path sets, as server-sent events."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+
+from fastapi.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from mpx_controller.config import LOCAL
+from mpx_controller.controller import Controller
+from mpx_controller.events import Event
+
+ALIVE_S = 15.0  # between two signs of life of a stream of events
+
+
+class EventStream(StreamingResponse):
+    """What happens to the path sets of an owner; on the controller's own host, to all."""
+
+    def __init__(self, controller: Controller, owner: str) -> None:
+        self._listeners = controller.listeners
+        self._queue = self._listeners.add(owner)
+        super().__init__(_told(self._queue, owner), media_type="text/event-stream")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer until the caller has gone."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._listeners.remove(self._queue)
+
+
+async def _told(queue: "asyncio.Queue[Event]", owner: str) -> AsyncIterator[str]:
+    while True:
+        try:
+            event = await asyncio.wait_for(queue.get(), ALIVE_S)
+        except TimeoutError:
+            yield ": still here\n\n"
+            continue
+        if owner in (LOCAL, event.owner):
+            yield f"data: {json.dumps({'path_set': event.number, 'what': event.what})}\n\n"

@@ -1,0 +1,108 @@
+"""Stands before all that callers ask: how many connections, how slow, how large and how often."""
+
+import asyncio
+import json
+import re
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from mpx_controller.api.callers import Callers
+from mpx_controller.errors import NotYours, Refused, TooMany
+
+CONNECTIONS, ALL_CONNECTIONS = 128, 512  # of one address, and together
+REQUEST_S = 10.0  # that a request may take to come, and an answer to be read further
+TOO_MANY_S = 1.0  # until one request too many is answered: who asks on and on is slowed by that
+MOST_BODY = 65_536  # bytes of a request
+_DIGITS = re.compile(rb"[0-9]{1,9}")
+
+Message = MutableMapping[str, Any]
+App = Callable[
+    [Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]
+]
+
+
+class TooLarge(Refused):
+    """A request that is larger than any can be, or does not say how large it is."""
+
+    status = 413
+
+
+class Guarded(H11Protocol):
+    """One connection. It is ended where it is one too many, or where its caller does not go on."""
+
+    _served = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Somebody has connected."""
+        super().connection_made(transport)  # type: ignore[arg-type]
+        here = sum(isinstance(each, Guarded) and each.address == self.address for each in self.connections)
+        if here > CONNECTIONS or len(self.connections) > ALL_CONNECTIONS:
+            transport.abort()  # type: ignore[attr-defined]
+        else:
+            self.loop.call_later(REQUEST_S, self._check, self._served)
+
+    def on_response_complete(self) -> None:
+        """One request has been answered."""
+        self._served += 1
+        super().on_response_complete()
+
+    @property
+    def address(self) -> str | None:
+        """The address of who has connected."""
+        return self.client[0] if self.client else None
+
+    def _check(self, served: int) -> None:
+        if self.transport.is_closing():
+            return
+        cycle = self.cycle
+        coming = cycle is None or cycle.response_complete or cycle.more_body
+        if self._served == served and (coming or self.flow.write_paused):
+            self.transport.abort()
+        else:
+            self.loop.call_later(REQUEST_S, self._check, self._served)
+
+
+class Guard:
+    """The application, for requests that may be looked at."""
+
+    def __init__(self, app: App, callers: Callers) -> None:
+        self._app, self._callers = app, callers
+
+    async def __call__(
+        self,
+        scope: Message,
+        receive: Callable[[], Awaitable[Message]],
+        send: Callable[[Message], Awaitable[None]],
+    ) -> None:
+        """Answer a request."""
+        try:
+            self._check(scope)
+        except Refused as refused:
+            if isinstance(refused, TooMany):
+                await asyncio.sleep(TOO_MANY_S)
+            await _answer(refused, send)
+            return
+        await self._app(scope, receive, send)
+
+    def _check(self, scope: Message) -> None:
+        headers = dict(scope["headers"])
+        self._callers.spend(scope["client"][0], asyncio.get_running_loop().time())
+        length = headers.get(b"content-length", b"0")
+        if b"transfer-encoding" in headers or not _DIGITS.fullmatch(length) or int(length) > MOST_BODY:
+            raise TooLarge(f"a request has at most {MOST_BODY} bytes, and says how many")
+        if b"origin" in headers:
+            raise NotYours("no page of a browser may ask")
+
+
+async def _answer(refused: Refused, send: Callable[[Message], Awaitable[None]]) -> None:
+    """Refuse, and end the connection: what is left of the request is not read."""
+    body = json.dumps({"detail": str(refused)}).encode()
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+        (b"connection", b"close"),
+    ]
+    await send({"type": "http.response.start", "status": refused.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,46 @@
+"""What happens to path sets, for those who listen."""
+
+import asyncio
+from dataclasses import dataclass
+
+from mpx_controller.errors import TooMany
+
+MOST_LISTENERS, MOST_EVENTS = 64, 1000  # of one owner, and that wait for one of them
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that has happened to a path set."""
+
+    number: int
+    owner: str
+    what: str
+
+
+class Listeners:
+    """All who listen now."""
+
+    def __init__(self) -> None:
+        self._owners: dict[asyncio.Queue[Event], str] = {}
+
+    def add(self, owner: str) -> "asyncio.Queue[Event]":
+        """Return a queue of what happens from now on; the oldest is lost where nobody reads it.
+
+        Raises TooMany where that owner has as many as it may.
+        """
+        if sum(by == owner for by in self._owners.values()) >= MOST_LISTENERS:
+            raise TooMany(f"{owner} has {MOST_LISTENERS} streams of events already; end some")
+        queue: asyncio.Queue[Event] = asyncio.Queue(MOST_EVENTS)
+        self._owners[queue] = owner
+        return queue
+
+    def remove(self, queue: "asyncio.Queue[Event]") -> None:
+        """Nobody reads this queue any more."""
+        self._owners.pop(queue, None)
+
+    def tell(self, event: Event) -> None:
+        """Something has happened."""
+        for queue in self._owners:
+            if queue.full():
+                queue.get_nowait()
+            queue.put_nowait(event)

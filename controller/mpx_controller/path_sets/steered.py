@@ -1,0 +1,98 @@
+"""What switches hold for the streams of path sets."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+
+from mpx_controller.cookies import Kind, cookie
+from mpx_controller.flows import Entry, Messages
+from mpx_controller.forwarding import Bands
+from mpx_controller.network.network import Network
+from mpx_controller.path_sets.path_set import PathSet, StreamKey, alive, least_filled
+from mpx_controller.shortest import shortest_path
+from mpx_controller.steering import Ends, stream_entries
+
+
+class Steered:
+    """Has entries where they belong by now; `idle_s`: of each entry, 0 for ever."""
+
+    def __init__(self, network: Network, bands: Bands, idle_s: int) -> None:
+        self._network, self._bands, self._idle_s = network, bands, idle_s
+        self._ways: defaultdict[int, dict[StreamKey, int | None]] = defaultdict(dict)
+        self._on: defaultdict[int, dict[StreamKey, frozenset[int]]] = defaultdict(dict)
+
+    def switches_of(self, number: int) -> frozenset[int]:
+        """Return the switches that are to hold entries of a set."""
+        return frozenset().union(*self._on[number].values()) if number in self._on else frozenset()
+
+    def ways(self, number: int) -> dict[StreamKey, int | None]:
+        """Return on which path of its set each stream is now; None: on none of them."""
+        return dict(self._ways[number]) if number in self._ways else {}
+
+    def alive(self, known: PathSet) -> frozenset[int]:
+        """Return the places of the paths of a set that are there now."""
+        graph = self._network.graph
+        return frozenset(place for place, each in enumerate(known.paths) if alive(graph, each.path))
+
+    def steer(self, known: PathSet, keys: Iterable[StreamKey]) -> Messages:
+        """Have the entries of streams on their paths; where that is not there, on another of the set.
+
+        Where none is there, on the shortest there is; where nothing leads there, on none.
+        """
+        graph, usable = self._network.graph, self.alive(known)
+        ends = self._where_they_are(known.ends)
+        filled = Counter(place for place in known.placed.values() if place in usable)
+        messages: Messages = []
+        for key in keys:
+            place = known.placed[key]
+            if place not in usable and usable:
+                place = least_filled(known.paths, filled, usable)
+                filled[place] += 1
+            self._ways[known.number][key] = place if place in usable else None
+            path = known.paths[place].path if place in usable else None
+            if path is None:
+                path = shortest_path(graph, ends.source_port.switch, ends.sink_port.switch)
+            back = graph.reverse(path) if path is not None else None
+            entries: dict[int, list[Entry]] = {}
+            if path is not None and back is not None:
+                entries = stream_entries(
+                    ends,
+                    key.port,
+                    key.side,
+                    (path, back),
+                    table=self._bands.table,
+                    priority=self._bands.path_sets + (key.side == "source"),
+                    cookie=cookie(Kind.PATH_SET, known.number),
+                    idle_s=self._idle_s,
+                )
+            messages += self._have(known.number, key, entries)
+        return messages
+
+    def unsteer(self, known: PathSet, key: StreamKey) -> Messages:
+        """Have none."""
+        self._ways[known.number].pop(key, None)
+        if not self._ways[known.number]:
+            del self._ways[known.number]
+        return self._have(known.number, key, {})
+
+    def _have(self, number: int, key: StreamKey, entries: dict[int, list[Entry]]) -> Messages:
+        """Have exactly these entries of a stream, those furthest from the source first."""
+        held = self._on[number]
+        before = held.pop(key, frozenset())
+        if entries:
+            held[key] = frozenset(entries)
+        if not held:
+            del self._on[number]
+        messages: Messages = []
+        for switch in [*reversed(list(entries)), *(before - set(entries))]:
+            messages += self._network.change(switch, ("stream", number, key), entries.get(switch, []))
+        return messages
+
+    def _where_they_are(self, ends: Ends) -> Ends:
+        """Return where two hosts are now; where they were if that is not known."""
+        source, sink = (self._network.hosts.at(address) for address in (ends.source, ends.sink))
+        return replace(
+            ends,
+            source_port=source.port if source else ends.source_port,
+            sink_port=sink.port if sink else ends.sink_port,
+        )

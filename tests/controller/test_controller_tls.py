@@ -1,0 +1,161 @@
+"""TLS on both sides of a controller: callers with tokens, switches with certificates."""
+
+import http.client
+import json
+import ssl
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from graphs import THESIS_A
+from mpx_command import mpx, refused
+from mpx_controller.graph import Graph
+from running_controller import Running, controller
+from switches import address
+from wans import ENDS
+from wire_switches import wire_wan
+
+SRC, DST = address("src"), address("dst")
+TOKENS = {"dtn1": "the-token-of-dtn1-123", "noc": "the-token-of-noc-4567"}
+CONFIG = """
+[openflow]
+certificate = "{folder}/controller.pem"
+key = "{folder}/controller.key"
+authority = "{folder}/authority.pem"
+switches = [1, 2, 3, 4, 5, 6]
+[api]
+certificate = "{folder}/controller.pem"
+key = "{folder}/controller.key"
+tokens = [
+    {{owner = "dtn1", file = "{folder}/dtn1.token"}},
+    {{owner = "noc", file = "{folder}/noc.token", networks = ["10.0.0.0/24"]}},
+]
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Certificates of a controller and of a switch from one authority, one of another, and tokens."""
+    made = tmp_path_factory.mktemp("certificates")
+    for authority, signed in (("authority", ("controller", "switch")), ("other", ("stranger",))):
+        own = ("-keyout", f"{authority}.key", "-out", f"{authority}.pem")
+        openssl("req", "-x509", *KEY, *own, *name(authority), at=made)
+        for each in signed:
+            openssl("req", *KEY, "-keyout", f"{each}.key", "-out", f"{each}.csr", *name(each), at=made)
+            by = ("-CA", f"{authority}.pem", "-CAkey", f"{authority}.key", "-CAcreateserial")
+            whole = ("-in", f"{each}.csr", "-out", f"{each}.pem", "-copy_extensions", "copy")
+            openssl("x509", "-req", *by, *whole, at=made)
+    for owner, token in TOKENS.items():
+        (made / f"{owner}.token").write_text(token + "\n")
+    return made
+
+
+KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+
+
+def name(of: str) -> tuple[str, ...]:
+    return ("-subj", f"/CN={of}", "-addext", "subjectAltName=IP:127.0.0.1")
+
+
+def openssl(*words: str, at: Path) -> None:
+    subprocess.run(["openssl", *words], cwd=at, check=True, capture_output=True)
+
+
+@pytest.fixture
+def running(folder: Path, tmp_path: Path) -> Iterator[Running]:
+    with controller(tmp_path / "state.json", config=CONFIG.format(folder=folder)) as process:
+        yield process
+
+
+def ask(
+    running: Running, folder: Path, token: str, method: str, what: str, body: object = None
+) -> tuple[int, Any]:
+    host, port = running.urls["rest"].removeprefix("https://").split(":")
+    trusted = ssl.create_default_context(cafile=folder / "authority.pem")
+    connection = http.client.HTTPSConnection(host, int(port), timeout=30, context=trusted)
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    connection.request(method, what, json.dumps(body) if body is not None else None, headers)
+    answer = connection.getresponse()
+    told = json.loads(answer.read() or b"null")
+    connection.close()
+    return answer.status, told
+
+
+def of_a_switch(folder: Path, who: str | None) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=folder / "authority.pem")
+    context.check_hostname = False
+    if who is not None:
+        context.load_cert_chain(folder / f"{who}.pem", folder / f"{who}.key")
+    return context
+
+
+def switches(running: Running, folder: Path) -> int:
+    return int(ask(running, folder, TOKENS["noc"], "GET", "/healthz")[1]["switches"])
+
+
+def test_nobody_touches_what_is_another_s(
+    running: Running, folder: Path, eventually: Callable[..., None]
+) -> None:
+    def asked(owner: str, method: str, what: str, body: object = None) -> tuple[int, Any]:
+        return ask(running, folder, TOKENS[owner], method, what, body)
+
+    pair = {"source": SRC, "sink": DST, "paths": 2}
+    with wire_wan(running.port, THESIS_A, ENDS, of_a_switch(folder, "switch")):
+        eventually(lambda: asked("noc", "GET", "/topology")[1]["edges"] == ["1:1000", "6:1000"])
+        code, made = asked("noc", "POST", "/path-sets", pair)
+        assert (code, made["owner"]) == (201, "noc")
+        code, told = asked("dtn1", "POST", "/path-sets", pair)
+        assert code == 403 and "its own address only" in told["detail"]
+        code, told = asked("noc", "POST", "/path-sets", {"source": "10.0.1.1", "sink": "192.0.2.1"})
+        assert code == 403
+        theirs = f"/path-sets/{made['id']}"
+        for method, what, body in (
+            ("GET", theirs, None),
+            ("GET", f"{theirs}/flows", None),
+            ("DELETE", theirs, None),
+            ("POST", f"{theirs}/renew", None),
+            ("POST", f"{theirs}/streams", {"ports": [4000]}),
+            ("POST", f"{theirs}/streams/remove", {"ports": [4000]}),
+            ("POST", f"{theirs}/feedback", {"path": 0, "streams": 1, "rate_bps": 1e8, "rtt_s": 0.1}),
+        ):
+            assert asked("dtn1", method, what, body)[0] == 403
+        assert asked("dtn1", "GET", "/path-sets") == (200, [])
+        for token in ("", "wrong", "the-token-of-noc-4568", "the-token-of-noc-4567-and-more"):
+            assert ask(running, folder, token, "GET", "/path-sets")[0] == 401
+        assert asked("noc", "POST", f"{theirs}/streams", {"ports": [4000]})[0] == 200
+        assert asked("noc", "DELETE", theirs) == (204, None)
+
+
+@pytest.mark.parametrize("who", [None, "stranger"])
+def test_switches_without_a_certificate_of_ours_are_not_heard(
+    running: Running, folder: Path, eventually: Callable[..., None], who: str | None
+) -> None:
+    with wire_wan(running.port, THESIS_A, ENDS, of_a_switch(folder, who)) as strangers:
+        eventually(lambda: not any(each.is_connected for each in strangers.values()))
+    with wire_wan(running.port, THESIS_A, ENDS) as plain:
+        eventually(lambda: not any(each.is_connected for each in plain.values()))
+    assert switches(running, folder) == 0
+    with wire_wan(running.port, THESIS_A, ENDS, of_a_switch(folder, "switch")):
+        eventually(lambda: switches(running, folder) == 6)
+
+
+def test_datapaths_that_are_not_listed_are_refused(
+    running: Running, folder: Path, eventually: Callable[..., None]
+) -> None:
+    other = Graph.of([6, 7], [])
+    with wire_wan(running.port, other, {}, of_a_switch(folder, "switch")) as some:
+        eventually(lambda: not some[7].is_connected)
+        eventually(lambda: switches(running, folder) == 1)
+        assert some[6].is_connected
+
+
+def test_status_over_tls(running: Running, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("controller", "status", "--url", running.urls["rest"], "--token-file", folder / "noc.token")
+    refused(mpx(*words), 5, "is not to be trusted", "SSL_CERT_FILE")
+    monkeypatch.setenv("SSL_CERT_FILE", str(folder / "authority.pem"))
+    ended = mpx(*words)
+    assert (ended.code, ended.err) == (0, "") and "0 switches connected" in ended.out
+    monkeypatch.setenv("MPX_CONTROLLER_TOKEN", "nobody-has-this-one")
+    refused(mpx(*words[:4]), 5, "nobody has that token", "MPX_CONTROLLER_TOKEN")

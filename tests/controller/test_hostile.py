@@ -1,0 +1,348 @@
+"""What nobody should send, to a controller as a process of its own: refused, and nobody else notices."""
+
+import contextlib
+import http.client
+import json
+import socket
+import threading
+import urllib.error
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mpx_controller.api.guard import CONNECTIONS, REQUEST_S
+from mpx_controller.graph import Graph
+from running_controller import Running, controller
+from switches import address, arp_from
+from wire_switches import WireSwitch, wire_wan
+
+SRC, DST = address("src"), address("dst")
+Network = tuple[Running, dict[int, WireSwitch]]
+
+
+def parts(running: Running) -> tuple[str, int]:
+    host, port = running.urls["rest"].removeprefix("http://").split(":")
+    return host, int(port)
+
+
+def raw(running: Running, data: bytes) -> bytes:
+    """Return all that is answered to some bytes."""
+    with socket.create_connection(parts(running), 30) as connection:
+        with contextlib.suppress(OSError):  # it is not read to its end
+            connection.sendall(data)
+        answer = b""
+        while b"\r\n\r\n" not in answer and (more := connection.recv(65536)):
+            answer += more
+        return answer
+
+
+def status(running: Running, method: str, what: str, body: bytes = b"", **headers: str) -> int:
+    connection = http.client.HTTPConnection(*parts(running), timeout=30)
+    try:
+        connection.request(method, what, body, {"Content-Type": "application/json", **headers})
+        answer = connection.getresponse()
+        detail = answer.read()
+        assert answer.status < 400 or b"detail" in detail or answer.status in (400, 404, 405), detail
+        return answer.status
+    finally:
+        connection.close()
+
+
+def assigned(running: Running) -> int:
+    return int(running.ask("POST", "path-sets", {"source": SRC, "sink": DST})["id"])
+
+
+HUGE = b"9" * 6000
+DEEP = b"[" * 60_000
+PAIR = f'"source": "{SRC}", "sink": "{DST}"'.encode()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"null",
+        b"[]",
+        DEEP,
+        b'{"source": ' + DEEP,
+        b"{" + PAIR + b', "paths": ' + HUGE + b"}",
+        b"{" + PAIR + b', "paths": -1}',
+        b"{" + PAIR + b', "paths": 65}',
+        b"{" + PAIR + b', "paths": 1.5}',
+        b"{" + PAIR + b', "paths": NaN}',
+        b"{" + PAIR + b', "paths": "many"}',
+        b"{" + PAIR + b', "colour": 1}',
+        b"{" + PAIR + b', "\\ud800\\u202e": 1}',
+        b'{"source": 1, "sink": true}',
+        b'{"source": "\\ud800", "sink": "10.0.0.1"}',
+        b'{"source": "10.0.0.1"}',
+        b"\xff\xfe{\x00}\x00",
+    ],
+)
+def test_path_sets_that_cannot_be_asked_for(network: Network, body: bytes) -> None:
+    assert status(network[0], "POST", "/path-sets", body) in (400, 422)
+
+
+@pytest.mark.parametrize(
+    ("source", "sink"),
+    [
+        (SRC, SRC),
+        (SRC, "fd00::1"),
+        (SRC, "224.0.0.1"),
+        ("0.0.0.0", DST),
+        ("127.0.0.1", DST),
+        ("255.255.255.255", DST),
+        ("fe80::1%eth0", "fe80::2"),
+        ("::", "fd00::1"),
+        ("::ffff:10.0.0.1", "fd00::1"),
+        ("ff02::1", "fd00::1"),
+    ],
+)
+def test_pairs_that_cannot_be(network: Network, source: str, sink: str) -> None:
+    body = json.dumps({"source": source, "sink": sink}).encode()
+    assert status(network[0], "POST", "/path-sets", body) in (400, 422)
+
+
+STREAMS = [
+    {"ports": []},
+    {"ports": [0]},
+    {"ports": [65536]},
+    {"ports": [-1]},
+    {"ports": ["x"]},
+    {"ports": [1.5]},
+    {"ports": [True]},
+    {"ports": list(range(1, 300))},
+    {"ports": 4000},
+    {"ports": [4000], "side": "left"},
+    {"ports": [4000], "path": -1},
+    {"ports": [4000], "path": 10**30},
+    {"ports": {"a": 1}},
+]
+
+
+@pytest.mark.parametrize("body", STREAMS, ids=[json.dumps(each)[:30] for each in STREAMS])
+def test_streams_that_cannot_be(network: Network, body: object) -> None:
+    running, _ = network
+    number = assigned(running)
+    refused = status(running, "POST", f"/path-sets/{number}/streams", json.dumps(body).encode())
+    assert refused in (404, 422)
+    assert running.get(f"path-sets/{number}")["ports"] == {}
+
+
+@pytest.mark.parametrize(
+    "rate", ["NaN", "Infinity", "-Infinity", "-1", "0", "1e400", "1e14", '"fast"', "null"]
+)
+@pytest.mark.parametrize("field", ["rate_bps", "rtt_s"])
+def test_feedback_that_cannot_be(network: Network, rate: str, field: str) -> None:
+    running, _ = network
+    fields = {"path": "0", "streams": "1", "rate_bps": "1e8", "rtt_s": "0.1", field: rate}
+    body = "{" + ", ".join(f'"{name}": {value}' for name, value in fields.items()) + "}"
+    assert status(running, "POST", f"/path-sets/{assigned(running)}/feedback", body.encode()) == 422
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "/path-sets/0",
+        "/path-sets/-1",
+        "/path-sets/99999999999999999999",
+        f"/path-sets/{'9' * 6000}",
+        "/path-sets/%00",
+        "/path-sets/..%2f..%2fetc",
+        "/" + "x" * 12_000,
+    ],
+)
+def test_what_is_not_there(network: Network, what: str) -> None:
+    assert status(network[0], "GET", what) in (404, 422)
+
+
+@pytest.mark.parametrize(
+    ("head", "code"),
+    [
+        (b"Content-Length: -1", 400),
+        (b"Content-Length: 1e3", 400),
+        (b"Content-Length: 10000000", 413),
+        (b"Content-Length: " + b"9" * 5000, 400),
+        (b"Content-Length: 3\r\nContent-Length: 4", 400),
+        (b"Transfer-Encoding: chunked", 413),
+        (b"Origin: http://page.example.org\r\nContent-Length: 0", 403),
+        (b"X: " + b"y" * 1_000_000, 400),
+        (b"\r\n".join(b"X-%d: y" % n for n in range(20_000)), 400),
+        (b"\0: \0", 400),
+        (b"no header", 400),
+    ],
+)
+def test_requests_that_are_none(network: Network, head: bytes, code: int) -> None:
+    answer = raw(network[0], b"POST /path-sets HTTP/1.1\r\nHost: x\r\n" + head + b"\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 %d " % code), answer[:100]
+
+
+def test_ten_megabytes_are_not_read(network: Network) -> None:
+    running, _ = network
+    with socket.create_connection(parts(running), 30) as connection, pytest.raises(OSError):
+        connection.sendall(b"POST /path-sets HTTP/1.1\r\nHost: x\r\nContent-Length: 10000000\r\n\r\n")
+        assert connection.recv(12) == b"HTTP/1.1 413"
+        while True:
+            connection.sendall(bytes(65536))
+
+
+@pytest.mark.parametrize(
+    "begins", [b"", b"G", b"POST /path-sets HTTP/1.1\r\nContent-Length: 100\r\nHost: x\r\n\r\n{"]
+)
+def test_who_is_slow_is_not_waited_for(network: Network, begins: bytes) -> None:
+    """It is ended after `REQUEST_S` to twice that, however often a byte comes."""
+    running, _ = network
+    with socket.create_connection(parts(running), 4 * REQUEST_S) as connection:
+        connection.sendall(begins)
+        assert connection.recv(1) == b""
+
+
+def test_who_comes_often_does_not_keep_others_out(network: Network) -> None:
+    running, _ = network
+    with ExitStack() as held:
+        mine = [
+            held.enter_context(socket.create_connection(parts(running), 30)) for _ in range(2 * CONNECTIONS)
+        ]
+        for connection in mine[-CONNECTIONS:]:
+            assert ended(connection)
+        other = held.enter_context(socket.create_connection(parts(running), 30, ("127.0.0.2", 0)))
+        other.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert other.recv(12) == b"HTTP/1.1 200"
+
+
+def ended(connection: socket.socket) -> bool:
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def test_streams_of_events_are_bounded_and_given_back(
+    network: Network, eventually: Callable[..., None]
+) -> None:
+    running, _ = network
+    listening = b"GET /events HTTP/1.1\r\nHost: x\r\n\r\n"
+
+    def code(held: ExitStack) -> bytes:
+        connection = held.enter_context(socket.create_connection(parts(running), 30))
+        connection.sendall(listening)
+        return connection.recv(12)
+
+    with ExitStack() as held:
+        codes = [code(held) for _ in range(65)]
+        assert codes == [b"HTTP/1.1 200"] * 64 + [b"HTTP/1.1 429"]
+    with ExitStack() as held:
+        eventually(lambda: code(held) == b"HTTP/1.1 200")
+
+
+def test_a_flood_of_requests_is_slowed_and_others_are_answered(
+    network: Network, eventually: Callable[..., None]
+) -> None:
+    running, _ = network
+    over = threading.Event()
+    codes: list[int] = []
+
+    def flood() -> None:
+        while not over.is_set():
+            codes.append(health(running, "127.0.0.3"))
+
+    flooding = [threading.Thread(target=flood) for _ in range(20)]
+    for each in flooding:
+        each.start()
+    try:
+        eventually(lambda: 429 in codes)
+        assert [health(running, "127.0.0.2") for _ in range(50)] == [200] * 50
+    finally:
+        over.set()
+        for each in flooding:
+            each.join()
+    assert set(codes) == {200, 429} and metric(running, "requests_refused_total") > 0
+
+
+def health(running: Running, source: str) -> int:
+    connection = http.client.HTTPConnection(*parts(running), timeout=30, source_address=(source, 0))
+    connection.request("GET", "/healthz")
+    code = connection.getresponse().status
+    connection.close()
+    return code
+
+
+def metric(running: Running, name: str) -> int:
+    host, port = parts(running)
+    connection = http.client.HTTPConnection(host, port, timeout=30)
+    connection.request("GET", "/metrics")
+    lines = connection.getresponse().read().decode().splitlines()
+    connection.close()
+    return int(next(line.split()[1] for line in lines if line.startswith(f"mpx_{name} ")))
+
+
+def test_a_flood_of_frames_at_one_port_takes_from_nobody_else(network: Network) -> None:
+    running, switches = network
+    before = metric(running, "frames_dropped_total")
+    links = running.get("topology")["links"]
+    over = threading.Event()
+
+    def flood() -> None:
+        while not over.wait(0.001):  # some 20,000 a second; the switch has others to send, too
+            for _ in range(20):
+                switches[1].frame_in(1000, arp_from("src"))
+
+    flooding = threading.Thread(target=flood)
+    flooding.start()
+    try:
+        for port in range(5000, 5020):
+            number = assigned(running)
+            placed = running.ask("POST", f"path-sets/{number}/streams", {"ports": [port]})
+            assert len(placed["paths"]) == 1
+        assert [ends(link) for link in running.get("topology")["links"]] == [ends(link) for link in links]
+    finally:
+        over.set()
+        flooding.join()
+    assert metric(running, "frames_dropped_total") > before
+
+
+def ends(link: dict[str, Any]) -> tuple[str, str]:
+    return link["from"], link["to"]
+
+
+def test_two_at_once_ask_for_the_same_ports_and_one_gets_them(network: Network) -> None:
+    running, _ = network
+    numbers = [assigned(running) for _ in range(8)]
+    codes: list[int] = []
+
+    def ask(number: int) -> None:
+        try:
+            running.ask("POST", f"path-sets/{number}/streams", {"ports": [6000, 6001]})
+            codes.append(200)
+        except urllib.error.HTTPError as error:
+            codes.append(error.code)
+
+    asking = [threading.Thread(target=ask, args=(number,)) for number in numbers]
+    for each in asking:
+        each.start()
+    for each in asking:
+        each.join()
+    assert sorted(codes) == [200] + [409] * 7
+    holders = [each for each in running.get("path-sets") if "source:6000" in each["ports"]]
+    assert len(holders) == 1
+    back = running.ask("POST", "path-sets", {"source": DST, "sink": SRC})["id"]
+    with pytest.raises(urllib.error.HTTPError) as refused:  # the same connections by their other end
+        running.ask("POST", f"path-sets/{back}/streams", {"ports": [6000], "side": "sink"})
+    assert refused.value.code == 409
+
+
+@pytest.mark.parametrize(("config", "needed"), [("", 2), ("[forwarding]\non = false\ntable = 4\n", 5)])
+def test_a_switch_with_too_few_tables_is_not_used(
+    tmp_path: Path, eventually: Callable[..., None], config: str, needed: int
+) -> None:
+    log = tmp_path / "log"
+    one = Graph.of([1], [])
+    with controller(tmp_path / "state.json", 0, config, errors=log) as running:
+        with wire_wan(running.port, one, {}, tables=needed - 1) as switches:
+            eventually(lambda: not switches[1].is_connected)
+        assert f"switch 1 has {needed - 1} tables and would need {needed}" in log.read_text()
+        with wire_wan(running.port, one, {}, tables=needed):
+            eventually(lambda: running.get("healthz") == {"switches": 1})

@@ -1,0 +1,61 @@
+"""`mpx controller` as a process of its own."""
+
+import json
+import signal
+import subprocess
+import urllib.request
+import xmlrpc.client
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from mpx_command import command
+
+
+class Running:
+    """`mpx controller` as a process of its own."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self.process = process
+        assert process.stdout is not None
+        self.urls = json.loads(process.stdout.readline())
+        self.rpc = xmlrpc.client.ServerProxy(self.urls["xmlrpc"])
+
+    @property
+    def port(self) -> int:
+        return int(self.urls["openflow"].rsplit(":", 1)[1])
+
+    def get(self, what: str) -> Any:
+        with urllib.request.urlopen(f"{self.urls['rest']}/{what}", timeout=30) as answer:
+            return json.load(answer)
+
+    def ask(self, method: str, what: str, body: object = None) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": "application/json", "Content-Length": str(len(data or b""))}
+        asked = urllib.request.Request(f"{self.urls['rest']}/{what}", data, headers, method=method)
+        with urllib.request.urlopen(asked, timeout=30) as answer:
+            return json.loads(answer.read() or b"null")
+
+
+@contextmanager
+def controller(
+    state: Path, port: int = 0, config: str = "", *words: object, errors: Path | None = None
+) -> Iterator[Running]:
+    """Run one; `config` is what its configuration file says, `errors` where what it complains about goes."""
+    file = state.with_suffix(".toml")
+    file.write_text(config)
+    asked = command(
+        *("controller", "--config", file, "--listen", f"127.0.0.1:{port}", "--api", "127.0.0.1:0"),
+        *("--state", state, "--capacities", state.with_name("capacities.json")),
+        *words,
+    )
+    with (
+        errors.open("w") if errors else nullcontext() as log,
+        subprocess.Popen(asked, stdout=subprocess.PIPE, stderr=log, text=True) as process,
+    ):
+        try:
+            yield Running(process)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(30)
