@@ -208,6 +208,8 @@ def test_who_comes_often_does_not_keep_others_out(network: Network) -> None:
         ]
         for connection in mine[-CONNECTIONS:]:
             assert ended(connection)
+        mine[0].sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert mine[0].recv(12) == b"HTTP/1.1 200"
         other = held.enter_context(socket.create_connection(parts(running), 30, ("127.0.0.2", 0)))
         other.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
         assert other.recv(12) == b"HTTP/1.1 200"

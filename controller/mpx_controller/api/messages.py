@@ -55,10 +55,8 @@ class Feedback(_Asked):
 
     path: Annotated[int, Field(ge=0, strict=True)]
     streams: Annotated[int, Field(ge=1, le=65535, strict=True, description="that were best")]
-    rate_bps: Annotated[
-        float, Field(gt=0, le=1e13, allow_inf_nan=False, description="that the path was found to carry")
-    ]
-    rtt_s: Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)]
+    rate_bps: Annotated[float, Field(gt=0, le=1e13, description="that the path was found to carry")]
+    rtt_s: Annotated[float, Field(gt=0, le=100)]
 
 
 class PathOut(BaseModel):

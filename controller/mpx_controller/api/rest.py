@@ -116,7 +116,11 @@ def rest_of(controller: Controller, callers: Callers, version: str) -> FastAPI:
         graph = controller.network.graph
         return {
             "switches": [
-                {"id": f"{switch:x}", "connected": switch in controller.network.connected}
+                {
+                    "id": f"{switch:x}",
+                    "connected": switch in controller.network.connected,
+                    "answers_s": controller.network.answers_s(switch),
+                }
                 for switch in sorted(graph.switches)
             ],
             "links": [

@@ -132,6 +132,10 @@ class Network:
         """A switch has answered a question of ours that it does nothing for."""
         self._answers_s[switch] = min(within_s, self._answers_s.get(switch, within_s))
 
+    def answers_s(self, switch: int) -> float | None:
+        """Return the least time in which a switch has answered; None where it has not."""
+        return self._answers_s.get(switch)
+
     def port_changed(self, state: PortState, now_s: float) -> Messages:
         """A port has come up, gone down, or changed otherwise."""
         self._stale |= self._discovery.port(state, now_s)
