@@ -1,5 +1,6 @@
 """Connections of Multipath TCP that Linux makes, in a real Open vSwitch: which links their subflows take."""
 
+import json
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -8,10 +9,12 @@ from typing import Any
 
 import pytest
 from mptcp_hosts import Sender, give_addresses, receiver, take_subflows
+from mpx_command import command
 from mpx_controller.cookies import Kind, cookie
 from mpx_lab.lab import Lab
 from mpx_lab.plan import SWITCHES, Controller, netns_name
 from running_controller import Running, controller
+from sites import make
 
 Make = Callable[..., Lab]
 Eventually = Callable[..., None]
@@ -122,4 +125,39 @@ def test_a_cut_and_a_restart_in_the_middle(
         eventually(lambda: filled(lab, sender) == [0, 1, 2, 3])
         assert subflows(running) == before and steering(lab) == entries
         sender.end()
+        eventually(lambda: not steering(lab))
+
+
+def test_a_copy_and_back_over_four_paths_with_one_stream(
+    make_lab: Make, eventually: Eventually, at_the_end: ExitStack, tmp_path: Path
+) -> None:
+    served, report = tmp_path / "served", tmp_path / "report.json"
+    served.mkdir()
+    make(tmp_path / "file", 40 * SHARE)
+    with controller(tmp_path / "state.json") as running:
+        lab = spreading(make_lab, running, eventually, at_the_end, tmp_path)
+        give_addresses(lab, "dst", 4)
+        host = lab.host("dst").addresses[0]
+        words = ("serve", served, "--writable", "--host", host, "--insecure", "--allow-from", "10.0.0.0/24")
+        server = lab.host("dst").popen(command(*words), stdout=subprocess.PIPE, text=True)
+        at_the_end.callback(server.wait)
+        at_the_end.callback(server.kill)
+        assert server.stdout is not None and "serves" in server.stdout.readline()
+        for names in ((tmp_path / "file", f"ftp://{host}/file"), (f"ftp://{host}/file", tmp_path / "back")):
+            before = [lab.link(name).stats() for name in BETWEEN]
+            words = ("copy", "-q", "--transport", "mptcp", "--streams", "1", "--report", report, *names)
+            lab.host("src").run(command(*words), check=True, timeout=90)
+            after = [lab.link(name).stats() for name in BETWEEN]
+            carried = [
+                now.a_to_b.delivered.bytes
+                + now.b_to_a.delivered.bytes
+                - was.a_to_b.delivered.bytes
+                - was.b_to_a.delivered.bytes
+                for was, now in zip(before, after, strict=True)
+            ]
+            assert min(carried) > 2 * SHARE, carried
+            (stream,) = json.loads(report.read_text())["mptcp"]
+            assert stream == {"mptcp": True, "subflows": 4}
+        sums = {file.read_bytes() for file in (tmp_path / "file", served / "file", tmp_path / "back")}
+        assert len(sums) == 1
         eventually(lambda: not steering(lab))
