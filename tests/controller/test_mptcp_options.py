@@ -58,6 +58,14 @@ def test_whose_they_are() -> None:
     assert other is not None and other.ends == FourTuple("fd09::1", 42084, "fd09::2", 5001)
 
 
+def test_what_is_no_beginning_of_a_segment() -> None:
+    udp, later_fragment = bytearray(FIRST), bytearray(FIRST)
+    udp[23] = 17
+    later_fragment[21] = 1
+    for frame in (bytes(udp), bytes(later_fragment), FIRST[:40], b""):
+        assert read_segment(frame) is None
+
+
 def test_a_checksum_beside_the_keys() -> None:
     keys = (5).to_bytes(8, "big") + (6).to_bytes(8, "big")
     for more in (b"", b"\0\5", b"\0\5\1\2"):

@@ -186,6 +186,7 @@ def test_nobody_else_ends_it() -> None:
     for bits in (RST, FIN | ACK):
         wan.send("other", segment("other", "dst", (4000, 5001), bits, b"", (address("src"), None)))
         wan.send("other", segment("other", "src", (5001, 4000), bits, b"", (address("dst"), None)))
+        wan.send("other", segment("src", "dst", (4000, 5001), bits))  # with another's hardware address, too
     assert steering(wan) == there
 
 
@@ -197,6 +198,17 @@ def test_nobody_opens_one_for_others() -> None:
     mine = segment("src", "dst", (4001, 5001), SYN, asks)
     wan.send("other", mine)  # with the hardware address of another, too
     wan.send("dst", segment("dst", "src", (5001, 4001), SYN | ACK, answer))
+    assert not steering(wan)
+
+
+def test_nobody_opens_one_for_a_neighbour_at_the_same_port() -> None:
+    wan = spread(THESIS_A)
+    port = next(port for port, name in wan.hosts.items() if name == "src")
+    assert wan.network is not None
+    wan.do(wan.network.frame_in(port, arp_from("other"), wan.now_s))
+    asks = segment("other", "dst", (4000, 5001), SYN, capable(1), (address("src"), None))
+    wan.do(of(wan).frame_in(port, asks, wan.now_s))
+    wan.send("dst", segment("dst", "src", (5001, 4000), SYN | ACK, capable(1, KEY_B)))
     assert not steering(wan)
 
 
@@ -416,7 +428,10 @@ def test_a_restart_moves_nothing() -> None:
     fresh.hosts.restore(state.hosts)
     wan.mptcp = MultipathTcp(fresh, Bands(), SELECTORS["widest-apart"])
     wan.mptcp.restore(*state.mptcp)
-    wan.connect(fresh)
+    wan.connect(fresh, [1, 2, 6])
+    wan.wait(1)
+    assert [way(wan, source) for source in (None, *MORE[:3])] == BETWEEN
+    wan.connect(fresh, [3, 4, 5])
     for _ in range(40):
         assert [way(wan, source) for source in (None, *MORE[:3])] == BETWEEN
         wan.wait(SETTLED_S / 20)
