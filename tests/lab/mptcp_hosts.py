@@ -1,4 +1,4 @@
-"""Hosts with several addresses, from which Linux makes as many subflows; a peer that says what it got."""
+"""Both ends of a connection of Multipath TCP on hosts of a lab, which compare what was sent and received."""
 
 import subprocess
 import sys
@@ -39,22 +39,6 @@ assert connection.recv(32, socket.MSG_WAITALL) == known.digest()
 assert connection.recv(1) == b""
 print("same", flush=True)
 """
-
-
-def give_addresses(lab: Lab, host: str, count: int) -> list[str]:
-    """Have a host make `count` subflows of each connection that it opens, and return its addresses."""
-    network, _, last = lab.host(host).addresses[0].rpartition(".")
-    more = [f"{network}.{20 * n + int(last)}" for n in range(1, count)]
-    batch = [f"address add {each}/24 dev eth0 noprefixroute" for each in more]
-    batch += ["mptcp limits set subflow 8 add_addr_accepted 8"]
-    batch += [f"mptcp endpoint add {each} dev eth0 subflow" for each in more]
-    lab.host(host).run(["ip", "-batch", "-"], input="\n".join(batch) + "\n", text=True, check=True)
-    return [lab.host(host).addresses[0], *more]
-
-
-def take_subflows(lab: Lab, host: str) -> None:
-    """Let others make up to 8 subflows to a host."""
-    lab.host(host).run(["ip", "mptcp", "limits", "set", "subflow", "8", "add_addr_accepted", "8"], check=True)
 
 
 def receiver(lab: Lab, host: str) -> "subprocess.Popen[str]":
