@@ -37,6 +37,8 @@ class Work:
     forgot: Callable[[Move], None]  # what had arrived of this file is not believed any more
     note: Callable[[str], None]  # a line for the report
     prove: Callable[[Move], None]  # find out by checksum what has arrived that nobody told us of
+    over_mptcp: bool = False  # streams are of Multipath TCP, where the server speaks it
+    subflows: Callable[[int], None] = lambda _: None  # that such a stream had when it had most; 0: plain TCP
     congestion: str | None = None  # congestion control that streams begin with; None: their kernel's choice
     congestion_refused: threading.Event = field(default_factory=threading.Event)  # by a server: it goes on
     source_ports: PortRange | None = None

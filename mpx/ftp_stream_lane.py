@@ -180,10 +180,11 @@ class StreamLane(threading.Thread):
             if not reply.is_ok:
                 raise ConnectionLost(f"{session.peer} cannot start at an offset: {reply.reason}")
         session.send(command(verb, session.name(name)))
-        data = _Connection(name="mpx-stream-data")
+        data = _Connection("mpx-stream-data", self._work.subflows if self._work.over_mptcp else None)
         try:
             congestion = self._work.congestion if self._upload else None
-            data.opened(connect_data(session, address, congestion=congestion))
+            over_mptcp = self._work.over_mptcp
+            data.opened(connect_data(session, address, congestion=congestion, over_mptcp=over_mptcp))
             self._data = data
             reply = session.read_reply()
             if not reply.is_preliminary:

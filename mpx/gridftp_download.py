@@ -80,7 +80,12 @@ class Fan:
         self.reached = False  # somebody has connected; most likely the server
         self._server_host = server_host
         self._inbound = Inbound(
-            listener, parallelism, server_host=server_host, connected=self._was_reached, admit=self.admit
+            listener,
+            parallelism,
+            server_host=server_host,
+            connected=self._was_reached,
+            admit=self.admit,
+            stays_open=work.over_mptcp,
         )
         self._changed = threading.Condition()
         self._pulls: dict[int, Pull] = {}
@@ -201,7 +206,7 @@ class DownloadStream(Stream):
     """One connection of a fan."""
 
     def __init__(self, fan: Fan, connection: socket.socket, *, first: int) -> None:
-        super().__init__(name="mpx-download-stream")
+        super().__init__("mpx-download-stream", fan.work.subflows if fan.work.over_mptcp else None)
         self._fan = fan
         self._first = first  # number of the retrieve that its first block is part of
         self._buffer = memoryview(bytearray(BUFFER_BYTES))
@@ -229,7 +234,9 @@ class DownloadStream(Stream):
 
     def totals(self) -> StreamTotals:
         """Return the counters; what arrived is counted by us, since the kernel counts only what we send."""
-        return StreamTotals(streams=1 if self.connection is not None else 0, bytes=self.passed_bytes)
+        with self._guard:
+            self._count_subflows()
+            return StreamTotals(streams=1 if self.connection is not None else 0, bytes=self.passed_bytes)
 
     def _receive(self, pull: Pull) -> bool:
         """Receive this connection's share of a retrieve; False when the server closed it in between."""

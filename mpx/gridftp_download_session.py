@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 
-from mpx import tcp
+from mpx import mptcp, tcp
 from mpx.carrier import Work
 from mpx.errors import ConnectionLost, InboundBlocked, MpxError, NoSpace
 from mpx.gridftp_download import Fan, Pull
@@ -101,15 +101,17 @@ class DownloadSession:
         """
         control = self._control
         host = self._work.options.data_address or control.local_host
-        listener = tcp.listen(host, self._work.listen_ports)
+        listener = tcp.listen(host, self._work.listen_ports, over_mptcp=self._work.over_mptcp)
         if steer := self._work.paths.register(self._path, "sink"):
             steer(int(listener.getsockname()[1]))
         fan = Fan(self._work, connections, listener, control.peer_host)
         fan.start()
         self._fans.append(fan)
+        over_mptcp = self._work.over_mptcp and mptcp.FEATURE in control.features
+        transport = f"Transport={mptcp.TRANSPORT};" if over_mptcp else ""
         self._answers.extend([f"{connections} connections at once", "our data port"])
         self._unsent += [
-            command("OPTS", "RETR", f"Parallelism={connections},{connections},{connections};"),
+            command("OPTS", "RETR", f"Parallelism={connections},{connections},{connections};{transport}"),
             port_command(fan.address),
         ]
 

@@ -259,7 +259,7 @@ class UploadStream(Stream):
     """One connection to a DataPort; walks through the port's transfers in order."""
 
     def __init__(self, port: DataPort, first: Transfer, path: str) -> None:
-        super().__init__(name="mpx-upload-stream")
+        super().__init__("mpx-upload-stream", port.work.subflows if port.work.over_mptcp else None)
         self.path = path
         self.has_joined = False  # is open and counted
         self.leaving = False  # takes part in no later transfer
@@ -322,6 +322,7 @@ class UploadStream(Stream):
                 source_host=options.data_address,
                 congestion=congestion,
                 paced=True,
+                over_mptcp=port.work.over_mptcp,
                 bound=self._bound if self._steer else None,
                 stop=lambda: port.is_closed,
             )

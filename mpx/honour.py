@@ -20,6 +20,7 @@ OF_CONNECTIONS = (  # mean nothing where no bytes pass a network
     "initial_streams",
     "congestion",
     "policy",
+    "transport",
     "block_size_bytes",
     "timeout_s",
     "port_range",

@@ -24,6 +24,9 @@ _NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 class Inbound(threading.Thread):
     """Accepts connections until `most` of them were admitted, or until it is closed.
 
+    `stays_open`: the port goes on listening then, as the kernel lets further subflows in at a port that
+    listens only. Nobody is accepted there any more.
+
     `connected` is called with the address of each; `admit` with each whose first header makes sense as
     such, and answers whether it belongs to what was asked for.
     """
@@ -36,6 +39,7 @@ class Inbound(threading.Thread):
         server_host: str,
         connected: Callable[[str], None],
         admit: Callable[[socket.socket, BlockHeader], bool],
+        stays_open: bool = False,
     ) -> None:
         super().__init__(name="mpx-inbound", daemon=True)
         host, port = listener.getsockname()[:2]
@@ -45,6 +49,7 @@ class Inbound(threading.Thread):
         self._server_host = server_host
         self._connected = connected
         self._admit = admit
+        self._stays_open = stays_open
         self._admitted = 0
         self._closed = threading.Event()
         self._on_trial: dict[int, socket.socket] = {}
@@ -63,6 +68,8 @@ class Inbound(threading.Thread):
                         self._judge(number)
                     elif not self._accept():
                         return
+            if self._stays_open:
+                self._closed.wait()
         finally:
             self._listener.close()
             for connection in self._on_trial.values():

@@ -9,8 +9,11 @@ from typing import Any
 from mpx.checksum import ALGORITHMS
 from mpx.congestion_plan import AUTO
 from mpx.errors import UsageError
+from mpx.mptcp import TRANSPORT
 from mpx.ops_policy import FAIR, POLICIES, SCAVENGER
 from mpx.tcp import parse_ports
+
+TCP = "tcp"
 
 
 def _option(default: Any, kind: str, text: str, **more: Any) -> Any:
@@ -70,6 +73,9 @@ class CopyOptions:
         "choice",
         "what --congestion auto is for: to share fairly, to be fast at others' expense, or to yield to all",
         choices=POLICIES,
+    )
+    transport: str = _option(
+        TCP, "choice", "of data: TCP, or Multipath TCP where both ends have it", choices=(TCP, TRANSPORT)
     )
     rate_bps: float | None = _option(
         None, "rate", "never go faster than this, as 800Mbit/s, over all streams"
@@ -136,6 +142,9 @@ class CopyOptions:
             raise UsageError(f"--congestion {self.congestion} leaves no choice; leave --policy out")
         if self.policy == SCAVENGER and self.was_given("tuner"):
             raise UsageError("--policy scavenger keeps the streams it begins with; leave --tuner out")
+        for name, unfit in (("controller", self.controller), ("policy", self.policy == SCAVENGER)):
+            if unfit and self.transport == TRANSPORT:
+                raise UsageError(f"{flag_of(name)} and --transport mptcp do not go together; leave one out")
         for name in ("paths", "require_controller"):
             if self.controller is None and self.was_given(name):
                 raise UsageError(f"{flag_of(name)} is of paths of a controller; give --controller URL too")

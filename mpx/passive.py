@@ -58,7 +58,9 @@ def _reach(host: str) -> int:
     return 4 if address.is_global else 3
 
 
-def connect_data(session: Session, address: tcp.Address, *, congestion: str | None = None) -> socket.socket:
+def connect_data(
+    session: Session, address: tcp.Address, *, congestion: str | None = None, over_mptcp: bool = False
+) -> socket.socket:
     """Connect to a port that the server named, as the options of its session say.
 
     Raises ConnectionLost, Interrupted, and UsageError when no source port is free.
@@ -71,5 +73,6 @@ def connect_data(session: Session, address: tcp.Address, *, congestion: str | No
         source_host=options.data_address,
         congestion=congestion,
         paced=True,
+        over_mptcp=over_mptcp,
         stop=options.stop,
     )

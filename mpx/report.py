@@ -80,6 +80,7 @@ class Report:
     algorithm: str = "none"  # of the checksum that is compared end to end
     mismatched: bool = False  # a checksum differed although the bytes were sent twice
     decisions: dict[str, Any] = field(default_factory=dict)
+    mptcp: list[int] | None = None  # most subflows of each stream of Multipath TCP, 0: plain TCP
     timeline: list[Event] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     failures: list[dict[str, str]] = field(default_factory=list)
@@ -111,6 +112,12 @@ class Report:
             self._skips[reason] = self._skips.get(reason, 0) + 1
             if self._skips[reason] <= self.MOST_LINES:
                 self.skipped.append({"name": name, "reason": reason})
+
+    def stream_ended(self, subflows: int) -> None:
+        """Note how many subflows a stream of Multipath TCP had when it had most; 0: it was plain TCP."""
+        with self._lock:
+            if self.mptcp is not None and len(self.mptcp) < self.MOST_LINES:
+                self.mptcp.append(subflows)
 
     def begin(self, size_bytes: int) -> None:
         """Count a file that is to be moved."""
@@ -188,11 +195,17 @@ class Report:
                 "goodput_bps": round(self.goodput_bps),
                 "checksum": self.checksum,
                 "decisions": self.decisions,
+                "mptcp": self._mptcp(),
                 "timeline": [event.as_dict() for event in self.timeline],
                 "notes": list(self.notes),
                 "failures": list(self.failures),
                 "skipped": list(self.skipped),
             }
+
+    def _mptcp(self) -> list[dict[str, Any]] | None:
+        if self.mptcp is None:
+            return None
+        return [{"in_use": count > 0, "subflows": count} for count in self.mptcp]
 
     def write(self, name: str) -> None:
         """Write the JSON report, whole or not at all; raises UsageError if that fails."""

@@ -5,10 +5,11 @@ import math
 import socket
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from mpx import tcp
+from mpx.mptcp import mptcp_info
 
 BUFFER_BYTES = 256 * 1024  # passed, summed and read or written at once; stays in the processor's cache
 BLOCK_S = 0.1  # a block lasts about so long, so that a stream can always be left soon
@@ -95,8 +96,11 @@ def summed(*some: Mapping[str, StreamTotals]) -> dict[str, StreamTotals]:
 class Stream(threading.Thread):
     """A data connection with a thread of its own."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, subflows: Callable[[int], None] | None = None) -> None:
+        """`subflows` is told at the end how many there were at most; None: nobody wants to know."""
         super().__init__(name=name, daemon=True)
+        self._tell_subflows = subflows
+        self._subflows = 0
         self.retire = False  # set by others; the stream leaves at the next block edge
         self.connection: socket.socket | None = None
         self.passed_bytes = 0  # file bytes handed to the kernel, or taken from it
@@ -110,6 +114,7 @@ class Stream(threading.Thread):
         """Take over an open connection."""
         with self._guard:
             self.connection = connection
+            self._count_subflows()
 
     def closed(self, *, clean: bool) -> None:
         """Close the connection, keeping its counters; what a `clean` end left with the kernel arrives."""
@@ -118,8 +123,11 @@ class Stream(threading.Thread):
             if clean:
                 self._last.bytes = self.passed_bytes
             if self.connection is not None:
+                self._count_subflows()
                 self.connection.close()
                 self.connection = None
+                if self._tell_subflows:
+                    self._tell_subflows(self._subflows)
 
     def cut(self) -> None:
         """Reset the connection from any thread; the stream's own thread gets an OSError."""
@@ -130,6 +138,7 @@ class Stream(threading.Thread):
     def totals(self) -> StreamTotals:
         """Return the counters, up to date if the connection is still open."""
         with self._guard:
+            self._count_subflows()
             info = tcp.tcp_info(self.connection) if self.connection is not None else None
             if info is not None:
                 self._last = StreamTotals(
@@ -147,6 +156,11 @@ class Stream(threading.Thread):
             elif self.connection is None:
                 self._last = self._last.none_open()
             return self._last
+
+    def _count_subflows(self) -> None:
+        info = mptcp_info(self.connection) if self._tell_subflows and self.connection is not None else None
+        if info is not None:
+            self._subflows = max(self._subflows, info.subflows)
 
     def unanswered_s(self) -> float | None:
         """Return for how long the other side has acknowledged nothing; None when all is acknowledged.

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from mpx import mptcp
 from mpx.errors import ConnectionLost, Interrupted, TransferTimeout, UsageError
 
 Address = tuple[str, int]
@@ -55,7 +56,10 @@ PACED_RTT_S = 0.005  # over a shorter way bursts are small, and the timers cost 
 
 
 def tcp_info(connection: socket.socket) -> TcpInfo | None:
-    """Return the kernel's record of a connection, or None when it is closed or the kernel too old."""
+    """Return the kernel's record of a connection, or None when it is closed or the kernel too old.
+
+    Of Multipath TCP bytes are those of all subflows, and all else is that of the first.
+    """
     try:
         raw = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _WINDOW_AT + _FIELD.size)
     except OSError:
@@ -64,6 +68,10 @@ def tcp_info(connection: socket.socket) -> TcpInfo | None:
         return None
     busy, receiver, sender = _LIMITS.unpack_from(raw, 168)
     acked, received = _COUNTERS.unpack_from(raw, 120)
+    delivered = _field(raw, _DELIVERED_AT) * _field(raw, _SEGMENT_AT)
+    if (whole := mptcp.mptcp_info(connection)) is not None:
+        acked = delivered = whole.bytes_acked
+        received = whole.bytes_received
     return TcpInfo(
         bytes_acked=acked,
         bytes_received=received,
@@ -74,7 +82,7 @@ def tcp_info(connection: socket.socket) -> TcpInfo | None:
         limited_by_receiver_s=receiver / 1e6,
         limited_by_sender_s=sender / 1e6,
         window_bytes=_field(raw, _WINDOW_AT),
-        delivered_bytes=_field(raw, _DELIVERED_AT) * _field(raw, _SEGMENT_AT),
+        delivered_bytes=delivered,
     )
 
 
@@ -271,22 +279,25 @@ def connect(
     source_host: str | None = None,
     congestion: str | None = None,
     paced: bool = False,
+    over_mptcp: bool = False,
     bound: Callable[[int], None] | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> socket.socket:
     """Open a connection, blocking afterwards, without Nagle's delay; `paced` as `pace` does.
 
     It has the congestion control that is asked for, unless its route locks another. `bound` is told its port
-    before the first packet goes out.
+    before the first packet goes out. `over_mptcp`: of Multipath TCP, if the peer speaks it.
 
     Raises ConnectionLost when refused or unreachable (no answer in time counts as that), Interrupted
     soon after `stop` says so, and UsageError when every port of `source_ports` is in use, or the congestion
     control is neither permitted nor the route's.
     """
+    family = family_of(address[0])
     for port in _shuffled(source_ports):
         try:
+            connection = mptcp.socket_for(family) if over_mptcp else socket.socket(family, socket.SOCK_STREAM)
             source = source_host or "", port
-            connection = _connect_from(source, address, timeout_s, congestion, bound, stop)
+            _connect_from(connection, source, address, timeout_s, congestion, bound, stop)
         except OSError as error:
             if source_ports and error.errno in (errno.EADDRINUSE, errno.EADDRNOTAVAIL):
                 continue
@@ -298,15 +309,15 @@ def connect(
 
 
 def _connect_from(
+    connection: socket.socket,
     source: Address,
     address: Address,
     timeout_s: float,
     congestion: str | None,
     bound: Callable[[int], None] | None,
     stop: Callable[[], bool],
-) -> socket.socket:
-    """As `connect`, from one address and port of ours (0: any); raises OSError too."""
-    connection = socket.socket(family_of(address[0]), socket.SOCK_STREAM)
+) -> None:
+    """As `connect`, from one address and port of ours (0: any); raises OSError too. Closed if it fails."""
     try:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if congestion:  # now, as some say so in their first packet
@@ -337,7 +348,6 @@ def _connect_from(
     except BaseException:
         connection.close()
         raise
-    return connection
 
 
 def _await_connected(connection: socket.socket, timeout_s: float, stop: Callable[[], bool]) -> None:
@@ -352,11 +362,15 @@ def _await_connected(connection: socket.socket, timeout_s: float, stop: Callable
             raise TimeoutError
 
 
-def listen(host: str, ports: PortRange | None) -> socket.socket:
-    """Listen on `host`, on a port of `ports` if given; raises UsageError if none is free."""
+def listen(host: str, ports: PortRange | None, *, over_mptcp: bool = False) -> socket.socket:
+    """Listen on `host`, on a port of `ports` if given; raises UsageError if none is free.
+
+    `over_mptcp`: who connects may speak Multipath TCP. Others are as without it.
+    """
+    family = family_of(host)
     try:
         for port in _shuffled(ports):
-            listener = socket.socket(family_of(host), socket.SOCK_STREAM)
+            listener = mptcp.socket_for(family) if over_mptcp else socket.socket(family, socket.SOCK_STREAM)
             try:
                 listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 listener.bind((host, port))

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from mpx import tcp
+from mpx import mptcp, tcp
 from mpx.carrier import Carrier, Work
 from mpx.congestion_plan import Plan, plan, why_not_from
 from mpx.dips import Dips
@@ -116,6 +116,7 @@ class _Copy:
         self.cancel = cancel or threading.Event()
         self.failure = Failure(threading.Event())
         self.far_is_source = self.sources[0].scheme != "file"
+        self.over_mptcp = False  # streams are of Multipath TCP
         self.mode_e = True  # data moves in MODE E, if a network is in between at all
         self.algorithm = options.checksum
         self.first_error: MpxError | None = None  # of files that could not be copied
@@ -125,7 +126,8 @@ class _Copy:
 
     def copy(self) -> None:
         """Do it, step by step."""
-        for step in (self.resolve, self.measure, self.check_options, self.find_paths):
+        steps = (self.resolve, self.choose_transport, self.measure, self.check_options, self.find_paths)
+        for step in steps:
             step()
             if self.cancel.is_set():
                 raise Interrupted
@@ -163,6 +165,23 @@ class _Copy:
     def _stopping(self) -> bool:
         return self.failure.cancel.is_set() or self.cancel.is_set()
 
+    def choose_transport(self) -> None:
+        """Have plain TCP where this kernel cannot do what was asked for."""
+        self.over_mptcp = self.options.transport == mptcp.TRANSPORT and self.far_end.location.scheme != "file"
+        if self.over_mptcp and (why := mptcp.why_not()):
+            self.report.note(f"plain TCP instead of Multipath TCP: this kernel cannot, {why}")
+            self.over_mptcp = False
+        if self.over_mptcp:
+            self.report.mptcp = []
+
+    def stream_ended(self, subflows: int) -> None:
+        """Note what a stream of Multipath TCP was."""
+        self.report.stream_ended(subflows)
+        if not subflows:
+            self.report.note(
+                f"plain TCP instead of Multipath TCP: {self.far_end.location.host} does not speak it"
+            )
+
     def measure(self) -> None:
         """Learn the RTT on the control channel; its first use also connects and logs in."""
         self.rtt = rtt = self.far_end.measure_rtt()
@@ -171,6 +190,9 @@ class _Copy:
         self.plan = self.plan_congestion()
         if self.plan.note:
             self.report.note(self.plan.note)
+        if self.over_mptcp and self.plan.selects:  # what is read is one path, and dips need a pace
+            self.plan = replace(self.plan, selects=False)
+            self.report.note("the background is not read over Multipath TCP, which has several paths")
         self.congestion = self.plan.congestion or kernels
         self.report.decisions = {
             "rtt_s": rtt.asked_s if rtt else None,
@@ -308,6 +330,8 @@ class _Copy:
             note=self.report.note,
             prove=prover,
             may_spread=may_spread,
+            over_mptcp=self.over_mptcp,
+            subflows=self.stream_ended,
             congestion=self.plan.congestion,
             paths=self.multipath.paths if self.multipath else DefaultPath(),
             source_ports=tcp.ports(options.source_ports, "GLOBUS_TCP_SOURCE_RANGE"),

@@ -30,6 +30,11 @@ class Running:
         with urllib.request.urlopen(f"{self.urls['rest']}/{what}", timeout=30) as answer:
             return json.load(answer)
 
+    def metric(self, name: str) -> int:
+        with urllib.request.urlopen(f"{self.urls['rest']}/metrics", timeout=30) as answer:
+            lines = dict(line.split() for line in answer.read().decode().splitlines() if line[0] != "#")
+        return int(lines[f"mpx_{name}"])
+
     def ask(self, method: str, what: str, body: object = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json", "Content-Length": str(len(data or b""))}

@@ -12,7 +12,7 @@ from os_ken.ofproto import ofproto_v1_3_parser as parser
 
 from mpx_controller import wire
 from mpx_controller.answers import Answers, SwitchLost
-from mpx_controller.cookies import ALL
+from mpx_controller.cookies import ALL, Kind, kind_of
 from mpx_controller.flows import Counted, Entry, Gone, Message, Total
 from mpx_controller.graph import Port
 from mpx_controller.network.ports import PortState
@@ -37,19 +37,27 @@ class Joined(NamedTuple):
     tables: int
 
 
+class Refused(NamedTuple):
+    """An entry for Multipath TCP that the switch does not take."""
+
+    cookie: int
+
+
 @dataclass(frozen=True)
 class Told:
     """Whom a channel hands on what its switch tells.
 
     `frame_in` returns whether it was looked at; `port_changed` is given the port, and whether it is no more;
     `entry_gone` the switch, and an entry that it has removed as nothing matched; `answers` the switch, and in
-    how many seconds it has answered.
+    how many seconds it has answered; `refused` the switch, and the cookie of an entry for Multipath TCP,
+    which nothing waits for.
     """
 
     frame_in: Callable[[Port, bytes], bool]
     port_changed: Callable[[PortState, bool], None]
     entry_gone: Callable[[int, Gone], None]
     answers: Callable[[int, float], None]
+    refused: Callable[[int, int], None]
 
 
 class Channel:
@@ -92,6 +100,8 @@ class Channel:
                     gone = wire.entry_gone(message)
                     if gone is not None:
                         told.entry_gone(switch, gone)
+                elif isinstance(message, Refused):
+                    told.refused(switch, message.cookie)
                 if loop.time() - began_s > TURN_S:
                     await asyncio.sleep(REST_S if too_much else 0)
                     began_s, too_much = loop.time(), False
@@ -195,6 +205,9 @@ class Channel:
                 continue
             elif (message := wire.read(data)) is not None:
                 if isinstance(message, parser.OFPErrorMsg):
+                    cookie = wire.refused_cookie(message)
+                    if cookie is not None and kind_of(cookie) == Kind.MPTCP:
+                        return Refused(cookie)
                     error = f"an error of type {message.type}, code {message.code}"
                     if self._answers.refused(xid, f"switch {self._name} answers with {error}"):
                         continue

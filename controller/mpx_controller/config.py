@@ -118,6 +118,12 @@ class PathSetLimits(_Section):
     selection: Literal["widest-apart", "breadth-first", "least-shared"] = "widest-apart"
 
 
+class Mptcp(_Section):
+    """Whether the subflows of Multipath TCP are spread over paths, chosen as those of path sets are."""
+
+    on: bool = True
+
+
 class Links(_Section):
     """What links carry: `capacities` is a file as labs write it; others have `default_bps`."""
 
@@ -132,8 +138,20 @@ class Config(_Section):
     api: Api = Api()
     forwarding: Forwarding = Forwarding()
     path_sets: PathSetLimits = PathSetLimits()
+    mptcp: Mptcp = Mptcp()
     links: Links = Links()
     state: Path | None = None  # a file that path sets and hosts are kept in over a restart
+
+    @model_validator(mode="after")
+    def _can_be(self) -> "Config":
+        if self.mptcp.on and "on" in self.mptcp.model_fields_set and not self.forwarding.on:
+            raise ValueError("mptcp.on needs forwarding.on: beside another controller it cannot have copies")
+        return self
+
+    @property
+    def spreads_mptcp(self) -> bool:
+        """Whether subflows of Multipath TCP are spread: not beside another controller."""
+        return self.mptcp.on and self.forwarding.on
 
     @property
     def bands(self) -> Bands:

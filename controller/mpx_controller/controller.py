@@ -14,6 +14,8 @@ from mpx_controller.errors import NotYours, NoWay, Refused
 from mpx_controller.events import Event, Listeners
 from mpx_controller.flows import Counted, Messages
 from mpx_controller.host_search import HostSearch
+from mpx_controller.mptcp.multipath_tcp import MultipathTcp, Subflow
+from mpx_controller.mptcp.segment import FourTuple
 from mpx_controller.network.network import Network
 from mpx_controller.openflow import Switches
 from mpx_controller.path_sets import reasons, usage
@@ -45,16 +47,22 @@ class Controller:
         now_s = asyncio.get_running_loop().time()
         self.config = config
         self.network = Network(config.bands, secret, now_s, forwarding=config.forwarding.on)
-        self.sets = PathSets(self.network, config.bands, config.limits, SELECTORS[config.path_sets.selection])
+        select = SELECTORS[config.path_sets.selection]
+        self.sets = PathSets(self.network, config.bands, config.limits, select)
+        self.mptcp = MultipathTcp(self.network, config.bands, select) if config.spreads_mptcp else None
         allowed = config.openflow.switches
         self.switches = Switches(
-            self.network, frozenset(allowed) if allowed is not None else None, self._network_changed
+            self.network,
+            self.mptcp,
+            frozenset(allowed) if allowed is not None else None,
+            self._network_changed,
         )
         self.listeners = Listeners()
         self._graph = self.network.graph
         self._search = HostSearch(self.network, self.switches.send)
         self._counting = asyncio.Lock()
         self._unsaved = False
+        self._subflows_saved: Mapping[FourTuple, Subflow] = {}
         self._capacities_at = 0.0
         if config.state is not None and config.state.exists():
             self._restore(config.state, now_s)
@@ -145,6 +153,8 @@ class Controller:
             raise NoWay(f"{lost}; try again") from None
 
     def _network_changed(self) -> None:
+        if self.mptcp is not None:
+            self.switches.send(self.mptcp.network_changed(self._now()))
         if self.network.graph is self._graph:
             return
         before, self._graph = self._graph, self.network.graph
@@ -174,6 +184,9 @@ class Controller:
             self.switches.send(messages)
             for number in ended:
                 self._note(before[number], "expired")
+            if self.mptcp is not None:
+                self.switches.send(self.mptcp.expire(self._now()))
+                self._unsaved |= self.mptcp.subflows != self._subflows_saved
             self._save()
 
     async def _keep_used(self) -> None:
@@ -217,7 +230,10 @@ class Controller:
         if self.config.state is None or not self._unsaved:
             return
         self._unsaved = False
-        text = state_text(self.sets.all.values(), self.sets.last, self.network.hosts.all, self._now())
+        text = state_text(
+            self.sets.all.values(), self.sets.last, self.network.hosts.all, self._now(), self.mptcp
+        )
+        self._subflows_saved = self.mptcp.subflows if self.mptcp is not None else {}
         try:
             write_whole(self.config.state, text)
         except OSError as error:
@@ -226,13 +242,15 @@ class Controller:
 
     def _restore(self, file: File, now_s: float) -> None:
         try:
-            sets, last, hosts = read_state(file.read_text(), now_s)
+            state = read_state(file.read_text(), now_s)
         except (OSError, ValueError) as error:
             log.warning("the state in %s is not used: %s", file, error)
             return
-        self.network.hosts.restore(hosts)
-        self.sets.restore(sets, last)
-        log.info("%d path sets and %d hosts are there again", len(sets), len(hosts))
+        self.network.hosts.restore(state.hosts)
+        self.sets.restore(state.sets, state.last)
+        if self.mptcp is not None and state.mptcp is not None:
+            self.mptcp.restore(*state.mptcp)
+        log.info("%d path sets and %d hosts are there again", len(state.sets), len(state.hosts))
 
     @staticmethod
     def _now() -> float:

@@ -31,3 +31,8 @@ def is_ours(value: int) -> bool:
 def kind_of(value: int) -> int:
     """Return what an entry of ours is for, as a number of `Kind` if it is one."""
     return value >> 40 & 0xFF
+
+
+def number_of(value: int) -> int:
+    """Return the number of the path set or connection whose entry this is; 0: of none."""
+    return value & 0xFF_FFFF_FFFF

@@ -8,9 +8,12 @@ from collections.abc import Callable, Iterable
 
 from mpx_controller.answers import SwitchLost
 from mpx_controller.channel import Channel, Told
+from mpx_controller.cookies import Kind, kind_of
 from mpx_controller.flows import Counted, Gone, Message, Messages, Total
 from mpx_controller.frame_budget import FrameBudget
 from mpx_controller.graph import Port
+from mpx_controller.mptcp.multipath_tcp import MultipathTcp
+from mpx_controller.mptcp.segment import is_tcp
 from mpx_controller.network.network import Network
 from mpx_controller.network.ports import PortState
 
@@ -21,15 +24,16 @@ log = logging.getLogger(__name__)
 
 
 class Switches:
-    """The connections of all switches. `allowed`: datapath ids; None: all."""
+    """The connections of all switches. `allowed`: datapath ids; None: all. `mptcp`: None where it is off."""
 
     def __init__(
         self,
         network: Network,
+        mptcp: MultipathTcp | None = None,
         allowed: frozenset[int] | None = None,
         changed: Callable[[], None] = lambda: None,
     ) -> None:
-        self._network, self._allowed, self._changed = network, allowed, changed
+        self._network, self._mptcp, self._allowed, self._changed = network, mptcp, allowed, changed
         self._channels: dict[int, Channel] = {}
         self._told = asyncio.Event()
         self._open = 0
@@ -63,7 +67,13 @@ class Switches:
             self.send(self._network.switch_up(*joined[:3], self._now()))
             self._changed()
             self._told.set()
-            told = Told(self._frame_in, self._port_changed, self._entry_gone, self._network.switch_answers)
+            told = Told(
+                self._frame_in,
+                self._port_changed,
+                self._entry_gone,
+                self._network.switch_answers,
+                self._refused,
+            )
             await channel.serve(told)
         except SwitchLost as lost:
             log.info("%s", lost)
@@ -143,6 +153,9 @@ class Switches:
         if not self._budgets[port.switch].allows(port.number, data, now_s):
             self.frames_dropped += 1
             return False
+        if self._mptcp is not None and is_tcp(data):
+            self.send(self._mptcp.frame_in(port, data, now_s))
+            return True
         self.send(self._network.frame_in(port, data, now_s))
         self._told.set()
         return True
@@ -155,7 +168,13 @@ class Switches:
         self._told.set()
 
     def _entry_gone(self, switch: int, gone: Gone) -> None:
+        if self._mptcp is not None and kind_of(gone.cookie) == Kind.MPTCP:
+            self.send(self._mptcp.entry_gone(gone, self._now()))
         self.send(self._network.entry_gone(switch, gone))
+
+    def _refused(self, switch: int, cookie: int) -> None:
+        if self._mptcp is not None:
+            self.send(self._mptcp.refused(switch, cookie, self._now()))
 
     @staticmethod
     def _now() -> float:

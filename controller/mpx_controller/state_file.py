@@ -1,12 +1,14 @@
-"""What outlives a restart: path sets with their streams, and where hosts are."""
+"""What outlives a restart: path sets with their streams, where hosts are, subflows of Multipath TCP."""
 
 import json
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path as File
-from typing import Any
+from typing import Any, NamedTuple
 
 from mpx_controller.graph import Link, Path, Port
+from mpx_controller.mptcp.multipath_tcp import MultipathTcp
+from mpx_controller.mptcp.saved import Saved, mptcp_told, read_mptcp
 from mpx_controller.network.hosts import Host
 from mpx_controller.path_sets.path_set import PathSet, SetPath, StreamKey
 from mpx_controller.steering import Ends
@@ -14,7 +16,22 @@ from mpx_controller.steering import Ends
 VERSION = 1
 
 
-def state_text(sets: Iterable[PathSet], last: int, hosts: Iterable[Host], now_s: float) -> str:
+class State(NamedTuple):
+    """What was kept: path sets, the largest number ever given to one, hosts; Multipath TCP if there was."""
+
+    sets: list[PathSet]
+    last: int
+    hosts: list[Host]
+    mptcp: Saved | None
+
+
+def state_text(
+    sets: Iterable[PathSet],
+    last: int,
+    hosts: Iterable[Host],
+    now_s: float,
+    mptcp: MultipathTcp | None = None,
+) -> str:
     """Return it as JSON; leases as what is left of them, as clocks begin anew."""
     return json.dumps(
         {
@@ -22,18 +39,21 @@ def state_text(sets: Iterable[PathSet], last: int, hosts: Iterable[Host], now_s:
             "last": last,
             "hosts": [[host.hardware, host.port, host.addresses] for host in hosts],
             "path_sets": [_told(each, now_s) for each in sets],
+            "mptcp": mptcp_told(mptcp, _told_path) if mptcp is not None else None,
         }
     )
 
 
-def read_state(text: str, now_s: float) -> tuple[list[PathSet], int, list[Host]]:
-    """Return path sets, the largest number ever given to one, and hosts; raises ValueError if broken."""
+def read_state(text: str, now_s: float) -> State:
+    """Return what `state_text` was given; raises ValueError if it is broken."""
     try:
         told = json.loads(text)
         if told["version"] != VERSION:
             raise ValueError(f"it is of version {told['version']}, not {VERSION}")
         hosts = [Host(hardware, Port(*port), tuple(addresses)) for hardware, port, addresses in told["hosts"]]
-        return [_read(each, now_s) for each in told["path_sets"]], int(told["last"]), hosts
+        sets = [_read(each, now_s) for each in told["path_sets"]]
+        mptcp = read_mptcp(told["mptcp"], _path) if told.get("mptcp") is not None else None
+        return State(sets, int(told["last"]), hosts, mptcp)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"it is no state of a controller: {error!r}") from None
 
@@ -52,7 +72,7 @@ def _told(known: PathSet, now_s: float) -> dict[str, Any]:
         "owner": known.owner,
         "ends": [known.ends.source, known.ends.sink, known.ends.source_port, known.ends.sink_port],
         "paths": [
-            [[_told_link(link) for link in each.path], each.rate_bps, each.rtt_s, each.streams, each.group]
+            [_told_path(each.path), each.rate_bps, each.rtt_s, each.streams, each.group]
             for each in known.paths
         ],
         "max_flow_bps": known.max_flow_bps,
@@ -61,8 +81,8 @@ def _told(known: PathSet, now_s: float) -> dict[str, Any]:
     }
 
 
-def _told_link(link: Link) -> list[Any]:
-    return [link.start, link.end, link.rate_bps, link.delay_s]
+def _told_path(path: Path) -> list[Any]:
+    return [[link.start, link.end, link.rate_bps, link.delay_s] for link in path]
 
 
 def _read(told: Mapping[str, Any], now_s: float) -> PathSet:

@@ -45,7 +45,7 @@ def stream_entries(
         (back, ends.sink_port, ends.source_port, False),
     ):
         fields = _fields(ends, port, side, onwards=onwards)
-        for switch, number in _steps(path, start, out):
+        for switch, number in steps(path, start, out):
             entry = Entry(table, priority, match(**fields), cookie, (number,), idle_s=idle_s)
             found.setdefault(switch, []).append(entry)
     return found
@@ -65,7 +65,7 @@ def stream_of(ends: Ends, entry: Entry) -> tuple[int, Side, Side]:
     )
 
 
-def _steps(path: Path, start: Port, out: Port) -> list[tuple[int, int]]:
+def steps(path: Path, start: Port, out: Port) -> list[tuple[int, int]]:
     """Return the switches of a path, each with the number of the port by which it is left."""
     if not path:
         return [(start.switch, out.number)]

@@ -176,6 +176,15 @@ def entry_gone(told: Any) -> Gone | None:
     return Gone(key(told), told.cookie, told.idle_timeout, told.packet_count)
 
 
+def refused_cookie(error: Any) -> int | None:
+    """Return the cookie of the entry of ours that a switch refuses; None where it refuses something else."""
+    start = bytes(error.data or b"")[: HEADER_BYTES + 8]
+    if len(start) < HEADER_BYTES + 8 or start[1] != ofp.OFPT_FLOW_MOD:
+        return None
+    cookie = int.from_bytes(start[HEADER_BYTES:], "big")
+    return cookie if is_ours(cookie) else None
+
+
 def key(described: Any) -> Key:
     """Return what a switch tells the entry apart by that os-ken describes."""
     return Key(described.table_id, described.priority, tuple(sorted(described.match.items())))

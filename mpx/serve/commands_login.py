@@ -1,6 +1,6 @@
 """Commands about the session itself: login, features, modes, options."""
 
-from mpx import echo_wire, far_congestion, sink_wire, tcp
+from mpx import echo_wire, far_congestion, mptcp, sink_wire, tcp
 from mpx.gridftp_wire import reply_line
 from mpx.serve import commands_site
 from mpx.serve.checksum import ALGORITHMS
@@ -37,6 +37,8 @@ def _features(session: Session, _: str) -> bytes:
     lines += [f"MLST {facts}"]
     if usable := tcp.usable_congestion():
         lines += [f"{far_congestion.FEATURE} {' '.join(usable)}"]
+    if not mptcp.why_not():
+        lines += [mptcp.FEATURE]
     if session.echo:
         lines += [session.echo.feature, echo_wire.DIP_FEATURE]
     lines += [sink_wire.FEATURE, "PARALLEL", "REST STREAM", "SIZE", "SPAS", "SPOR", "TVFS", "UTF8", "WHOAMI"]

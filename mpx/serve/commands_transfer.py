@@ -220,7 +220,8 @@ def _send(session: Session, fd: int, base: int, length: int, restart: RangeSet) 
     progress = Progress(keep_ranges=False)
     if settings.blocks:
         todo = restart.missing(0, length)
-        connections = channel.take_kept() or channel.outgoing(settings.streams)
+        kept = channel.take_kept()
+        connections = kept or channel.outgoing(settings.streams, over_mptcp=settings.over_mptcp)
         if settings.congestion:
             for connection in connections:
                 connection.use_congestion(settings.congestion)

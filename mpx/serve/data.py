@@ -15,6 +15,7 @@ from contextlib import suppress
 
 from mpx.errors import UsageError
 from mpx.gridftp_wire import HEADER_BYTES, Address
+from mpx.mptcp import socket_for
 from mpx.serve.replies import DataChannelError, Refusal
 from mpx.tcp import congestion_of, pace, set_congestion
 
@@ -164,7 +165,7 @@ class DataChannel:
     def listen(self) -> Address:
         """Open a new listener (PASV) and return where; what was open before is closed."""
         self.close()
-        listener = socket.socket(self._family, socket.SOCK_STREAM)
+        listener = socket_for(self._family)
         try:
             self._set_buffer(listener, socket.SO_RCVBUF)
             self._set_buffer(listener, socket.SO_SNDBUF)
@@ -221,15 +222,17 @@ class DataChannel:
         self._kept = []
         return alive
 
-    def outgoing(self, count: int) -> list[Connection]:
+    def outgoing(self, count: int, *, over_mptcp: bool = False) -> list[Connection]:
         """Make `count` connections to the client's address, yet to be connected."""
         assert self._target
         made = []
         for _ in range(count):
-            sock = socket.socket(self._family, socket.SOCK_STREAM)
+            kind = socket.SOCK_STREAM
+            sock = socket_for(self._family) if over_mptcp else socket.socket(self._family, kind)
             self._set_buffer(sock, socket.SO_RCVBUF)
             self._set_buffer(sock, socket.SO_SNDBUF)
-            sock.setsockopt(socket.IPPROTO_IP, _IP_BIND_ADDRESS_NO_PORT, 1)
+            with suppress(OSError):  # older kernels have it for plain TCP only
+                sock.setsockopt(socket.IPPROTO_IP, _IP_BIND_ADDRESS_NO_PORT, 1)
             sock.bind((self._local, 0))
             made.append(Connection(sock, self._target))
         self._outgoing = [*(each for each in self._outgoing if not each.closed), *made]

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, field
 
-from mpx import tcp
+from mpx import mptcp, tcp
 from mpx.gridftp_wire import parse_ranges
 from mpx.ranges import RangeSet
 from mpx.serve.data import MOST_CONNECTIONS
@@ -17,6 +17,7 @@ class Settings:
 
     blocks: bool = False  # MODE E rather than MODE S
     streams: int = 1  # that we open for a retrieve in MODE E
+    over_mptcp: bool = False  # whether these are of Multipath TCP
     congestion: str = ""  # congestion control of these; empty: the kernel's choice
     performance_s: float = 1.0  # interval of 112 markers while storing; 0 is none
     restart_s: float = 1.0  # interval of 111 markers while storing; 0 is none
@@ -73,8 +74,9 @@ def set_options(settings: Settings, argument: str) -> str:
 
 def _set_retrieve(settings: Settings, pairs: dict[str, str]) -> str:
     # StripeLayout and BlockSize concern striped servers, and clients send them to all.
-    if set(pairs) - {"parallelism", "markers", "congestion", "stripelayout", "blocksize"}:
-        raise Refusal(501, "Options of RETR are Parallelism, Markers, Congestion, StripeLayout, BlockSize.")
+    known = ("Parallelism", "Markers", "Congestion", "Transport", "StripeLayout", "BlockSize")
+    if set(pairs) - {name.lower() for name in known}:
+        raise Refusal(501, f"Options of RETR are {', '.join(known)}.")
     numbers = {name: pairs[name].split(",")[0] for name in ("parallelism", "markers") if name in pairs}
     if not all(re.fullmatch(r"\d{1,5}", number) for number in numbers.values()):
         raise Refusal(501, "Options of RETR are whole numbers.")
@@ -83,6 +85,10 @@ def _set_retrieve(settings: Settings, pairs: dict[str, str]) -> str:
         if pairs["congestion"] not in usable:
             raise Refusal(504, f"Congestion is one of {', '.join(usable)}.")
         settings.congestion = pairs["congestion"]
+    if "transport" in pairs:
+        if pairs["transport"] not in ("tcp", mptcp.TRANSPORT) or mptcp.why_not():
+            raise Refusal(504, f"Transport is tcp{'' if mptcp.why_not() else ' or mptcp'}.")
+        settings.over_mptcp = pairs["transport"] == mptcp.TRANSPORT
     if "parallelism" in numbers:
         settings.streams = min(max(1, int(numbers["parallelism"])), MOST_CONNECTIONS)
     if "markers" in numbers:

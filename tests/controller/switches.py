@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from mpx_controller.flows import CONTROLLER, Add, Entry, Key, Message, Messages, Remove, SendOut
 from mpx_controller.forwarding import ETH_LLDP
 from mpx_controller.graph import Graph, Port
+from mpx_controller.mptcp.multipath_tcp import MultipathTcp
+from mpx_controller.mptcp.segment import is_tcp
 from mpx_controller.network.network import Network
 from mpx_controller.network.ports import PortState
 from os_ken.lib.packet import arp, ethernet, icmpv6, ipv4, ipv6, packet, tcp
@@ -83,6 +85,7 @@ class Wan:
         self.answering = False  # whether hosts answer who asks for their address
         self.cut: set[Port] = set()  # where frames are lost without anybody being told
         self.network: Network | None = forwarding_by
+        self.mptcp: MultipathTcp | None = None
 
     def connect(self, network: Network, switches: Iterable[int] | None = None) -> None:
         """Have the switches connect to a controller."""
@@ -124,7 +127,8 @@ class Wan:
         outputs = self.switches[at.switch].outputs(at.number, data)
         if CONTROLLER in outputs and self.network is not None:
             self.frames_in += 1
-            self.do(self.network.frame_in(at, data, self.now_s))
+            heard = self.mptcp if self.mptcp is not None and is_tcp(data) else self.network
+            self.do(heard.frame_in(at, data, self.now_s))
         return [(Port(at.switch, number), data) for number in outputs if number != CONTROLLER]
 
     def send(self, host: str, data: bytes) -> list[Port]:
@@ -142,6 +146,8 @@ class Wan:
         while self.network is not None and self.network.next_s() <= until:
             self.now_s = max(self.now_s, self.network.next_s()) + 1e-6
             self.do(self.network.tick(self.now_s))
+            if self.mptcp is not None:
+                self.do(self.mptcp.network_changed(self.now_s))
         self.now_s = max(self.now_s, until)
 
     def carrier(self, port: Port, *, up: bool) -> None:

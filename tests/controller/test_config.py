@@ -60,6 +60,8 @@ def test_a_whole_file(tmp_path: Path) -> None:
         ("[api]\ncertificate = 'c.pem'", "a certificate needs its key"),
         ("[path_sets]\nselection = 'best'", "path_sets.selection"),
         ("[openflow]\nswitches = [0]", "openflow.switches.0"),
+        ("[mptcp]\nof = true", "mptcp.of: Extra"),
+        ("[mptcp]\non = true\n[forwarding]\non = false", "mptcp.on needs forwarding.on"),
         ("[", "is not TOML"),
         ("[[api.tokens]]\nowner = 'local'\nfile = 't'", "api.tokens.0.owner: local are all who"),
     ],
@@ -70,6 +72,12 @@ def test_what_is_wrong_is_named(text: str, says: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError) as raised:
         read_config(file)
     assert says in str(raised.value)
+
+
+def test_subflows_are_spread_unless_somebody_else_forwards() -> None:
+    assert checked_config({}, "here").spreads_mptcp
+    assert not checked_config({"mptcp": {"on": False}}, "here").spreads_mptcp
+    assert not checked_config({"forwarding": {"on": False}}, "here").spreads_mptcp
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

@@ -40,6 +40,7 @@ TABLE: list[tuple[str, Any, tuple[str, ...]]] = [
     ("congestion", "reno", (HERE, S_DOWN, S_WHOLE)),  # whether a server can be told is asked of the server
     ("rate_bps", 1e6, ()),
     ("policy", "fast", (HERE,)),
+    ("transport", "mptcp", (HERE,)),
     ("block_size_bytes", 65536, (HERE, DOWN, *MODE_S)),
     ("checksum", "none", ()),  # whether a server offers one is asked of the server
     ("resume", True, (S_UP, S_WHOLE)),
@@ -74,6 +75,7 @@ NEVER: list[dict[str, Any]] = [
     {"streams": 300},
     {"congestion": "reno", "policy": "fast"},
     {"congestion": "kernel", "policy": "fair"},
+    {"policy": "scavenger", "transport": "mptcp"},
     {"congestion": ""},
     {"congestion": "CUBIC"},
     {"paths": 2},

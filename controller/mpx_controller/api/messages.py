@@ -8,6 +8,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, IPvAnyAddres
 
 from mpx_controller.flows import Counted
 from mpx_controller.graph import switches_of
+from mpx_controller.mptcp.connections import Connection
+from mpx_controller.mptcp.multipath_tcp import Subflow
+from mpx_controller.mptcp.segment import FourTuple
 from mpx_controller.path_sets.path_set import PathSet, StreamKey
 from mpx_controller.steering import stream_of
 
@@ -143,6 +146,46 @@ def flows_out(known: PathSet, found: Mapping[int, Iterable[Counted]], away: Iter
                     )
                 )
     return FlowsOut(id=known.number, streams=list(streams.values()), away=[f"{each:x}" for each in away])
+
+
+class SubflowOut(BaseModel):
+    """One subflow of a connection of Multipath TCP."""
+
+    source: str
+    source_port: int
+    sink: str
+    sink_port: int
+    switches: Annotated[list[str], Field(description="on its path: datapath ids, hexadecimal")]
+
+
+class ConnectionOut(BaseModel):
+    """A connection of Multipath TCP."""
+
+    id: int
+    version: Annotated[int, Field(description="of the protocol: 1 is what Linux speaks")]
+    source: Annotated[str, Field(description="who opened it, with the address of its first subflow")]
+    sink: str
+    subflows: list[SubflowOut]
+
+
+def connection_out(known: Connection, steered: Mapping[FourTuple, Subflow]) -> ConnectionOut:
+    """Return a connection as it is told."""
+    return ConnectionOut(
+        id=known.number,
+        version=known.version,
+        source=known.first.source,
+        sink=known.first.sink,
+        subflows=[
+            SubflowOut(
+                source=four.source,
+                source_port=four.source_port,
+                sink=four.sink,
+                sink_port=four.sink_port,
+                switches=[f"{each:x}" for each in steered[four].switches],
+            )
+            for four in sorted(known.subflows & steered.keys())
+        ],
+    )
 
 
 def path_set_out(known: PathSet, lease_s: float, alive: frozenset[int]) -> PathSetOut:

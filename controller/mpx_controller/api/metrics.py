@@ -27,6 +27,28 @@ def metrics_text(controller: Controller, callers: Callers) -> str:
         ),
         "requests_refused_total": ("counter", "Requests of callers who ask too often.", callers.refused),
     }
+    if (mptcp := controller.mptcp) is not None:
+        known = mptcp.connections
+        told |= {
+            "mptcp_connections": ("gauge", "Connections of Multipath TCP that are known.", len(known.all)),
+            "mptcp_connections_total": ("counter", "Connections of Multipath TCP so far.", known.last),
+            "mptcp_subflows": ("gauge", "Subflows that are steered.", len(mptcp.subflows)),
+            "mptcp_joins_unknown_total": (
+                "counter",
+                "Subflows that name no connection that is known: on the default path.",
+                known.joins_unknown,
+            ),
+            "mptcp_refused_total": (
+                "counter",
+                "Subflows beyond what one port of a switch may have: on the default path.",
+                known.refused,
+            ),
+            "mptcp_switches_off": (
+                "gauge",
+                "Switches that cannot match on the flags of TCP.",
+                len(mptcp.off),
+            ),
+        }
     return "".join(
         f"# HELP mpx_{name} {text}\n# TYPE mpx_{name} {kind}\nmpx_{name} {value}\n"
         for name, (kind, text, value) in told.items()

@@ -10,6 +10,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from mpx_controller.api.callers import Callers
 from mpx_controller.api.event_stream import EventStream
 from mpx_controller.api.messages import (
+    ConnectionOut,
     Feedback,
     FlowsOut,
     NewPathSet,
@@ -17,6 +18,7 @@ from mpx_controller.api.messages import (
     PathSetOut,
     Placed,
     Streams,
+    connection_out,
     flows_out,
     path_set_out,
     what_is_wrong,
@@ -133,6 +135,19 @@ def rest_of(controller: Controller, callers: Callers, version: str) -> FastAPI:
                 for host in controller.network.hosts.all
             ],
         }
+
+    @app.get("/mptcp")
+    async def mptcp(who: Asking) -> list[ConnectionOut]:
+        """Connections of Multipath TCP of hosts that you may ask for, and where their subflows are."""
+        known = controller.mptcp
+        if known is None:
+            return []
+        subflows = known.subflows
+        return [
+            connection_out(each, subflows)
+            for each in known.connections.all
+            if who.may_ask_for(each.first.source) or who.may_ask_for(each.first.sink)
+        ]
 
     @app.get("/healthz")
     async def healthz() -> dict[str, Any]:

@@ -76,6 +76,10 @@ class Hosts:
         """Return the host with an IP address."""
         return self._by_hardware.get(self._by_address.get(address, ""))
 
+    def with_hardware(self, hardware: str) -> Host | None:
+        """Return the host with a hardware address."""
+        return self._by_hardware.get(hardware)
+
     @property
     def all(self) -> tuple[Host, ...]:
         """All hosts."""

@@ -75,6 +75,11 @@ class Network:
         """How many tables a switch has to have."""
         return 1 + (self._bands.second if self._forwarding else self._bands.table)
 
+    @property
+    def settled(self) -> bool:
+        """Whether so much time has passed since the start that what has not been found is not there."""
+        return self._ticked_s >= self._settles_s
+
     def edge_ports(self) -> frozenset[Port]:
         """Return the ports where hosts may be."""
         return frozenset(self._edges)

@@ -1,0 +1,117 @@
+"""NAK-T3.1 and T3.2 (nakasan, tables 3.1 and 3.2): Multipath TCP over two links, with 1 to 4 connections.
+
+    python bench/nak_t31.py [--quick] [--scale S]     (root)
+
+Two hosts with two interfaces each, and no switches: two links of 100 Mbit/s (T3.1), and one of 100 beside one
+of 50 Mbit/s (T3.2). Goodput over 10 s, mean of 5 runs.
+
+What it should show. T3.1: over both links 1.9 to 2.1 times one link for each number of connections, and over
+one link at least 0.97 of plain TCP. T3.2: at least 0.9 of both links together, and 2.8 to 3.1 times plain TCP
+over the slow one.
+"""
+
+import sys
+from collections.abc import Sequence
+
+from figures import Spread, Verdict
+from mpx_lab.lab import Lab
+from mpx_lab.topologies import TWO_LINKS, UNEVEN_LINKS
+from mpx_lab.topology import Topology
+from smoc.addresses import LIMITS, take_subflows, told, use_interfaces
+from smoc.flow import measure
+from smoc.runs import Counting, options, say
+
+NUMBERS = (1, 2, 3, 4)  # connections
+MANY, ONE, PLAIN = "Multipath TCP, both links", "Multipath TCP, one link", "plain TCP, one link"
+Means = dict[tuple[str, int], list[float]]
+
+
+def main() -> int:
+    """Measure and tell."""
+    asked = options(__doc__).parse_args()
+    numbers = (1, 4) if asked.quick else NUMBERS
+    runs, seconds = (1, 4.0) if asked.quick else (5, 10.0)
+    counting = Counting(take_any=asked.any, scale=asked.scale)
+    even = means(TWO_LINKS, "link1", asked.scale, counting, numbers, runs, seconds)
+    uneven = means(UNEVEN_LINKS, "link2", asked.scale, counting, numbers, runs, seconds)
+    both_bps = asked.scale * sum(link.rate_bps or 0 for link in UNEVEN_LINKS.links)
+    verdicts = [*of_even(even, numbers), *of_uneven(uneven, numbers, both_bps)]
+    return say("NAK-T3.1, T3.2", [*table("T3.1", even), "", *table("T3.2", uneven)], verdicts, counting)
+
+
+def means(
+    topology: Topology,
+    single: str,
+    scale: float,
+    counting: Counting,
+    numbers: Sequence[int],
+    runs: int,
+    seconds: float,
+) -> Means:
+    """Return the goodputs of each way for each number of connections; `single`: the one link."""
+    found: Means = {}
+    with Lab.up(topology, "nak-t31", scale=scale) as lab:
+        take_subflows(lab, "dst")
+        address = next(face.ipv4 for face in topology.interfaces("dst") if face.link == single)
+        for number in numbers:
+            for name in (MANY, ONE, PLAIN):
+                told(lab, "src", ["mptcp endpoint flush", LIMITS])
+                if name == MANY:
+                    use_interfaces(lab, "src")
+                for _ in range(runs):
+                    flow = counting.run(
+                        lab,
+                        f"{topology.name} {name}",
+                        lambda: measure(
+                            lab,
+                            ("src", "dst"),
+                            "tcp" if name == PLAIN else "mptcp",  # noqa: B023
+                            connections=number,  # noqa: B023
+                            seconds=seconds,
+                            address="" if name == MANY else address,  # noqa: B023
+                        ),
+                    )
+                    found.setdefault((name, number), []).append(flow.bps(0, seconds))
+    return found
+
+
+def of_even(found: Means, numbers: Sequence[int]) -> Sequence[Verdict]:
+    """Return what T3.1 should show."""
+    said = []
+    for number in numbers:
+        many, one, plain = (_mean(found[name, number]) for name in (MANY, ONE, PLAIN))
+        where = f"T3.1, {number} connections"
+        said += [
+            Verdict(f"{where}: 1.9 to 2.1 times one link", f"{many / one:.2f}", 1.9 <= many / one <= 2.1),
+            Verdict(f"{where}: one link at least 0.97 of TCP", f"{one / plain:.2f}", one >= 0.97 * plain),
+        ]
+    return said
+
+
+def of_uneven(found: Means, numbers: Sequence[int], both_bps: float) -> Sequence[Verdict]:
+    """Return what T3.2 should show."""
+    said = []
+    for number in numbers:
+        many, plain = (_mean(found[name, number]) for name in (MANY, PLAIN))
+        where, share, times = f"T3.2, {number} connections", many / both_bps, many / plain
+        said += [
+            Verdict(f"{where}: at least 0.9 of both links", f"{share:.2f}", share >= 0.9),
+            Verdict(f"{where}: 2.8 to 3.1 times the slow link", f"{times:.2f}", 2.8 <= times <= 3.1),
+        ]
+    return said
+
+
+def table(name: str, found: Means) -> Sequence[str]:
+    """Return a line for each way and number of connections."""
+    lines = [f"| {name} | connections | Mbit/s: median (min to max) |", "|---|---|---|"]
+    for (way, number), values in found.items():
+        lines.append(f"| {way} | {number} | {Spread(values).times(1e-6):.2f} |")
+    return lines
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,68 @@
+"""What the benches of Multipath TCP have on the command line, and whether a run counts."""
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from figures import Verdict, machine
+from mpx_lab.judged import judged
+from mpx_lab.lab import Lab
+from mpx_lab.record import Run
+
+TRIES = 4  # until a run counts
+
+
+def options(text: str | None) -> argparse.ArgumentParser:
+    """Return what all of them take; they end at once where nobody is root."""
+    if os.geteuid() != 0:
+        sys.exit("labs need root")
+    parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="few and short runs")
+    parser.add_argument("--scale", type=float, default=1.0, help="multiplies rates and queues of the lab")
+    parser.add_argument("--any", action="store_true", help="count runs that were late, too, and say so")
+    return parser
+
+
+class Counting:
+    """Repeats what does not count, and tells how much that was."""
+
+    def __init__(self, *, take_any: bool, scale: float) -> None:
+        self._any, self._scale = take_any, scale
+        self.valid = self.invalid = 0
+        self.reasons: list[str] = []
+
+    def run(self, lab: Lab, what: str, do: Callable[[], Any]) -> Any:
+        """Return what the first run that counts brought; the last of several where none does."""
+        for _ in range(1 if self._any else TRIES):
+            with tempfile.TemporaryDirectory() as folder:
+                run = Run(Path(folder) / "run", what, {}, routes=lab.routes(), scale=self._scale)
+                with run, judged(lab, run):
+                    found = do()
+                assert run.validity is not None
+                if run.validity.valid:
+                    self.valid += 1
+                    return found
+                self.invalid += 1
+                self.reasons = list(run.validity.reasons)
+        return found
+
+    @property
+    def told(self) -> str:
+        """How many runs counted, and why the last that did not, did not."""
+        why = f"; the last of them: {'; '.join(self.reasons[:2])}" if self.reasons else ""
+        return f"{self.valid} runs count, {self.invalid} do not{why}; scale {self._scale:g}"
+
+
+def say(title: str, lines: Iterable[str], verdicts: Sequence[Verdict], counting: Counting) -> int:
+    """Print it all; return the exit code: 1 where a limit was not kept."""
+    print(f"{title}\n{machine('cubic')}\n{counting.told}\n")
+    for line in lines:
+        print(line)
+    print()
+    for verdict in verdicts:
+        print(verdict)
+    return 0 if all(verdict.kept for verdict in verdicts) else 1

@@ -1,0 +1,116 @@
+"""SMOC-F6a and F6b (nakasan, figures 4.5a, b): one transfer over disjoint paths, and over overlapping ones.
+
+    python bench/smoc_f6.py [--quick] [--scale S] [--figure FILE]     (root)
+
+Plain TCP over what the controller forwards by itself (as a spanning tree: one path), and one connection of
+Multipath TCP with four subflows, whose paths the controller chooses: by itself (widest-apart) and as smoc
+does (least-shared). Goodput is what the receiver got.
+
+What it should show: in steady state 3.6 times plain TCP on four paths, and 1.8 times where the network
+carries twice as much, each reached within 1 s after the connection began.
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from figures import Spread, Verdict
+from mpx_lab.topologies import THESIS_A, THESIS_B
+from smoc.addresses import give_addresses, take_subflows
+from smoc.flow import Flow, measure
+from smoc.runs import Counting, options, say
+from smoc.steered import steered
+
+TREE, OURS, SMOC = "plain TCP, one path", "Multipath TCP, widest-apart", "Multipath TCP, least-shared"
+TOOLS = {
+    TREE: ("tcp", "widest-apart"),
+    OURS: ("mptcp", "widest-apart"),
+    SMOC: ("mptcp", "least-shared"),
+}
+CASES = {"F6a": (THESIS_A, 3.6), "F6b": (THESIS_B, 1.8)}
+SUBFLOWS = 4
+STEADY_S, SOON_S = 2.0, 1.0
+Results = dict[tuple[str, str], list[Flow]]
+
+
+def main() -> int:
+    """Measure and tell."""
+    parser = options(__doc__)
+    parser.add_argument("--figure", type=Path, help="where to draw the first run of each")
+    asked = parser.parse_args()
+    runs, seconds = (1, 8.0) if asked.quick else (5, 20.0)
+    counting = Counting(take_any=asked.any, scale=asked.scale)
+    results: Results = {}
+    for case, (topology, _) in CASES.items():
+        for selection in ("widest-apart", "least-shared"):
+            tools = [(name, protocol) for name, (protocol, chosen) in TOOLS.items() if chosen == selection]
+            with steered(topology, "smoc-f6", scale=asked.scale, selection=selection) as (lab, _):
+                give_addresses(lab, "src", SUBFLOWS)
+                take_subflows(lab, "dst")
+                for _ in range(runs):
+                    for name, protocol in tools:
+                        found = counting.run(
+                            lab,
+                            f"SMOC-{case}",
+                            lambda: measure(lab, ("src", "dst"), protocol, connections=1, seconds=seconds),  # noqa: B023
+                        )
+                        results.setdefault((case, name), []).append(found)
+    if asked.figure:
+        draw(results, seconds, asked.figure)
+    return say("SMOC-F6", table(results, seconds), verdicts(results, seconds), counting)
+
+
+def steady_bps(flow: Flow, seconds: float) -> float:
+    """Return the goodput when it has come up."""
+    return flow.bps(STEADY_S, seconds)
+
+
+def table(results: Results, seconds: float) -> Sequence[str]:
+    """Return a line for each."""
+    lines = ["| | | steady, Mbit/s: median (min to max) | first second, Mbit/s |", "|---|---|---|---|"]
+    for (case, name), flows in results.items():
+        steady = Spread([steady_bps(flow, seconds) / 1e6 for flow in flows])
+        first = Spread([flow.bps(0, SOON_S) / 1e6 for flow in flows])
+        lines.append(f"| {case} | {name} | {steady:.1f} | {first:.1f} |")
+    return lines
+
+
+def verdicts(results: Results, seconds: float) -> Sequence[Verdict]:
+    """Return whether each comes as far as it should, and when."""
+    said = []
+    for case, (_, factor) in CASES.items():
+        tree_bps = Spread([steady_bps(flow, seconds) for flow in results[case, TREE]]).median
+        for name in (OURS, SMOC):
+            flows = results[case, name]
+            times = Spread([steady_bps(flow, seconds) / tree_bps for flow in flows])
+            after = Spread([flow.reaches_s(factor * tree_bps, seconds) for flow in flows])
+            said += [
+                Verdict(
+                    f"{case}, {name}: at least {factor} x plain TCP", f"{times:.2f}", times.median >= factor
+                ),
+                Verdict(
+                    f"{case}, {name}: that within {SOON_S:g} s", f"{after:.2f} s", after.median <= SOON_S
+                ),
+            ]
+    return said
+
+
+def draw(results: Results, seconds: float, file: Path) -> None:
+    """Draw the first run of each over time."""
+    import matplotlib.pyplot as plt
+
+    figure, both = plt.subplots(1, len(CASES), figsize=(9, 3.5), sharey=True, squeeze=False)
+    for axes, case in zip(both[0], CASES, strict=True):
+        for name in TOOLS:
+            flow = results[case, name][0]
+            steps = [0.25 * n for n in range(1, int(seconds * 4) + 1)]
+            axes.plot(steps, [flow.bps(t - 0.25, t) / 1e6 for t in steps], label=name)
+        axes.set(title=case, xlabel="seconds", ylim=(0, None))
+    both[0][0].set(ylabel="goodput, Mbit/s")
+    both[0][0].legend(fontsize="small")
+    figure.tight_layout()
+    figure.savefig(file, dpi=110)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+"""What of Multipath TCP outlives a restart, as values for JSON."""
+
+from collections.abc import Callable, Iterable, Mapping
+from ipaddress import ip_address
+from typing import Any
+
+from mpx_controller.graph import Path, Port
+from mpx_controller.mptcp.connections import Connection
+from mpx_controller.mptcp.multipath_tcp import MultipathTcp, Subflow
+from mpx_controller.mptcp.segment import FourTuple
+from mpx_controller.steering import Ends
+
+Saved = tuple[list[Connection], int, dict[FourTuple, Subflow]]
+
+
+def mptcp_told(known: MultipathTcp, path_told: Callable[[Path], Any]) -> dict[str, Any]:
+    """Return connections that have subflows, and these."""
+    return {
+        "last": known.connections.last,
+        "connections": [
+            [each.number, each.version, each.port, each.first, sorted(each.tokens), sorted(each.subflows)]
+            for each in known.connections.all
+            if each.subflows
+        ],
+        "subflows": [
+            [
+                *(four, each.hardware, each.ends.source_port, each.ends.sink_port),
+                *(path_told(each.home), each.is_used),
+            ]
+            for four, each in known.subflows.items()
+        ],
+    }
+
+
+def read_mptcp(told: Mapping[str, Any], path_read: Callable[[Iterable[Any]], Path]) -> Saved:
+    """Return what `mptcp_told` was given; raises ValueError, KeyError or TypeError if it is broken."""
+    connections = [
+        Connection(
+            int(number),
+            int(version),
+            Port(*port),
+            _four(first),
+            frozenset(map(int, tokens)),
+            frozenset(map(_four, subflows)),
+        )
+        for number, version, port, first, tokens, subflows in told["connections"]
+    ]
+    subflows = {}
+    for four, hardware, source, sink, home, is_used in told["subflows"]:
+        name, path = _four(four), path_read(home)
+        source_mac, sink_mac = hardware
+        ends = Ends(name.source, name.sink, Port(*source), Port(*sink))
+        subflows[name] = Subflow((source_mac, sink_mac), ends, path, path, is_used=bool(is_used))
+    if {four for each in connections for four in each.subflows} != subflows.keys():
+        raise ValueError(
+            "it has subflows that are of no connection, or connections with subflows that are not"
+        )
+    return connections, int(told["last"]), subflows
+
+
+def _four(told: Iterable[Any]) -> FourTuple:
+    source, source_port, sink, sink_port = told
+    found = FourTuple(str(ip_address(source)), int(source_port), str(ip_address(sink)), int(sink_port))
+    if not (0 < found.source_port < 65536 and 0 < found.sink_port < 65536):
+        raise ValueError(f"it has a subflow that cannot be: {found}")
+    return found
