@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from mpx_controller.ask import flows, paths, status
+from mpx_controller.stock.commands import assign, netmgr, run
 
 
 @click.group(
@@ -65,6 +66,10 @@ def controller(
         format="%(asctime)s %(levelname)s %(message)s",
     )
     serve(config, print_ready)
+
+
+for each in (assign, netmgr, run):
+    controller.add_command(each)
 
 
 def _address(text: str) -> dict[str, object]:

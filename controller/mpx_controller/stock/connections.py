@@ -1,0 +1,47 @@
+"""The TCP connections of this host, as the kernel lists them."""
+
+import ipaddress
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+NET = Path("/proc/thread-self/net")
+TABLES = ("tcp", "tcp6")
+LISTENING, OVER = 0x0A, (0x06, 0x07)  # TIME_WAIT and CLOSE: nobody has them any more
+
+
+@dataclass(frozen=True)
+class Connection:
+    """One of them; the remote end of a listening socket is port 0."""
+
+    local: tuple[str, int]
+    remote: tuple[str, int]
+    state: int
+
+    @property
+    def lives(self) -> bool:
+        """Whether it is a connection, or is about to be one, and has an owner."""
+        return self.state != LISTENING and self.state not in OVER
+
+
+def read_connections() -> list[Connection]:
+    """Return all of this network namespace; raises OSError where the kernel shows none."""
+    return [
+        each for name in TABLES if (NET / name).exists() for each in parsed((NET / name).read_text("ascii"))
+    ]
+
+
+def parsed(table: str) -> Iterator[Connection]:
+    """Yield what a table says; a line that is cut off is passed over."""
+    for line in table.splitlines()[1:]:
+        words = line.split()
+        if len(words) > 3:
+            yield Connection(_end(words[1]), _end(words[2]), int(words[3], 16))
+
+
+def _end(text: str) -> tuple[str, int]:
+    """Return address and port; IPv4 that was mapped into IPv6 is IPv4."""
+    raw, _, port = text.partition(":")
+    words = [bytes.fromhex(raw[at : at + 8])[::-1] for at in range(0, len(raw), 8)]
+    address = ipaddress.ip_address(b"".join(words))
+    return str(getattr(address, "ipv4_mapped", None) or address), int(port, 16)
