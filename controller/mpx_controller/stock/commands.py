@@ -84,12 +84,12 @@ def run(
 ) -> NoReturn:
     """Run COMMAND, and have its streams from SOURCE to SINK take at most PATHS paths (0: as many as help).
 
-    One of the two is this host. COMMAND is a globus-url-copy, with `-p {streams}` or `-fast`: {streams} is
-    replaced by the number of streams that are predicted. Its exit status is that of COMMAND. Without the
-    controller it runs all the same, over one path.
+    One of the two is this host. Options stand before SOURCE, and `--` before COMMAND, which is a
+    globus-url-copy with `-p {streams}` or `-fast`: {streams} is replaced by the number of streams that are
+    predicted. The exit status is that of COMMAND. Without the controller it runs all the same, over one path.
 
     \b
-    mpx controller run 10.0.0.1 10.0.0.2 4 \\
+    mpx controller run 10.0.0.1 10.0.0.2 4 -- \\
         globus-url-copy -p {streams} file:///data/run7 ftp://10.0.0.2:2811/data/run7
     """
     from mpx.cli import complain
@@ -101,6 +101,12 @@ def run(
     from mpx_controller.stock.ports import RECEIVES, SENDS, Streams, chosen_ports
     from mpx_controller.stock.run import NOT_EXECUTABLE, NOT_FOUND, Watch, run_command
 
+    wanted = command[1:] if command[0] == "--" else command
+    if not wanted or wanted[0].startswith("-"):
+        raise UsageError(
+            "options of 'mpx controller run' stand before SOURCE, and a command after PATHS; write for "
+            "example: mpx controller run 10.0.0.1 10.0.0.2 4 -- globus-url-copy -p {streams} SRC DST"
+        )
     pair = Pair(_address(source), _address(sink))
     we_send = _is_ours(pair.source)
     if not (we_send or _is_ours(pair.sink)):
@@ -118,7 +124,7 @@ def run(
         complain(f"streams take one path: {error}")
         count = max(1, paths)
     streams = Streams(pair, ports, we_send)
-    words = [word.replace("{streams}", str(count)) for word in command]
+    words = [word.replace("{streams}", str(count)) for word in wanted]
     try:
         code = run_command(
             words, {**os.environ, **streams.environment}, Watch(steering, streams, complain).look
@@ -165,13 +171,14 @@ def _address(text: str) -> str:
 
 
 def _is_ours(address: str) -> bool:
+    """Whether it is an address of this host: what goes there comes from there."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
-        with socket.socket(family, socket.SOCK_DGRAM) as bound:
-            bound.bind((address, 0))
+        with socket.socket(family, socket.SOCK_DGRAM) as going:
+            going.connect((address, 9))
+            return str(going.getsockname()[0]) == address
     except OSError:
         return False
-    return True
 
 
 def _described(path: dict[str, Any]) -> str:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 NET = Path("/proc/thread-self/net")
 TABLES = ("tcp", "tcp6")
-LISTENING, OVER = 0x0A, (0x06, 0x07)  # TIME_WAIT and CLOSE: nobody has them any more
+LISTENING = 0x0A
+OVER = (0x05, 0x06, 0x07)  # FIN_WAIT2, TIME_WAIT and CLOSE: all that we had to send has arrived
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class Connection:
 
     @property
     def lives(self) -> bool:
-        """Whether it is a connection, or is about to be one, and has an owner."""
+        """Whether it is a connection, or is about to be one, and may have data of ours on its way."""
         return self.state != LISTENING and self.state not in OVER
 
 

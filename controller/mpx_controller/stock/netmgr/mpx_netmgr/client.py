@@ -74,7 +74,7 @@ class Client:
             told = json.loads(text) if text.strip() else None
         except (OSError, http.client.HTTPException, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-            raise Unsteered(f"the controller at {self.url} does not answer: {reason}") from None
+            raise Unsteered(f"the controller at {self.url} does not answer: {_short(reason)}") from None
         if not 200 <= status < 300:
             detail = told.get("detail") if isinstance(told, dict) else None
             raise Unsteered(f"the controller refuses ({status}): {_short(detail)}", status)
