@@ -41,7 +41,12 @@ def test_tables_of_the_kernel(some: list[Connection]) -> None:
         f"{number:4d}: {hexadecimal(each.local)} {hexadecimal(each.remote)} {each.state:02X} 0:0"
         for number, each in enumerate(some)
     ]
-    assert list(parsed("\n".join(["  sl  local_address", *lines, "  3: 01"]))) == some
+    table = "\n".join(["  sl  local_address", *lines, "  3: 01"])
+    assert list(parsed(table)) == some
+    for address in {each.remote[0] for each in some}:
+        assert list(parsed(table, address)) == [
+            each for each in some if address in (each.local[0], each.remote[0])
+        ]
 
 
 def test_the_kernel_s_own() -> None:

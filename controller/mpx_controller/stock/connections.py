@@ -25,19 +25,31 @@ class Connection:
         return self.state != LISTENING and self.state not in OVER
 
 
-def read_connections() -> list[Connection]:
-    """Return all of this network namespace; raises OSError where the kernel shows none."""
-    return [
-        each for name in TABLES if (NET / name).exists() for each in parsed((NET / name).read_text("ascii"))
-    ]
+def read_connections(address: str | None = None) -> list[Connection]:
+    """Return those of this network namespace, of an address only if one is given.
+
+    Raises OSError where the kernel does not show them.
+    """
+    texts = [(NET / name).read_text("ascii") for name in TABLES if (NET / name).exists()]
+    return [each for text in texts for each in parsed(text, address)]
 
 
-def parsed(table: str) -> Iterator[Connection]:
+def parsed(table: str, address: str | None = None) -> Iterator[Connection]:
     """Yield what a table says; a line that is cut off is passed over."""
+    wanted = _hexadecimal(address) if address else ""
     for line in table.splitlines()[1:]:
+        if wanted not in line:  # most are passed over so: a server may have thousands
+            continue
         words = line.split()
         if len(words) > 3:
-            yield Connection(_end(words[1]), _end(words[2]), int(words[3], 16))
+            found = Connection(_end(words[1]), _end(words[2]), int(words[3], 16))
+            if address in (None, found.local[0], found.remote[0]):
+                yield found
+
+
+def _hexadecimal(address: str) -> str:
+    raw = ipaddress.ip_address(address).packed
+    return "".join(raw[at : at + 4][::-1].hex().upper() for at in range(0, len(raw), 4))
 
 
 def _end(text: str) -> tuple[str, int]:

@@ -34,15 +34,20 @@ class Streams:
         """What the command is to be started with."""
         return {SENDS if self.we_send else RECEIVES: f"{self.ports.start},{self.ports.stop - 1}"}
 
+    @property
+    def peer(self) -> str:
+        """The address of the other host."""
+        return self.pair.sink if self.we_send else self.pair.source
+
     def seen(self, connections: Iterable[Connection]) -> "tuple[Streams, list[int]]":
         """Return the source ports of the streams that there are, beside what was learnt of the server."""
-        here, there = (
-            (self.pair.source, self.pair.sink) if self.we_send else (self.pair.sink, self.pair.source)
-        )
+        here = self.pair.source if self.we_send else self.pair.sink
         mine = [
             each
             for each in connections
-            if each.lives and (each.local[0], each.remote[0]) == (here, there) and each.local[1] in self.ports
+            if each.lives
+            and (each.local[0], each.remote[0]) == (here, self.peer)
+            and each.local[1] in self.ports
         ]
         if not self.we_send:
             return self, [each.remote[1] for each in mine]

@@ -11,7 +11,7 @@ from mpx_controller.stock.netmgr.mpx_netmgr.steering import Steering
 from mpx_controller.stock.ports import Streams
 
 LOOKS_EVERY_S = 0.005  # at least
-LOOKING_COSTS = 0.05  # of a processor, at most
+LOOKING_COSTS = 0.1  # of a processor, at most
 AGAIN_S = 5.0  # after a failure
 HANDED_ON = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 FROM_THE_TERMINAL = 0x80  # SI_KERNEL: who sits there has sent it to the command, too
@@ -31,7 +31,7 @@ class Watch:
         """Look once, and return how long to wait until the next."""
         began_s = time.monotonic()
         try:
-            self._streams, there = self._streams.seen(read_connections())
+            self._streams, there = self._streams.seen(read_connections(self._streams.peer))
             took_s = time.monotonic() - began_s
             if began_s >= self._again_s:
                 self._follow(there, began_s)
