@@ -93,8 +93,8 @@ def run(
         globus-url-copy -p {streams} file:///data/run7 ftp://10.0.0.2:2811/data/run7
     """
     from mpx.cli import complain
-    from mpx.errors import UsageError
-    from mpx_controller.stock.connections import read_connections
+    from mpx.errors import MpxError, UsageError
+    from mpx_controller.stock.connections import Connections
     from mpx_controller.stock.netmgr.mpx_netmgr.client import Unsteered
     from mpx_controller.stock.netmgr.mpx_netmgr.pair import Pair
     from mpx_controller.stock.netmgr.mpx_netmgr.steering import Steering
@@ -113,9 +113,15 @@ def run(
         raise UsageError(f"neither {source} nor {sink} is an address of this host; one of them has to be")
     steering = Steering(_client(url, token, authority), paths, in_turn)
     try:
+        connections = Connections()
+        used = {each.local[1] for each in connections.now()}
+    except OSError as error:
+        raise MpxError(
+            f"cannot see the connections of this host: {error}; as root: modprobe tcp_diag"
+        ) from None
+    try:
         ephemeral = int(EPHEMERAL.read_text().split()[0])
-        name = SENDS if we_send else RECEIVES
-        ports = chosen_ports(os.environ, name, ephemeral, read_connections(), random.Random())
+        ports = chosen_ports(os.environ, SENDS if we_send else RECEIVES, ephemeral, used, random.Random())
     except ValueError as error:
         raise UsageError(str(error)) from None
     try:
@@ -125,10 +131,9 @@ def run(
         count = max(1, paths)
     streams = Streams(pair, ports, we_send)
     words = [word.replace("{streams}", str(count)) for word in wanted]
+    watch = Watch(steering, streams, connections, complain)
     try:
-        code = run_command(
-            words, {**os.environ, **streams.environment}, Watch(steering, streams, complain).look
-        )
+        code = run_command(words, {**os.environ, **streams.environment}, watch.look)
     except OSError as error:
         complain(f"cannot run {words[0]}: {error.strerror}")
         code = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE

@@ -7,7 +7,7 @@ GLOBUS_TCP_PORT_RANGE, and the server connects to them, from any port.
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from mpx_controller.stock.connections import Connection
@@ -45,9 +45,7 @@ class Streams:
         mine = [
             each
             for each in connections
-            if each.lives
-            and (each.local[0], each.remote[0]) == (here, self.peer)
-            and each.local[1] in self.ports
+            if (each.local[0], each.remote[0]) == (here, self.peer) and each.local[1] in self.ports
         ]
         if not self.we_send:
             return self, [each.remote[1] for each in mine]
@@ -62,12 +60,13 @@ def chosen_ports(
     told: Mapping[str, str],
     name: str,
     ephemeral: int,
-    connections: Iterable[Connection],
+    used: Collection[int],
     chance: random.Random,
 ) -> range:
     """Return the ports of a command: those that the environment names, or else some that nobody uses.
 
-    `ephemeral`: from where on the kernel hands ports to everybody. Raises ValueError for no range.
+    `used`: ports in use; `ephemeral`: from where on the kernel hands ports to everybody. Raises ValueError
+    where the environment names none.
     """
     if name in told:
         low, _, high = told[name].replace(" ", ",").partition(",")
@@ -76,6 +75,5 @@ def chosen_ports(
         return range(int(low), int(high) + 1)
     blocks = [range(low, low + WIDTH) for low in range(FIRST, LAST - WIDTH, WIDTH)]
     own = [block for block in blocks if block.stop <= ephemeral] or blocks
-    used = {each.local[1] for each in connections}
-    free = [block for block in own if used.isdisjoint(block)]
+    free = [block for block in own if not any(port in block for port in used)]
     return chance.choice(free or own)

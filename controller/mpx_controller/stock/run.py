@@ -5,7 +5,7 @@ import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from mpx_controller.stock.connections import read_connections
+from mpx_controller.stock.connections import Connections
 from mpx_controller.stock.netmgr.mpx_netmgr.client import Unsteered
 from mpx_controller.stock.netmgr.mpx_netmgr.steering import Steering
 from mpx_controller.stock.ports import Streams
@@ -21,8 +21,15 @@ NOT_FOUND, NOT_EXECUTABLE, KILLED = 127, 126, 128  # as shells say it
 class Watch:
     """Has each new stream put on its path, and those that are gone taken off theirs."""
 
-    def __init__(self, steering: Steering, streams: Streams, complain: Callable[[str], None]) -> None:
-        self._steering, self._streams, self._complain = steering, streams, complain
+    def __init__(
+        self,
+        steering: Steering,
+        streams: Streams,
+        connections: Connections,
+        complain: Callable[[str], None],
+    ) -> None:
+        self._steering, self._streams = steering, streams
+        self._connections, self._complain = connections, complain
         self._placed: set[int] = set()
         self._failed = False
         self._again_s = 0.0
@@ -31,7 +38,7 @@ class Watch:
         """Look once, and return how long to wait until the next."""
         began_s = time.monotonic()
         try:
-            self._streams, there = self._streams.seen(read_connections(self._streams.peer))
+            self._streams, there = self._streams.seen(self._connections.now())
             took_s = time.monotonic() - began_s
             if began_s >= self._again_s:
                 self._follow(there, began_s)
