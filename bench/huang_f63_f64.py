@@ -49,7 +49,7 @@ class F63F64(Row):
         for n in SPEED_UP:
             many, one = (seconds(runs) for runs in _both(results, n))
             told = THESIS[n][1] / THESIS[n][0]
-            lines.append(f"| {n} | {many} | {one} | {one.median / many.median:.2f} | {told:.2f} |")
+            lines.append(f"| {n} | {many:.1f} | {one:.1f} | {one.median / many.median:.2f} | {told:.2f} |")
         return lines
 
     def verdicts(self, results: Results) -> Sequence[Verdict]:
@@ -64,7 +64,7 @@ class F63F64(Row):
                 Verdict(f"{n} paths: a stream on each", f"streams on {sorted(paths)} paths", paths == {n})
             )
             streams = [stream for each in many for stream in each.copy.streams]
-            shares = [middle_bps(stream) / RATE_BPS for stream in streams]
+            shares = [middle_bps(stream) / (RATE_BPS * many[0].cell.scale) for stream in streams]
             least = f"{min(shares):.3f} to {max(shares):.3f}"
             said.append(Verdict(f"{n} paths: each stream {SHARE} of its link", least, min(shares) >= SHARE))
             worst = max(map(variation, streams))

@@ -49,7 +49,7 @@ class T62(Row):
         """Times, as in table 6.2."""
         lines = ["| paths | streams | chosen | s |", "|---|---|---|---|"]
         return lines + [
-            f"| {cell.paths} | {cell.streams} | {cell.selection} | {seconds(runs)} |"
+            f"| {cell.paths} | {cell.streams} | {cell.selection} | {seconds(runs):.1f} |"
             for cell, runs in results.items()
         ]
 
@@ -86,7 +86,8 @@ class T62(Row):
 
 def _shares(result: Result) -> list[float]:
     """Return what the streams on each path have of a link, in the order of the paths."""
-    return [sum(map(middle_bps, streams)) / RATE_BPS for streams in by_path(result.copy).values()]
+    rate_bps = RATE_BPS * result.cell.scale
+    return [sum(map(middle_bps, streams)) / rate_bps for streams in by_path(result.copy).values()]
 
 
 if __name__ == "__main__":

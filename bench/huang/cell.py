@@ -20,6 +20,7 @@ class Cell:
     selection: str = "widest-apart"
     a: float = 0.0
     window_bytes: int | None = None  # of each stream; None: as the kernel tunes it
+    scale: float = 1.0  # of all rates
     repetition: int = 1
 
     @property
@@ -30,14 +31,15 @@ class Cell:
     @property
     def name(self) -> str:
         """What it is stored under."""
+        scale = f"-x{self.scale:g}" if self.scale != 1 else ""
         window = "auto" if self.window_bytes is None else f"w{self.window_bytes}"
         how = f"{self.paths}-{self.way.replace(' ', '-')}-{self.selection}-a{self.a:g}-{window}"
-        return f"{self.topology}-{how}-{self.streams}-{self.size_bytes / 1e6:g}M-{self.repetition}"
+        return f"{self.topology}{scale}-{how}-{self.streams}-{self.size_bytes / 1e6:g}M-{self.repetition}"
 
     @property
     def group(self) -> tuple[Any, ...]:
         """Cells of one group share a lab and its controller."""
-        return self.topology, self.selection, self.a, self.window_bytes, self.paths == 0
+        return self.topology, self.scale, self.selection, self.a, self.window_bytes, self.paths == 0
 
     def described(self) -> dict[str, Any]:
         """Return it as JSON holds it."""

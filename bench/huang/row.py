@@ -79,13 +79,14 @@ def main(row: Row) -> None:
     )
     parser.add_argument("--effort", choices=("quick", "full"), default="quick")
     parser.add_argument("--data", type=Path, default=Path("reports/huang"), help="where cells are kept")
-    parser.add_argument("--size", type=int, metavar="MB", help="of the file, instead of the row's own")
+    parser.add_argument("--size", type=int, metavar="MB", help="of the file, not what the row says")
+    parser.add_argument("--scale", type=float, default=1.0, help="of all rates, where this machine is slow")
     parser.add_argument("--measure-nothing", action="store_true", help="only what is stored already")
     options = parser.parse_args()
     folder = options.data / row.name
     folder.mkdir(parents=True, exist_ok=True)
     size_bytes = options.size * 1_000_000 if options.size else row.sizes_bytes[options.effort]
-    cells = row.cells(options.effort, size_bytes)
+    cells = [replace(cell, scale=options.scale) for cell in row.cells(options.effort, size_bytes)]
     missing = [] if options.measure_nothing else [cell for cell in cells if not _has(folder, cell)]
     print(machine("cubic"))
     if missing:
@@ -119,7 +120,8 @@ def main(row: Row) -> None:
 def _measure(row: Row, cells: Sequence[Cell], folder: Path) -> None:
     """Measure cells that share a lab; what an interrupted run has left in the same place is removed."""
     first = cells[0]
-    topology = next(each for each in row.topologies() if each.name == first.topology)
+    named = next(each for each in row.topologies() if each.name == first.topology)
+    topology = named.scaled(first.scale)
     with tempfile.TemporaryDirectory() as made:
         if first.paths == 0:
             with Lab.up(topology, row.name) as lab:
@@ -140,7 +142,7 @@ def _measure_in(site: ManyPaths | Lab, cells: Sequence[Cell], folder: Path) -> N
         for _ in range(TRIES):
             kept = folder / cell.name
             shutil.rmtree(kept, ignore_errors=True)
-            run = Run(kept, cell.name, cell.described(), routes=lab.routes())
+            run = Run(kept, cell.name, cell.described(), routes=lab.routes(), scale=cell.scale)
             with run, judged(lab, run):
                 seen = copy(site, cell.streams, cell.size_bytes, cell.paths, in_turn=cell.in_turn)
             seen.save(kept / "copy.json")
