@@ -24,8 +24,6 @@ from mpx_lab.topology import Topology
 from huang.cell import Cell
 from huang.copies import Copy, copy, teach
 
-TRIES = 3  # until a run is valid
-
 
 @dataclass(frozen=True)
 class Result:
@@ -72,6 +70,12 @@ def repeated(cells: Sequence[Cell], repetitions: int) -> list[Cell]:
     return [replace(cell, repetition=n) for n in range(1, repetitions + 1) for cell in cells]
 
 
+def scaled(cell: Cell, scale: float) -> Cell:
+    """Return a cell with all rates times `scale`; so are windows, and numbers of streams stay."""
+    window = cell.window_bytes and round(cell.window_bytes * scale)
+    return replace(cell, scale=scale, a=cell.a / scale, window_bytes=window)
+
+
 def main(row: Row) -> None:
     """Read the command line, measure what is missing, and say what came out."""
     parser = argparse.ArgumentParser(
@@ -81,12 +85,13 @@ def main(row: Row) -> None:
     parser.add_argument("--data", type=Path, default=Path("reports/huang"), help="where cells are kept")
     parser.add_argument("--size", type=int, metavar="MB", help="of the file, not what the row says")
     parser.add_argument("--scale", type=float, default=1.0, help="of all rates, where this machine is slow")
+    parser.add_argument("--tries", type=int, default=3, help="until a run is valid")
     parser.add_argument("--measure-nothing", action="store_true", help="only what is stored already")
     options = parser.parse_args()
     folder = options.data / row.name
     folder.mkdir(parents=True, exist_ok=True)
     size_bytes = options.size * 1_000_000 if options.size else row.sizes_bytes[options.effort]
-    cells = [replace(cell, scale=options.scale) for cell in row.cells(options.effort, size_bytes)]
+    cells = [scaled(cell, options.scale) for cell in row.cells(options.effort, size_bytes)]
     missing = [] if options.measure_nothing else [cell for cell in cells if not _has(folder, cell)]
     print(machine("cubic"))
     if missing:
@@ -97,7 +102,7 @@ def main(row: Row) -> None:
         for cell in missing:
             groups[cell.group].append(cell)
         for group in groups.values():
-            _measure(row, group, folder)
+            _measure(row, group, folder, options.tries)
         print(f"measured {len(missing)} of {len(cells)} cells in {time.monotonic() - began_s:.0f} s")
     absent = [cell.name for cell in cells if not _has(folder, cell)]
     if absent:
@@ -117,7 +122,7 @@ def main(row: Row) -> None:
     sys.exit(bool(invalid) or any(not verdict.kept for verdict in verdicts))
 
 
-def _measure(row: Row, cells: Sequence[Cell], folder: Path) -> None:
+def _measure(row: Row, cells: Sequence[Cell], folder: Path, tries: int) -> None:
     """Measure cells that share a lab; what an interrupted run has left in the same place is removed."""
     first = cells[0]
     named = next(each for each in row.topologies() if each.name == first.topology)
@@ -125,21 +130,21 @@ def _measure(row: Row, cells: Sequence[Cell], folder: Path) -> None:
     with tempfile.TemporaryDirectory() as made:
         if first.paths == 0:
             with Lab.up(topology, row.name) as lab:
-                _measure_in(lab, cells, folder)
+                _measure_in(lab, cells, folder, tries)
             return
         config = {"path_sets": f'selection = "{first.selection}"'}
         with many_paths(topology, row.name, Path(made), config) as site:
             if first.a:
                 print(f"{topology.name}: streams predicted with a = {first.a:g}: {teach(site, first.a)}")
-            _measure_in(site, cells, folder)
+            _measure_in(site, cells, folder, tries)
 
 
-def _measure_in(site: ManyPaths | Lab, cells: Sequence[Cell], folder: Path) -> None:
+def _measure_in(site: ManyPaths | Lab, cells: Sequence[Cell], folder: Path, tries: int) -> None:
     lab = site if isinstance(site, Lab) else site.lab
     for host in lab.hosts:
         host.set_route(congestion="cubic", window_bytes=cells[0].window_bytes)
     for cell in cells:
-        for _ in range(TRIES):
+        for _ in range(tries):
             kept = folder / cell.name
             shutil.rmtree(kept, ignore_errors=True)
             run = Run(kept, cell.name, cell.described(), routes=lab.routes(), scale=cell.scale)

@@ -68,10 +68,6 @@ def controller(
     serve(config, print_ready)
 
 
-for each in (assign, netmgr, run):
-    controller.add_command(each)
-
-
 def _address(text: str) -> dict[str, object]:
     from mpx.errors import UsageError
 
@@ -81,5 +77,5 @@ def _address(text: str) -> dict[str, object]:
     return {"address": host.strip("[]"), "port": int(port)}
 
 
-for _question in (status, paths, flows):
-    controller.add_command(_question)
+for _each in (assign, flows, netmgr, paths, run, status):
+    controller.add_command(_each)

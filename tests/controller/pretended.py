@@ -2,10 +2,12 @@
 
 import json
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 PATHS = 4
@@ -21,9 +23,18 @@ class Book:
         self.last = 0
         self.taken: set[int] = set()  # ports that others steer
         self.renewed = 0
+        self.tokens: set[str | None] = set()
+        self.away = False
+        self.requests = 0
+        self.answers = threading.Event()  # until then nobody gets an answer
+        self.answers.set()
 
     def asked(self, method: str, what: str, body: Any) -> tuple[int, Any]:
         """Return the status and the answer to a request."""
+        self.requests += 1
+        self.answers.wait()
+        if self.away:
+            return 503, {"detail": "later"}
         words = what.strip("/").split("/")
         if what == "/path-sets":
             self.last += 1
@@ -51,11 +62,12 @@ class Book:
 
 
 @contextmanager
-def kept(book: Book) -> Iterator[str]:
-    """Yield the URL at which a book is kept."""
+def kept(book: Book, certificate: Path | None = None) -> Iterator[str]:
+    """Yield the URL at which a book is kept; with TLS if there is a file of a certificate and its key."""
 
     class Handler(BaseHTTPRequestHandler):
         def handle_any(self) -> None:
+            book.tokens.add(self.headers.get("authorization"))
             text = self.rfile.read(int(self.headers.get("content-length", 0)))
             status, told = book.asked(self.command, self.path, json.loads(text or "null"))
             answer = b"" if told is None else json.dumps(told).encode()
@@ -70,8 +82,12 @@ def kept(book: Book) -> Iterator[str]:
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        if certificate is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            server.socket = context.wrap_socket(server.socket, server_side=True)
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
+        yield f"{'https' if certificate else 'http'}://127.0.0.1:{server.server_port}"
         server.shutdown()
 
 

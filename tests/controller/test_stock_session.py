@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from mpx_controller.stock.netmgr import mpx_netmgr
 from mpx_controller.stock.netmgr.mpx_netmgr import session as session_module
+from mpx_controller.stock.netmgr.mpx_netmgr.helper import Helper
+from mpx_controller.stock.netmgr.mpx_netmgr.pair import Pair
 from mpx_controller.stock.netmgr.mpx_netmgr.session import Session, own_address, split_contact
 from mpx_controller.stock.netmgr.mpx_netmgr.settings import read_settings
 from pretended import Book, kept, saying
@@ -51,6 +53,39 @@ def test_streams_of_a_download(book: Book, log: Callable[[], list[str]], eventua
     assert len(log()) == 2 and "of task T7 from 127.0.0.1 to 192.0.2.9 are on 4 paths" in log()[1]
 
 
+def test_over_tls_with_a_token(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: Callable[[], list[str]]
+) -> None:
+    whole, key = tmp_path / "whole.pem", tmp_path / "key.pem"
+    words = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "2",
+        "-subj",
+        "/CN=controller",
+    ]
+    words += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(whole)]
+    subprocess.run(words, check=True, capture_output=True)
+    whole.write_text(key.read_text() + whole.read_text())
+    (tmp_path / "token").write_text("sixteen-characters\n")
+    book = Book()
+    with kept(book, whole) as url:
+        monkeypatch.setenv("MPX_CONTROLLER", url)
+        monkeypatch.setenv("MPX_CONTROLLER_TOKEN", str(tmp_path / "token"))
+        Session().connected("none", f"{HERE}:5001", THERE)
+        assert book.sets == {} and "certificate" in log()[0]
+        monkeypatch.setenv("MPX_CONTROLLER_AUTHORITY", str(whole))
+        session = Session()
+        session.connected("none", f"{HERE}:5001", THERE)
+        assert book.sets == {1: {5001: 0}} and book.tokens == {"Bearer sixteen-characters"}
+        del session
+
+
 def test_streams_of_an_upload(book: Book, log: Callable[[], list[str]], eventually: Eventually) -> None:
     """The driver calls our own end by a name."""
     session = Session()
@@ -83,6 +118,30 @@ time.sleep(600)
         finally:
             process.send_signal(signal.SIGKILL)
     eventually(lambda: book.sets == {})
+
+
+def test_after_a_failure_nobody_waits_for_a_while(
+    book: Book, log: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    book.away, session = True, Session()
+    for port in (5001, 5002, 5003):
+        session.connected("none", f"{HERE}:{port}", THERE)
+    assert book.requests == 1
+    monkeypatch.setattr(session_module, "AGAIN_S", 0.0)
+    again = Session()
+    again.connected("none", f"{HERE}:5004", THERE)
+    book.away = False
+    again.connected("none", f"{HERE}:5005", THERE)
+    assert book.sets == {1: {5005: 0}}
+    assert ["not steered" in line for line in log()] == [True, True, False]
+
+
+def test_an_answer_that_comes_too_late_is_nobody_else_s(book: Book) -> None:
+    helper, pair = Helper(), Pair(HERE, "192.0.2.9")
+    book.answers.clear()
+    assert "does not answer" in helper.place(pair, 5001)["failed"]
+    book.answers.set()
+    assert helper.place(pair, 5002)["path"] == 0
 
 
 @pytest.mark.parametrize(
