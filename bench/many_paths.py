@@ -54,7 +54,7 @@ class ManyPaths:
 
     def around(self, source: str, sink: str, paths: int, *options: str) -> list[str]:
         """Return the words before a command whose streams are to be steered."""
-        run = [sys.executable, "-m", "mpx", "controller", "run", "--controller", self.url, *options]
+        run = [sys.executable, "-m", "mpx", "controller", "run", "--url", self.url, *options]
         return [*run, source, sink, str(paths), "--"]
 
     def kill_controller(self) -> None:

@@ -25,6 +25,7 @@ class Book:
         self.renewed = 0
         self.tokens: set[str | None] = set()
         self.away = False
+        self.busy = 0  # so often streams are not placed
         self.requests = 0
         self.answers = threading.Event()  # until then nobody gets an answer
         self.answers.set()
@@ -54,6 +55,9 @@ class Book:
             for port in body["ports"]:
                 ports.pop(port, None)
             return 204, None
+        if self.busy:
+            self.busy -= 1
+            return 429, {"detail": "too many"}
         if self.taken.intersection(body["ports"]):
             return 409, {"detail": "another path set steers that"}
         for port in body["ports"]:

@@ -24,7 +24,7 @@ from pretended import Book, kept
 PORTS = st.integers(0, 65535)
 PAIR = Pair("10.0.0.1", "10.0.0.2")
 OURS = ("127.0.0.1", "127.0.0.1")
-NOBODY = ("--controller", "http://127.0.0.1:1")
+NOBODY = ("--url", "http://127.0.0.1:1")
 
 
 MESSAGES = st.tuples(st.integers(0, 200), st.sampled_from((2, 3, 20)), st.binary(max_size=100)).map(
@@ -122,9 +122,7 @@ def book() -> Iterator[tuple[Book, str]]:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signals_are_handed_on(number: signal.Signals, book: tuple[Book, str], tmp_path: Path) -> None:
     code = "trap 'exit 9' TERM INT; echo ready; while :; do sleep 0.05; done"
-    words = command(
-        "controller", "run", "--controller", book[1], "127.0.0.1", "127.0.0.1", 0, "sh", "-c", code
-    )
+    words = command("controller", "run", "--url", book[1], "127.0.0.1", "127.0.0.1", 0, "sh", "-c", code)
     with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None and process.stdout.readline() == b"ready\n"
         assert book[0].sets == {1: {}}
@@ -152,7 +150,7 @@ with socket.create_server(("127.0.0.1", 0)) as control, socket.create_server(("1
 def test_streams_are_placed_as_they_come_and_go(
     book: tuple[Book, str], eventually: Callable[..., None]
 ) -> None:
-    words = command("controller", "run", "--controller", book[1], *OURS, 0, "--")
+    words = command("controller", "run", "--url", book[1], *OURS, 0, "--")
     words += [sys.executable, "-c", SENDER, "{streams}"]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None and process.stdout is not None
@@ -176,12 +174,12 @@ def test_without_a_controller_it_runs_all_the_same() -> None:
 def test_what_cannot_be_run() -> None:
     refused(mpx("controller", "run", *NOBODY, "203.0.113.1", "203.0.113.2", 2, "true"), 2, "neither")
     refused(mpx("controller", "run", "no such host", "127.0.0.1", 2, "true"), 2, "no address")
-    refused(mpx("controller", "run", "--token", "/no/such", *OURS, 0, "true"), 2, "token")
+    refused(mpx("controller", "run", "--token-file", "/no/such", *OURS, 0, "true"), 2, "token")
     for nothing in (["--"], ["--json", "true"], ["--", "-p"]):
         refused(mpx("controller", "run", *NOBODY, *OURS, 0, *nothing), 2, "before SOURCE")
     done = mpx("controller", "run", *NOBODY, *OURS, 0, "no-such-command")
     assert done.code == 127 and "cannot run no-such-command" in done.err and "Traceback" not in done.err
-    refused(mpx("controller", "assign", *NOBODY, *OURS, 0), 6, "no path set")
+    refused(mpx("controller", "assign", *NOBODY, *OURS, 0), 11, "no path set")
 
 
 def test_the_folder_of_the_module_has_nothing_else() -> None:

@@ -72,14 +72,13 @@ def test_over_tls_with_a_token(
     words += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(whole)]
     subprocess.run(words, check=True, capture_output=True)
     whole.write_text(key.read_text() + whole.read_text())
-    (tmp_path / "token").write_text("sixteen-characters\n")
     book = Book()
     with kept(book, whole) as url:
         monkeypatch.setenv("MPX_CONTROLLER", url)
-        monkeypatch.setenv("MPX_CONTROLLER_TOKEN", str(tmp_path / "token"))
+        monkeypatch.setenv("MPX_CONTROLLER_TOKEN", "sixteen-characters")
         Session().connected("none", f"{HERE}:5001", THERE)
         assert book.sets == {} and "certificate" in log()[0]
-        monkeypatch.setenv("MPX_CONTROLLER_AUTHORITY", str(whole))
+        monkeypatch.setenv("SSL_CERT_FILE", str(whole))
         session = Session()
         session.connected("none", f"{HERE}:5001", THERE)
         assert book.sets == {1: {5001: 0}} and book.tokens == {"Bearer sixteen-characters"}
@@ -181,7 +180,7 @@ def test_a_bad_controller_is_logged_once(
         ("MPX_CONTROLLER", "http://127.0.0.1:1", "Connection refused"),
         ("MPX_PATHS", "many", "MPX_PATHS is to be 0 to 64"),
         ("MPX_NETWORKS", "10.0.0.0/33", "10.0.0.0/33"),
-        ("MPX_CONTROLLER_TOKEN", "/no/such", "No such file"),
+        ("MPX_CONTROLLER_TOKEN", "no\nsuch", "Invalid header value"),
     ],
 )
 def test_bad_settings_are_logged(

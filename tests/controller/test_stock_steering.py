@@ -1,6 +1,7 @@
 """Path sets of a session: got once, kept while there are streams, got anew where a controller forgets."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -72,6 +73,7 @@ def test_who_has_a_stream_keeps_it() -> None:
             st.tuples(st.just("place"), st.integers(1, 5)),
             st.tuples(st.just("remove"), st.integers(1, 5)),
             st.just(("forget", 0)),
+            st.tuples(st.just("be busy"), st.integers(1, 3)),
             st.just(("keep", 0)),
         ),
         max_size=20,
@@ -83,15 +85,20 @@ def test_what_a_controller_forgets_is_told_again(steps: list[tuple[str, int]]) -
     for what, port in steps:
         now_s += LEASE_S
         if what == "place" and port not in there:
-            steering.place(PAIR, port, now_s)
-            there.add(port)
+            with suppress(Unsteered):
+                steering.place(PAIR, port, now_s)
+                there.add(port)
         elif what == "remove" and (book.sets or port not in there):
             steering.remove(PAIR, port)
             there.discard(port)
         elif what == "forget":
             book.sets.clear()
+        elif what == "be busy":
+            book.busy = port
         elif what == "keep":
-            steering.keep(now_s)
+            with suppress(Unsteered):
+                steering.keep(now_s)
+    book.busy = 0
     steering.keep(now_s + LEASE_S)
     assert {port for ports in book.sets.values() for port in ports} == there
 
@@ -145,3 +152,8 @@ def test_what_cannot_be_is_refused(answer: bytes | None) -> None:
 def test_no_url(url: str) -> None:
     with pytest.raises(Unsteered, match="does not answer"):
         Client(url).renew(1)
+
+
+def test_a_token_is_not_sent_in_the_clear() -> None:
+    with pytest.raises(Unsteered, match="by https:// only"):
+        Client("http://192.0.2.1:6680", "sixteen-characters").renew(1)

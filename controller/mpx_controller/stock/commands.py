@@ -8,11 +8,15 @@ import socket
 import sys
 import time
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-URL = "http://127.0.0.1:6680"
+from mpx_controller.ask import DEFAULT_URL
+
+if TYPE_CHECKING:
+    from mpx_controller.stock.netmgr.mpx_netmgr.client import Client
+
 TIMEOUT_S = 3.0
 EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
@@ -23,19 +27,12 @@ def _asking(command: Any) -> Any:
         click.argument("source", metavar="SOURCE"),
         click.argument("sink", metavar="SINK"),
         click.argument("paths", metavar="PATHS", type=click.IntRange(0, 64)),
-        click.option("--controller", "url", default=URL, show_default=True, envvar="MPX_CONTROLLER"),
+        click.option("--url", metavar="URL", default=DEFAULT_URL, show_default=True, help="Where it is."),
         click.option(
-            "--token",
-            envvar="MPX_CONTROLLER_TOKEN",
+            "--token-file",
             type=click.Path(path_type=Path),
             metavar="FILE",
-            help="Who we are.",
-        ),
-        click.option(
-            "--authority",
-            envvar="MPX_CONTROLLER_AUTHORITY",
-            metavar="FILE",
-            help="Who has signed its certificate.",
+            help="A token to show.  [default: that in MPX_CONTROLLER_TOKEN]",
         ),
     )
     for each in reversed(options):
@@ -46,20 +43,18 @@ def _asking(command: Any) -> Any:
 @click.command("assign")
 @_asking
 @click.option("--json", "as_json", is_flag=True, help="All that the controller says.")
-def assign(
-    source: str, sink: str, paths: int, url: str, token: Path | None, authority: str | None, as_json: bool
-) -> None:
+def assign(source: str, sink: str, paths: int, url: str, token_file: Path | None, as_json: bool) -> None:
     """Get a path set of at most PATHS paths (0: as many as help), as `assign_mpath` of Huang does.
 
     It ends with its lease unless streams are put on it. `mpx controller run` keeps one for a command.
     """
-    from mpx.errors import ConnectionLost
+    from mpx.errors import ControllerError
     from mpx_controller.stock.netmgr.mpx_netmgr.client import Unsteered
 
     try:
-        made = _client(url, token, authority).assign(_address(source), _address(sink), paths)
+        made = _client(url, token_file).assign(_address(source), _address(sink), paths)
     except Unsteered as error:
-        raise ConnectionLost(f"there is no path set: {error}") from None
+        raise ControllerError(f"there is no path set: {error}") from None
     if as_json:
         click.echo(json.dumps(made.told))
         return
@@ -77,8 +72,7 @@ def run(
     sink: str,
     paths: int,
     url: str,
-    token: Path | None,
-    authority: str | None,
+    token_file: Path | None,
     in_turn: bool,
     command: tuple[str, ...],
 ) -> NoReturn:
@@ -111,7 +105,7 @@ def run(
     we_send = _is_ours(pair.source)
     if not (we_send or _is_ours(pair.sink)):
         raise UsageError(f"neither {source} nor {sink} is an address of this host; one of them has to be")
-    steering = Steering(_client(url, token, authority), paths, in_turn)
+    steering = Steering(_client(url, token_file), paths, in_turn)
     try:
         connections = Connections()
         used = {each.local[1] for each in connections.now()}
@@ -153,15 +147,11 @@ def netmgr() -> None:
     click.echo(Path(__file__).parent / "netmgr")
 
 
-def _client(url: str, token: Path | None, authority: str | None) -> Any:
-    from mpx.errors import UsageError
+def _client(url: str, token_file: Path | None) -> "Client":
+    from mpx_controller.asking import read_token
     from mpx_controller.stock.netmgr.mpx_netmgr.client import Client
 
-    try:
-        secret = token.read_text().strip() if token else None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"the token cannot be read: {error}") from None
-    return Client(url, secret, authority, TIMEOUT_S)
+    return Client(url, read_token(token_file), TIMEOUT_S)
 
 
 def _address(text: str) -> str:

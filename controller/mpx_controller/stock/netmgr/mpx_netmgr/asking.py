@@ -63,7 +63,7 @@ def _answer(message: dict[str, Any], steering: Steering) -> dict[str, Any] | Non
 def main() -> None:
     """Serve the session on standard input."""
     told = read_settings(os.environ)
-    client = Client(told.url, told.token, told.authority, WITHIN_S)
+    client = Client(told.url, told.token, WITHIN_S)
     serve(socket.socket(fileno=0), Steering(client, told.paths))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import ipaddress
 import json
 import math
 import ssl
@@ -34,14 +35,10 @@ class PathSet(NamedTuple):
 
 @dataclass(frozen=True)
 class Client:
-    """Asks the controller at a URL; raises Unsteered where that fails.
-
-    `authority` is a file of certificates, None those of the system. Each wait is at most `timeout_s`.
-    """
+    """Asks the controller at a URL; raises Unsteered where that fails. Each wait is at most `timeout_s`."""
 
     url: str
     token: str | None = None
-    authority: str | None = None
     timeout_s: float = 1.0
 
     def assign(self, source: str, sink: str, paths: int) -> PathSet:
@@ -84,14 +81,16 @@ class Client:
         parts = urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError("its URL begins with http:// or https://, and a host")
+        if self.token and parts.scheme == "http" and not _is_loopback(parts.hostname):
+            raise ValueError("a token is sent by https:// only, as anybody on the way could read it")
         connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=self.timeout_s)
         if parts.scheme == "https":
-            context = ssl.create_default_context(cafile=self.authority)
+            context = ssl.create_default_context()
             connection = http.client.HTTPSConnection(
                 parts.hostname, parts.port, timeout=self.timeout_s, context=context
             )
         headers = {"Content-Type": "application/json"}
-        if self.token is not None:
+        if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
         try:
             data = json.dumps(body).encode() if body is not None else b""
@@ -103,6 +102,13 @@ class Client:
         if len(text) > MOST_BYTES:
             raise ValueError(f"its answer has more than {MOST_BYTES} bytes")
         return answer.status, text
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _path_set(told: Any) -> PathSet:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 MOST_PATHS = 64
 
@@ -16,7 +15,6 @@ class Settings:
 
     url: str
     token: str | None = None
-    authority: str | None = None
     paths: int = 0
     networks: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...] = ()
 
@@ -29,18 +27,16 @@ class Settings:
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:
-    """Return what the environment says; raises ValueError or OSError, which says what is wrong."""
+    """Return what the environment says; raises ValueError, which says what is wrong."""
     url = environment.get("MPX_CONTROLLER", "")
     if not url:
         raise ValueError("MPX_CONTROLLER is not set: the URL of the controller")
     paths = environment.get("MPX_PATHS", "0")
     if not paths.isdecimal() or int(paths) > MOST_PATHS:
         raise ValueError(f"MPX_PATHS is to be 0 to {MOST_PATHS}, not {paths!r}")
-    file = environment.get("MPX_CONTROLLER_TOKEN")
     return Settings(
         url,
-        Path(file).read_text().strip() if file else None,
-        environment.get("MPX_CONTROLLER_AUTHORITY") or None,
+        environment.get("MPX_CONTROLLER_TOKEN", "").strip() or None,
         int(paths),
         tuple(
             ipaddress.ip_network(each)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from .client import NOT_THERE, TAKEN, Client, PathSet, Unsteered
@@ -31,10 +32,18 @@ class Steering:
         """Return the path set of a pair, a new one where there is none; raises Unsteered."""
         held = self._held.setdefault(pair, _Held())
         if held.known is None:
-            held.known = self._client.assign(pair.source, pair.sink, self._paths)
-            held.renew_s = now_s + held.known.lease_s / RENEWALS
-            for port in held.paths:
-                held.paths[port] = self._put(held, held.known, port)
+            made = self._client.assign(pair.source, pair.sink, self._paths)
+            held.renew_s = now_s + made.lease_s / RENEWALS
+            before, held.paths = held.paths, {}
+            try:
+                for port in before:
+                    held.paths[port] = self._put(held, made, port)
+            except Unsteered:
+                held.paths = before  # all of them are tried again
+                with suppress(Unsteered):
+                    self._client.release(made.number)
+                raise
+            held.known = made
         return held.known
 
     def place(self, pair: Pair, port: int, now_s: float) -> int | None:
@@ -86,11 +95,9 @@ class Steering:
     def release(self) -> None:
         """Give all of them back; those of a controller that is away end with their leases."""
         for held in self._held.values():
-            try:
-                if held.known is not None:
+            if held.known is not None:
+                with suppress(Unsteered):
                     self._client.release(held.known.number)
-            except Unsteered:
-                continue
         self._held.clear()
 
     def _put(self, held: _Held, known: PathSet, port: int) -> int | None:
