@@ -11,7 +11,10 @@ from install_peers import find_peer
 from interop.vsftpd import vsftpd  # noqa: F401  a fixture
 from sites import FAR, SITES, Site, make, opened
 
-OF_THE_USER = ("MPX_PASSWORD", "MPX_DEBUG", "MPX_MODEL", "GLOBUS_TCP_PORT_RANGE", "GLOBUS_TCP_SOURCE_RANGE")
+OF_THE_USER = (
+    *("MPX_PASSWORD", "MPX_DEBUG", "MPX_MODEL", "GLOBUS_TCP_PORT_RANGE", "GLOBUS_TCP_SOURCE_RANGE"),
+    *("MPX_CONTROLLER", "MPX_CONTROLLER_TOKEN", "MPX_PATHS", "MPX_NETWORKS"),
+)
 
 
 @pytest.fixture(autouse=True)

@@ -28,7 +28,11 @@ PROGRAMS = {
     "bison": "bison",
     "bc": "bc",
 }
-LIBRARIES = {"libudt.so.0": "libudt0", "libxmlrpcpp.so": "libxmlrpcpp-dev"}
+LIBRARIES = {
+    "libudt.so.0": "libudt0",
+    "libxmlrpcpp.so": "libxmlrpcpp-dev",
+    "libglobus_xio_net_manager_driver.so": "libglobus-xio-net-manager-driver",
+}
 SOURCE = "linux-source-6.12"  # of the simulator's kernel
 CACHE = Path(__file__).resolve().parent.parent / ".cache"  # where that is
 # Debian asks this program before it starts a daemon that is being installed; the lab has a switch of its own.
@@ -46,6 +50,17 @@ def find_peer(program: str) -> str:
             pytest.fail(message)
         pytest.skip(message)
     return found
+
+
+def needs_library(library: str) -> None:
+    """Skip the test without a library of Debian, or fail it where CI is set."""
+    import pytest  # not needed to install
+
+    if not _loads(library):
+        message = f"needs {library}, Debian package {LIBRARIES[library]}"
+        if os.environ.get("CI"):
+            pytest.fail(message)
+        pytest.skip(message)
 
 
 def _loads(library: str) -> bool:

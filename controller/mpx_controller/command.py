@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from mpx_controller.ask import flows, paths, status
+from mpx_controller.stock.commands import assign, netmgr, run
 
 
 @click.group(
@@ -76,5 +77,5 @@ def _address(text: str) -> dict[str, object]:
     return {"address": host.strip("[]"), "port": int(port)}
 
 
-for _question in (status, paths, flows):
-    controller.add_command(_question)
+for _each in (assign, flows, netmgr, paths, run, status):
+    controller.add_command(_each)

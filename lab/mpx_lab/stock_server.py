@@ -1,11 +1,12 @@
 """A stock globus-gridftp-server on a host of a lab."""
 
 import contextlib
+import os
 import re
 import select
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -18,20 +19,23 @@ ENDS_WITHIN_S = 5.0
 
 
 @contextlib.contextmanager
-def stock_server(host: LabHost, folder: Path) -> Iterator[str]:
+def stock_server(
+    host: LabHost, folder: Path, options: Sequence[str] = (), environment: Mapping[str, str] | None = None
+) -> Iterator[str]:
     """Run one, anonymous, on the first address of the host, and yield its URL without a path.
 
-    It serves as `nobody`, who must be able to reach what is copied; its log is written into `folder`. At the
-    end it is gone with all its sessions, transfers or not. Raises LabError with what it said if it does not
-    start.
+    `options` of its own and `environment` are added to what it is started with. It serves as `nobody`, who
+    must be able to reach what is copied; its log is written into `folder`. At the end it is gone with all its
+    sessions, transfers or not. Raises LabError with what it said if it does not start.
     """
     address = host.addresses[0]
     command = ["globus-gridftp-server", "-aa", "-anonymous-user", "nobody", "-p", "0"]
     command += ["-control-interface", address, "-data-interface", address]
-    command += ["-home-dir", str(folder), "-l", str(folder / "server.log")]
+    command += ["-home-dir", str(folder), "-l", str(folder / "server.log"), *options]
+    whole = {**os.environ, **(environment or {})}
     with (
         tempfile.TemporaryFile("w+") as errors,
-        host.popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
+        host.popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=whole) as process,
     ):
         try:
             said = _first_line(process)  # Server listening at HOST:PORT

@@ -1,0 +1,159 @@
+"""One copy in a lab, each of its streams watched at the sender: what its kernel counts as acknowledged."""
+
+import contextlib
+import json
+import os
+import pwd
+import subprocess
+import tempfile
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from many_paths import ManyPaths
+from mpx_lab.lab import Lab
+from mpx_lab.namespace import inside
+from mpx_lab.series import Sample
+from mpx_lab.stock_server import stock_server
+from mpx_lab.traffic.socket_table import SocketTable
+
+LOOK_S = 0.05
+DATA_BYTES = 20_000  # a connection with less acknowledged is for commands
+TEACHINGS = 30  # until a prediction is what it was taught
+
+
+class CopyFailed(RuntimeError):
+    """The tool did not copy, or not all."""
+
+
+@dataclass(frozen=True)
+class Copy:
+    """What a copy was: seconds from its first stream to its end; of each stream its path and its bytes."""
+
+    seconds: float
+    paths: Sequence[int | None]
+    streams: Sequence[Sequence[Sample]]
+
+    def save(self, file: Path) -> None:
+        """Write it."""
+        streams = [[(each.t_s, each.size_bytes) for each in stream] for stream in self.streams]
+        file.write_text(json.dumps({"seconds": self.seconds, "paths": self.paths, "streams": streams}))
+
+    @classmethod
+    def load(cls, file: Path) -> "Copy":
+        """Read what was written."""
+        told = json.loads(file.read_text())
+        streams = [[Sample(t_s, size) for t_s, size in stream] for stream in told["streams"]]
+        return cls(told["seconds"], told["paths"], streams)
+
+
+class Watcher:
+    """Looks at all connections from one host to another until the end of the block."""
+
+    def __init__(self, netns: str, peer: str) -> None:
+        self._table, self._peer = inside(netns, SocketTable), peer
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+        self._acked: dict[int, list[tuple[float, int]]] = defaultdict(list)  # by port
+
+    def __enter__(self) -> "Watcher":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+        self._table.close()
+
+    def _watch(self) -> None:
+        while not self._ended.wait(LOOK_S):
+            self._look()
+        self._look()
+
+    def _look(self) -> None:
+        at_s = time.monotonic()
+        for each in [*self._table.open(), *self._table.ended()]:
+            if each.peer[0] == self._peer and each.sample.bytes_acked > 0:
+                self._acked[each.local[1]].append((at_s, each.sample.bytes_acked))
+
+    def streams(self) -> tuple[float, dict[int, list[Sample]]]:
+        """Return when the first began, and what each brought over since then, by its port."""
+        data = {port: looks for port, looks in self._acked.items() if looks[-1][1] > DATA_BYTES}
+        if not data:
+            raise CopyFailed("no stream was seen")
+        began_s = min(looks[0][0] for looks in data.values()) - LOOK_S
+        found = {}
+        for port, looks in data.items():
+            before, samples = 0, [Sample(looks[0][0] - LOOK_S - began_s, 0)]
+            for at_s, acked in looks:
+                samples.append(Sample(at_s - began_s, acked - before))
+                before = acked
+            found[port] = samples
+        return began_s, found
+
+
+def copy(site: ManyPaths | Lab, streams: int, size_bytes: int, paths: int, *, in_turn: bool) -> Copy:
+    """Copy a file of holes from the first source to the first sink; raises CopyFailed.
+
+    `paths` 0: the tool alone. What arrives is kept in memory.
+    """
+    lab = site if isinstance(site, Lab) else site.lab
+    source, sink = (lab.host(names[0]) for names in (lab.topology.sources, lab.topology.sinks))
+    with _place() as folder, stock_server(sink, folder) as url:
+        sent = folder / "source"
+        with sent.open("wb") as file:
+            file.truncate(size_bytes)
+        target = folder / "served" / "target"
+        words = ["globus-url-copy", "-p", str(streams), f"file://{sent}", f"{url}{target}"]
+        if paths:
+            assert isinstance(site, ManyPaths)
+            words = site.around(*site.addresses, paths, *(["--in-turn"] if in_turn else [])) + words
+        with Watcher(source.netns, sink.addresses[0]) as watcher, tempfile.TemporaryFile("w+") as said:
+            process = source.popen(words, stdout=said, stderr=said)
+            placed = _placed(site, process)
+            ended_s = time.monotonic()
+            if process.returncode or target.stat().st_size != size_bytes:
+                said.seek(0)
+                raise CopyFailed(f"{words} ended with {process.returncode}: {said.read()[-2000:]}")
+        began_s, found = watcher.streams()
+    return Copy(ended_s - began_s, [placed.get(port) for port in found], list(found.values()))
+
+
+def teach(site: ManyPaths, a: float) -> list[int]:
+    """Have the controller predict with `a` (streams for each Mbit/s and ms); return what it predicts then."""
+    source, sink = site.addresses
+    for _ in range(TEACHINGS):
+        made = site.ask("POST", "path-sets", {"source": source, "sink": sink})
+        for number, path in enumerate(made["paths"]):
+            rtt_s = max(path["rtt_s"], 1e-6)
+            best = max(1, round(a * path["rate_bps"] / 1e6 * rtt_s * 1e3))
+            told = {"path": number, "streams": best, "rate_bps": path["rate_bps"], "rtt_s": rtt_s}
+            site.ask("POST", f"path-sets/{made['id']}/feedback", told)
+        site.ask("DELETE", f"path-sets/{made['id']}")
+    return [path["streams"] for path in made["paths"]]
+
+
+def _placed(site: ManyPaths | Lab, process: "subprocess.Popen[bytes]") -> dict[int, int]:
+    """Wait for the end, and return the paths of source ports, as the controller says meanwhile."""
+    placed: dict[int, int] = {}
+    while True:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(0.2)
+            return placed
+        if isinstance(site, ManyPaths):
+            for known in site.ask("GET", "path-sets"):
+                placed.update({int(key.partition(":")[2]): path for key, path in known["ports"].items()})
+
+
+@contextlib.contextmanager
+def _place() -> Iterator[Path]:
+    """Yield a folder in memory, and in it one of the server's."""
+    with tempfile.TemporaryDirectory(prefix="mpx-huang-", dir="/dev/shm") as made:
+        folder = Path(made)
+        folder.chmod(0o711)
+        (folder / "served").mkdir(mode=0o755)
+        os.chown(folder / "served", pwd.getpwnam("nobody").pw_uid, -1)
+        yield folder

@@ -1,0 +1,56 @@
+"""What is read from copies: rates of streams and of paths, and how even they are over time."""
+
+import statistics
+from collections.abc import Sequence
+
+from figures import Spread
+from mpx_lab.series import Sample, goodput_bps, resample
+
+from huang.copies import Copy
+from huang.row import Result
+
+STEP_S = 1.0
+SETTLED_S = 1.0  # after its begin a stream is as fast as it gets on a path without delay
+EDGE = 0.15  # of a copy, at both of its ends, that is not called steady
+
+
+def seconds(results: Sequence[Result]) -> Spread:
+    """Return the times of copies."""
+    return Spread([each.copy.seconds for each in results])
+
+
+def mean_bps(results: Sequence[Result]) -> float:
+    """Return the goodput of whole copies, bit/s: the mean over repetitions."""
+    return statistics.mean(each.cell.size_bytes * 8 / each.copy.seconds for each in results)
+
+
+def steady_bps(results: Sequence[Result]) -> float:
+    """Return the goodput of the middle of copies, bit/s: the mean over repetitions."""
+    return statistics.mean(sum(map(middle_bps, each.copy.streams)) for each in results)
+
+
+def middle_bps(stream: Sequence[Sample]) -> float:
+    """Return the rate of a stream but for its edges, bit/s."""
+    begin_s, end_s = stream[0].t_s, stream[-1].t_s
+    edge_s = EDGE * (end_s - begin_s)
+    return goodput_bps(stream, begin_s + edge_s, end_s - edge_s)
+
+
+def rates_of(stream: Sequence[Sample]) -> list[float]:
+    """Return the rate of each second of a stream once it has settled, bit/s."""
+    return resample(stream, stream[0].t_s + SETTLED_S, stream[-1].t_s, STEP_S)
+
+
+def variation(stream: Sequence[Sample]) -> float:
+    """Return the coefficient of variation of these; 0 where there are too few to tell."""
+    rates = rates_of(stream)
+    return statistics.pstdev(rates) / statistics.mean(rates) if len(rates) > 1 else 0.0
+
+
+def by_path(copy: Copy) -> dict[int, list[Sequence[Sample]]]:
+    """Return the streams on each path, those that nobody has put on one left out."""
+    found: dict[int, list[Sequence[Sample]]] = {}
+    for path, stream in zip(copy.paths, copy.streams, strict=True):
+        if path is not None:
+            found.setdefault(path, []).append(stream)
+    return dict(sorted(found.items()))

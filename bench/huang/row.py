@@ -1,0 +1,179 @@
+"""What every row is: its cells, a table, a figure, and what it should show."""
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+import time
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from figures import Verdict, machine
+from many_paths import ManyPaths, many_paths
+from mpx_lab.judged import judged
+from mpx_lab.lab import Lab
+from mpx_lab.record import Run
+from mpx_lab.record_reader import RecordedRun
+from mpx_lab.topology import Topology
+
+from huang.cell import Cell
+from huang.copies import Copy, copy, teach
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run of a cell gave, and why it does not count, if so."""
+
+    cell: Cell
+    copy: Copy
+    reasons: Sequence[str]
+
+
+Results = Mapping[Cell, Sequence[Result]]  # by the cell with repetition 1
+
+
+class Row(ABC):
+    """One experiment. `doc` is what --help says; `name` is that of its folder and figure."""
+
+    name: str
+    doc: str
+    sizes_bytes: Mapping[str, int]  # of the file, quick and full
+
+    @abstractmethod
+    def topologies(self) -> Sequence[Topology]:
+        """Return the topologies that cells name."""
+
+    @abstractmethod
+    def cells(self, effort: str, size_bytes: int) -> Sequence[Cell]:
+        """Return what is to be measured, quick or full."""
+
+    @abstractmethod
+    def table(self, results: Results) -> Sequence[str]:
+        """Return the lines of the table."""
+
+    @abstractmethod
+    def verdicts(self, results: Results) -> Sequence[Verdict]:
+        """Say of each thing that the row should show whether it does."""
+
+    @abstractmethod
+    def draw(self, results: Results, axes: Any) -> None:
+        """Draw the figure on the axes of matplotlib."""
+
+
+def repeated(cells: Sequence[Cell], repetitions: int) -> list[Cell]:
+    """Return the cells so many times, each time all of them."""
+    return [replace(cell, repetition=n) for n in range(1, repetitions + 1) for cell in cells]
+
+
+def scaled(cell: Cell, scale: float) -> Cell:
+    """Return a cell with all rates times `scale`; so are windows, and numbers of streams stay."""
+    window = cell.window_bytes and round(cell.window_bytes * scale)
+    return replace(cell, scale=scale, a=cell.a / scale, window_bytes=window)
+
+
+def main(row: Row) -> None:
+    """Read the command line, measure what is missing, and say what came out."""
+    parser = argparse.ArgumentParser(
+        description=row.doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--effort", choices=("quick", "full"), default="quick")
+    parser.add_argument("--data", type=Path, default=Path("reports/huang"), help="where cells are kept")
+    parser.add_argument("--size", type=int, metavar="MB", help="of the file, not what the row says")
+    parser.add_argument("--scale", type=float, default=1.0, help="of all rates, where this machine is slow")
+    parser.add_argument("--tries", type=int, default=3, help="until a run is valid")
+    parser.add_argument("--measure-nothing", action="store_true", help="only what is stored already")
+    options = parser.parse_args()
+    folder = options.data / row.name
+    folder.mkdir(parents=True, exist_ok=True)
+    size_bytes = options.size * 1_000_000 if options.size else row.sizes_bytes[options.effort]
+    cells = [scaled(cell, options.scale) for cell in row.cells(options.effort, size_bytes)]
+    missing = [] if options.measure_nothing else [cell for cell in cells if not _has(folder, cell)]
+    print(machine("cubic"))
+    if missing:
+        if os.geteuid() != 0:
+            sys.exit("the lab makes network namespaces, which needs root; run this as root")
+        began_s = time.monotonic()
+        groups = defaultdict(list)
+        for cell in missing:
+            groups[cell.group].append(cell)
+        for group in groups.values():
+            _measure(row, group, folder, options.tries)
+        print(f"measured {len(missing)} of {len(cells)} cells in {time.monotonic() - began_s:.0f} s")
+    absent = [cell.name for cell in cells if not _has(folder, cell)]
+    if absent:
+        sys.exit(f"{len(absent)} of {len(cells)} cells are missing, the first {absent[0]}")
+    found: dict[Cell, list[Result]] = defaultdict(list)
+    for cell in cells:
+        found[replace(cell, repetition=1)].append(_load(folder, cell))
+    print("\n".join(row.table(found)))
+    invalid = [each for results in found.values() for each in results if each.reasons]
+    print(f"{len(cells)} runs, {len(invalid)} of them not valid")
+    for each in invalid:
+        print(f"not valid / {each.cell.name} / {'; '.join(each.reasons)}")
+    verdicts = row.verdicts(found)
+    for verdict in verdicts:
+        print(verdict)
+    print(_figure(row, found, folder.with_suffix(".png")))
+    sys.exit(bool(invalid) or any(not verdict.kept for verdict in verdicts))
+
+
+def _measure(row: Row, cells: Sequence[Cell], folder: Path, tries: int) -> None:
+    """Measure cells that share a lab; what an interrupted run has left in the same place is removed."""
+    first = cells[0]
+    named = next(each for each in row.topologies() if each.name == first.topology)
+    topology = named.scaled(first.scale)
+    with tempfile.TemporaryDirectory() as made:
+        if first.paths == 0:
+            with Lab.up(topology, row.name) as lab:
+                _measure_in(lab, cells, folder, tries)
+            return
+        config = {"path_sets": f'selection = "{first.selection}"'}
+        with many_paths(topology, row.name, Path(made), config) as site:
+            if first.a:
+                print(f"{topology.name}: streams predicted with a = {first.a:g}: {teach(site, first.a)}")
+            _measure_in(site, cells, folder, tries)
+
+
+def _measure_in(site: ManyPaths | Lab, cells: Sequence[Cell], folder: Path, tries: int) -> None:
+    lab = site if isinstance(site, Lab) else site.lab
+    for host in lab.hosts:
+        host.set_route(congestion="cubic", window_bytes=cells[0].window_bytes)
+    for cell in cells:
+        for _ in range(tries):
+            kept = folder / cell.name
+            shutil.rmtree(kept, ignore_errors=True)
+            run = Run(kept, cell.name, cell.described(), routes=lab.routes(), scale=cell.scale)
+            with run, judged(lab, run):
+                seen = copy(site, cell.streams, cell.size_bytes, cell.paths, in_turn=cell.in_turn)
+            seen.save(kept / "copy.json")
+            if run.validity is not None and run.validity.valid:
+                break
+        print(f"{cell.name}: {seen.seconds:.1f} s", flush=True)
+
+
+def _has(folder: Path, cell: Cell) -> bool:
+    return (folder / cell.name / "copy.json").exists()
+
+
+def _load(folder: Path, cell: Cell) -> Result:
+    run = RecordedRun.open(folder / cell.name)
+    validity = run.about["validity"] or {"reasons": ["it was not judged"]}
+    return Result(cell, Copy.load(folder / cell.name / "copy.json"), validity["reasons"])
+
+
+def _figure(row: Row, results: Results, file: Path) -> str:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(8, 4.5))
+    row.draw(results, axes)
+    figure.tight_layout()
+    figure.savefig(file, dpi=150)
+    return f"figure: {file}"

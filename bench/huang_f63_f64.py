@@ -1,0 +1,92 @@
+"""HUANG-F6.3, F6.4 and T6.1: two and four disjoint paths of 100 Mbit/s, a stream on each. Needs root.
+
+    .venv/3.11/bin/python bench/huang_f63_f64.py --effort full
+
+1 GB by globus-url-copy to globus-gridftp-server, over as many paths as streams and over one. What the rows
+should show: 1.85 times and 3.6 times as fast as over one path with as many streams (the thesis: 47.5 s
+against 92.1 s, 23.4 s against 90.5 s); each stream has 0.9 of its link, and varies by less than 5 %.
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path[:0] = [str(Path(__file__).resolve().parent)]
+
+from figures import Verdict
+from huang.cell import Cell
+from huang.rates import by_path, middle_bps, rates_of, seconds, variation
+from huang.row import Results, Row, main, repeated
+from mpx_lab.topologies import THESIS_A
+from mpx_lab.topology import Topology
+
+RATE_BPS = 100_000_000
+SPEED_UP = {2: 1.85, 4: 3.6}
+THESIS = {2: (47.486, 92.108), 4: (23.404, 90.533)}
+SHARE, VARIATION = 0.9, 0.05
+
+
+class F63F64(Row):
+    """See the head of this file."""
+
+    name = "huang-f63-f64"
+    doc = __doc__ or ""
+    sizes_bytes = {"quick": 300_000_000, "full": 1_000_000_000}
+
+    def topologies(self) -> Sequence[Topology]:
+        """Topology A."""
+        return [THESIS_A]
+
+    def cells(self, effort: str, size_bytes: int) -> Sequence[Cell]:
+        """Each number of streams over as many paths, and over one."""
+        cells = [Cell(THESIS_A.name, paths, n, size_bytes) for n in SPEED_UP for paths in (n, 1)]
+        return repeated(cells, 1 if effort == "quick" else 5)
+
+    def table(self, results: Results) -> Sequence[str]:
+        """Times, as in table 6.1."""
+        lines = ["| streams | multipath, s | single path, s | speed-up | thesis |", "|---|---|---|---|---|"]
+        for n in SPEED_UP:
+            many, one = (seconds(runs) for runs in _both(results, n))
+            told = THESIS[n][1] / THESIS[n][0]
+            lines.append(f"| {n} | {many:.1f} | {one:.1f} | {one.median / many.median:.2f} | {told:.2f} |")
+        return lines
+
+    def verdicts(self, results: Results) -> Sequence[Verdict]:
+        """Speed-up, and how each stream has its path."""
+        said = []
+        for n, limit in SPEED_UP.items():
+            many, one = _both(results, n)
+            times = seconds(one).median / seconds(many).median
+            said.append(Verdict(f"{n} paths: {limit} times as fast as one", f"{times:.2f}", times >= limit))
+            paths = {len(by_path(each.copy)) for each in many}
+            said.append(
+                Verdict(f"{n} paths: a stream on each", f"streams on {sorted(paths)} paths", paths == {n})
+            )
+            streams = [stream for each in many for stream in each.copy.streams]
+            shares = [middle_bps(stream) / (RATE_BPS * many[0].cell.scale) for stream in streams]
+            least = f"{min(shares):.3f} to {max(shares):.3f}"
+            said.append(Verdict(f"{n} paths: each stream {SHARE} of its link", least, min(shares) >= SHARE))
+            worst = max(map(variation, streams))
+            limit_text = f"{n} paths: each stream varies by less than {VARIATION:.0%}"
+            said.append(Verdict(limit_text, f"{worst:.1%} at most", worst < VARIATION))
+        return said
+
+    def draw(self, results: Results, axes: Any) -> None:
+        """The rate of each stream over time."""
+        for n, style in ((2, "--"), (4, "-")):
+            for number, stream in enumerate(_both(results, n)[0][0].copy.streams, 1):
+                rates = [rate / 1e6 for rate in rates_of(stream)]
+                axes.plot(range(1, len(rates) + 1), rates, style, label=f"{n} paths, stream {number}")
+        axes.set(xlabel="seconds since the first byte", ylabel="goodput, Mbit/s", ylim=(0, None))
+        axes.legend(fontsize="small", ncols=2)
+
+
+def _both(results: Results, streams: int) -> tuple[Any, Any]:
+    """Return the runs over many paths, and over one."""
+    of = {cell.paths: runs for cell, runs in results.items() if cell.streams == streams}
+    return of[streams], of[1]
+
+
+if __name__ == "__main__":
+    main(F63F64())

@@ -1,0 +1,183 @@
+"""`mpx controller assign`, `run` and `netmgr`: path sets for GridFTP programs that know of none."""
+
+import ipaddress
+import json
+import os
+import random
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from mpx_controller.ask import DEFAULT_URL
+
+if TYPE_CHECKING:
+    from mpx_controller.stock.netmgr.mpx_netmgr.client import Client
+
+TIMEOUT_S = 3.0
+EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
+
+
+def _asking(command: Any) -> Any:
+    """Add what says which controller is asked, for which hosts and how many paths."""
+    options = (
+        click.argument("source", metavar="SOURCE"),
+        click.argument("sink", metavar="SINK"),
+        click.argument("paths", metavar="PATHS", type=click.IntRange(0, 64)),
+        click.option("--url", metavar="URL", default=DEFAULT_URL, show_default=True, help="Where it is."),
+        click.option(
+            "--token-file",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="A token to show.  [default: that in MPX_CONTROLLER_TOKEN]",
+        ),
+    )
+    for each in reversed(options):
+        command = each(command)
+    return command
+
+
+@click.command("assign")
+@_asking
+@click.option("--json", "as_json", is_flag=True, help="All that the controller says.")
+def assign(source: str, sink: str, paths: int, url: str, token_file: Path | None, as_json: bool) -> None:
+    """Get a path set of at most PATHS paths (0: as many as help), as `assign_mpath` of Huang does.
+
+    It ends with its lease unless streams are put on it. `mpx controller run` keeps one for a command.
+    """
+    from mpx.errors import ControllerError
+    from mpx_controller.stock.netmgr.mpx_netmgr.client import Unsteered
+
+    try:
+        made = _client(url, token_file).assign(_address(source), _address(sink), paths)
+    except Unsteered as error:
+        raise ControllerError(f"there is no path set: {error}") from None
+    if as_json:
+        click.echo(json.dumps(made.told))
+        return
+    click.echo(f"path set {made.number}: {made.paths} paths, {made.streams} streams, for {made.lease_s:g} s")
+    for number, path in enumerate(made.told["paths"]):
+        click.echo(f"  path {number}: {_described(path)}")
+
+
+@click.command("run", context_settings={"allow_interspersed_args": False})
+@_asking
+@click.option("--in-turn", is_flag=True, help="One stream after the other on each path, not as predicted.")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="COMMAND...")
+def run(
+    source: str,
+    sink: str,
+    paths: int,
+    url: str,
+    token_file: Path | None,
+    in_turn: bool,
+    command: tuple[str, ...],
+) -> NoReturn:
+    """Run COMMAND, and have its streams from SOURCE to SINK take at most PATHS paths (0: as many as help).
+
+    One of the two is this host. Options stand before SOURCE, and `--` before COMMAND, which is a
+    globus-url-copy with `-p {streams}` or `-fast`: {streams} is replaced by the number of streams that are
+    predicted. The exit status is that of COMMAND. Without the controller it runs all the same, over one path.
+
+    \b
+    mpx controller run 10.0.0.1 10.0.0.2 4 -- \\
+        globus-url-copy -p {streams} file:///data/run7 ftp://10.0.0.2:2811/data/run7
+    """
+    from mpx.cli import complain
+    from mpx.errors import MpxError, UsageError
+    from mpx_controller.stock.connections import Connections
+    from mpx_controller.stock.netmgr.mpx_netmgr.client import Unsteered
+    from mpx_controller.stock.netmgr.mpx_netmgr.pair import Pair
+    from mpx_controller.stock.netmgr.mpx_netmgr.steering import Steering
+    from mpx_controller.stock.ports import RECEIVES, SENDS, Streams, chosen_ports
+    from mpx_controller.stock.run import NOT_EXECUTABLE, NOT_FOUND, Watch, run_command
+
+    wanted = command[1:] if command[0] == "--" else command
+    if not wanted or wanted[0].startswith("-"):
+        raise UsageError(
+            "options of 'mpx controller run' stand before SOURCE, and a command after PATHS; write for "
+            "example: mpx controller run 10.0.0.1 10.0.0.2 4 -- globus-url-copy -p {streams} SRC DST"
+        )
+    pair = Pair(_address(source), _address(sink))
+    we_send = _is_ours(pair.source)
+    if not (we_send or _is_ours(pair.sink)):
+        raise UsageError(f"neither {source} nor {sink} is an address of this host; one of them has to be")
+    steering = Steering(_client(url, token_file), paths, in_turn)
+    try:
+        connections = Connections()
+        used = {each.local[1] for each in connections.now()}
+    except OSError as error:
+        raise MpxError(
+            f"cannot see the connections of this host: {error}; as root: modprobe tcp_diag"
+        ) from None
+    try:
+        ephemeral = int(EPHEMERAL.read_text().split()[0])
+        ports = chosen_ports(os.environ, SENDS if we_send else RECEIVES, ephemeral, used, random.Random())
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    try:
+        count = steering.get(pair, time.monotonic()).streams
+    except Unsteered as error:
+        complain(f"streams take one path: {error}")
+        count = max(1, paths)
+    streams = Streams(pair, ports, we_send)
+    words = [word.replace("{streams}", str(count)) for word in wanted]
+    watch = Watch(steering, streams, connections, complain)
+    try:
+        code = run_command(words, {**os.environ, **streams.environment}, watch.look)
+    except OSError as error:
+        complain(f"cannot run {words[0]}: {error.strerror}")
+        code = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
+    finally:
+        steering.release()
+    sys.exit(code)
+
+
+@click.command("netmgr")
+def netmgr() -> None:
+    """Print the folder of the module for globus-gridftp-server (its net_manager driver).
+
+    \b
+    PYTHONPATH=$(mpx controller netmgr) MPX_CONTROLLER=http://127.0.0.1:6680 \\
+        globus-gridftp-server -xnetmgr "manager=python;pymod=mpx_netmgr;" ...
+    """
+    click.echo(Path(__file__).parent / "netmgr")
+
+
+def _client(url: str, token_file: Path | None) -> "Client":
+    from mpx_controller.asking import read_token
+    from mpx_controller.stock.netmgr.mpx_netmgr.client import Client
+
+    return Client(url, read_token(token_file), TIMEOUT_S)
+
+
+def _address(text: str) -> str:
+    """Return the address of a host, which may be named; raises UsageError."""
+    from mpx.errors import UsageError
+
+    try:
+        found = socket.getaddrinfo(text, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise UsageError(f"no address of '{text}' is known: {error}") from None
+    return str(ipaddress.ip_address(str(found[0][4][0]).partition("%")[0]))
+
+
+def _is_ours(address: str) -> bool:
+    """Whether it is an address of this host: what goes there comes from there."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as going:
+            going.connect((address, 9))
+            return str(going.getsockname()[0]) == address
+    except OSError:
+        return False
+
+
+def _described(path: dict[str, Any]) -> str:
+    rate = f"{path['rate_bps'] / 1e6:g} Mbit/s" if path["rate_bps"] is not None else "no limit known"
+    return (
+        f"{path['streams']} streams, {rate}, RTT {path['rtt_s'] * 1e3:.1f} ms, {'-'.join(path['switches'])}"
+    )

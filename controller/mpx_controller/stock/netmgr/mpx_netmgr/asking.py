@@ -1,0 +1,71 @@
+"""A process beside a session that does the asking: python -m mpx_netmgr.asking < a socket of the session.
+
+The session is a C program. It lets no thread of Python run between two hooks, so nobody there could renew a
+lease, and Python's modules for TLS cannot be loaded into it. And only from another process is an answer that
+does not come left behind after a given time, whatever it hangs on. It ends with the session, whichever way
+that ends, and gives the path sets back.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import socket
+import time
+from contextlib import suppress
+from typing import Any
+
+from .client import Client, Unsteered
+from .helper import MOST_MESSAGE, WITHIN_S
+from .pair import Pair
+from .settings import read_settings
+from .steering import Steering
+
+
+def serve(session: socket.socket, steering: Steering) -> None:
+    """Do what a session asks for until it is gone, then give its path sets back."""
+    while True:
+        wait_s = min(steering.next_s() - time.monotonic(), 3600.0)
+        if not select.select([session], [], [], max(0.0, wait_s))[0]:
+            with suppress(Unsteered):
+                steering.keep(time.monotonic())
+            continue
+        try:
+            data = session.recv(MOST_MESSAGE)
+        except OSError:
+            data = b""
+        if not data:
+            break
+        answer = _answer(json.loads(data), steering)
+        if answer is not None:
+            with suppress(OSError):  # it is gone, which the next look at it says
+                session.send(json.dumps(answer).encode(), socket.MSG_NOSIGNAL)
+    steering.release()
+
+
+def _answer(message: dict[str, Any], steering: Steering) -> dict[str, Any] | None:
+    now_s = time.monotonic()
+    source, sink, task, port = message.get("place") or message["remove"]
+    pair = Pair(source, sink, task)
+    if "remove" in message:
+        with suppress(Unsteered):
+            steering.remove(pair, port)
+        return None
+    try:
+        path = steering.place(pair, port, now_s)
+        known = steering.get(pair, now_s)
+    except Unsteered as error:
+        return {"number": message["number"], "failed": str(error)}
+    return {"number": message["number"], "path": path, "paths": known.paths, "path_set": known.number}
+
+
+def main() -> None:
+    """Serve the session on standard input."""
+    told = read_settings(os.environ)
+    client = Client(told.url, told.token, WITHIN_S)
+    serve(socket.socket(fileno=0), Steering(client, told.paths))
+
+
+if __name__ == "__main__":
+    main()

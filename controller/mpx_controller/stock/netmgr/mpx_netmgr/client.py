@@ -1,0 +1,127 @@
+"""Asks a controller, with nothing but the standard library."""
+
+from __future__ import annotations
+
+import http.client
+import ipaddress
+import json
+import math
+import ssl
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+MOST_BYTES = 1 << 20  # of an answer
+NOT_THERE, TAKEN = 404, 409
+
+
+class Unsteered(Exception):
+    """The controller is not reached, refuses, or answers what cannot be; `status` where it has said one."""
+
+    def __init__(self, text: str, status: int = 0) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+class PathSet(NamedTuple):
+    """A path set: its number, its paths, the streams predicted for all of them, and its lease in seconds."""
+
+    number: int
+    paths: int
+    streams: int
+    lease_s: float
+    told: dict[str, Any]  # all that the controller has said of it
+
+
+@dataclass(frozen=True)
+class Client:
+    """Asks the controller at a URL; raises Unsteered where that fails. Each wait is at most `timeout_s`."""
+
+    url: str
+    token: str | None = None
+    timeout_s: float = 1.0
+
+    def assign(self, source: str, sink: str, paths: int) -> PathSet:
+        """Return a new path set of at most so many paths (0: as many as help)."""
+        return _path_set(self._ask("POST", "", {"source": source, "sink": sink, "paths": paths}))
+
+    def place(self, number: int, ports: list[int], path: int | None = None) -> list[int]:
+        """Put streams with these ports of the source on paths, and return which path each is on."""
+        told = self._ask("POST", f"/{number}/streams", {"ports": ports, "side": "source", "path": path})
+        places = told.get("paths") if isinstance(told, dict) else None
+        if not isinstance(places, list) or [type(each) for each in places] != [int] * len(ports):
+            raise Unsteered(f"the controller answers what cannot be: {_short(told)}")
+        return places
+
+    def remove(self, number: int, ports: list[int]) -> None:
+        """Streams have ended."""
+        self._ask("POST", f"/{number}/streams/remove", {"ports": ports, "side": "source"})
+
+    def renew(self, number: int) -> None:
+        """Keep a path set for one more lease."""
+        self._ask("POST", f"/{number}/renew")
+
+    def release(self, number: int) -> None:
+        """Give a path set back."""
+        self._ask("DELETE", f"/{number}")
+
+    def _ask(self, method: str, what: str, body: dict[str, Any] | None = None) -> Any:
+        try:
+            status, text = self._answer(method, f"/path-sets{what}", body)
+            told = json.loads(text) if text.strip() else None
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            raise Unsteered(f"the controller at {self.url} does not answer: {_short(reason)}") from None
+        if not 200 <= status < 300:
+            detail = told.get("detail") if isinstance(told, dict) else None
+            raise Unsteered(f"the controller refuses ({status}): {_short(detail)}", status)
+        return told
+
+    def _answer(self, method: str, what: str, body: dict[str, Any] | None) -> tuple[int, bytes]:
+        parts = urlsplit(self.url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("its URL begins with http:// or https://, and a host")
+        if self.token and parts.scheme == "http" and not _is_loopback(parts.hostname):
+            raise ValueError("a token is sent by https:// only, as anybody on the way could read it")
+        connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=self.timeout_s)
+        if parts.scheme == "https":
+            context = ssl.create_default_context()
+            connection = http.client.HTTPSConnection(
+                parts.hostname, parts.port, timeout=self.timeout_s, context=context
+            )
+        headers = {"Content-Type": "application/json"}
+        if self.token:
+            headers["Authorization"] = f"Bearer {self.token}"
+        try:
+            data = json.dumps(body).encode() if body is not None else b""
+            connection.request(method, parts.path.rstrip("/") + what, data, headers)
+            answer = connection.getresponse()
+            text = answer.read(MOST_BYTES + 1)
+        finally:
+            connection.close()
+        if len(text) > MOST_BYTES:
+            raise ValueError(f"its answer has more than {MOST_BYTES} bytes")
+        return answer.status, text
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _path_set(told: Any) -> PathSet:
+    try:
+        lease_s = float(told["lease_s"])
+        made = PathSet(int(told["id"]), len(told["paths"]), int(told["streams"]), lease_s, told)
+    except (TypeError, KeyError, ValueError, OverflowError):
+        raise Unsteered(f"the controller answers what cannot be: {_short(told)}") from None
+    if not (0 < made.lease_s < math.inf and made.paths >= 1 and made.streams >= 1):
+        raise Unsteered(f"the controller answers what cannot be: {_short(told)}")
+    return made
+
+
+def _short(told: object) -> str:
+    """Return what was said in one line that a log can hold."""
+    return "".join(c if c.isprintable() else " " for c in str(told))[:200]

@@ -1,0 +1,197 @@
+"""Which connections are streams of a command, and how a command is run."""
+
+import contextlib
+import os
+import random
+import signal
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mpx_command import command, mpx, refused
+from mpx_controller.stock.connections import Connection, Connections, parsed
+from mpx_controller.stock.netmgr.mpx_netmgr.pair import Pair
+from mpx_controller.stock.ports import RECEIVES, SENDS, WIDTH, Streams, chosen_ports
+from mpx_controller.stock.run import run_command
+from pretended import Book, kept
+
+PORTS = st.integers(0, 65535)
+PAIR = Pair("10.0.0.1", "10.0.0.2")
+OURS = ("127.0.0.1", "127.0.0.1")
+NOBODY = ("--url", "http://127.0.0.1:1")
+
+
+MESSAGES = st.tuples(st.integers(0, 200), st.sampled_from((2, 3, 20)), st.binary(max_size=100)).map(
+    lambda told: struct.pack("=IHHII", told[0], told[1], 0, 0, 0) + told[2]
+)
+
+
+@given(st.one_of(st.binary(max_size=300), MESSAGES, st.lists(MESSAGES).map(b"".join)))
+def test_what_the_kernel_would_never_say(data: bytes) -> None:
+    with contextlib.suppress(OSError):
+        parsed(data)
+
+
+@pytest.mark.parametrize(("family", "address"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")])
+def test_connections_that_there_are(family: socket.AddressFamily, address: str) -> None:
+    seeing = Connections()
+    with socket.create_server((address, 0), family=family) as listening:
+        where = listening.getsockname()[:2]
+        with socket.create_connection(where) as client, listening.accept()[0]:
+            mine = Connection(client.getsockname()[:2], where)
+            assert {mine, Connection(mine.remote, mine.local)} <= set(seeing.now())
+        assert not [each for each in seeing.now() if each.local == where]
+    seeing.close()
+
+
+def test_ipv4_through_a_socket_of_ipv6() -> None:
+    with (
+        socket.create_server(("", 0), family=socket.AF_INET6, dualstack_ipv6=True) as listening,
+        socket.create_connection(("127.0.0.1", listening.getsockname()[1])) as client,
+        listening.accept()[0],
+    ):
+        seeing = Connections()
+        assert Connection(client.getpeername(), client.getsockname()) in seeing.now()
+        seeing.close()
+
+
+def connection(local: int, remote: int, peer: str = "10.0.0.2") -> Connection:
+    return Connection((PAIR.source, local), (peer, remote))
+
+
+def test_streams_of_one_who_sends() -> None:
+    streams = Streams(PAIR, range(20_000, 20_100), we_send=True)
+    assert streams.environment == {SENDS: "20000,20099"}
+    control = connection(20_050, 2811)
+    streams, there = streams.seen([connection(40_000, 2811), control])
+    assert there == [] and streams.control == 2811
+    others = [
+        connection(20_001, 5000, 6),
+        connection(20_004, 5000, peer="10.0.0.3"),
+        connection(19_999, 5000),
+    ]
+    streams, there = streams.seen([control, connection(20_002, 5000), connection(20_003, 5000), *others])
+    assert there == [20_002, 20_003]
+    late = Streams(PAIR, range(20_000, 20_100), we_send=True)
+    assert late.seen([connection(20_002, 5000), control, connection(20_003, 5000)])[1] == [20_002, 20_003]
+
+
+def test_streams_of_one_who_receives() -> None:
+    streams = Streams(Pair("10.0.0.2", "10.0.0.1"), range(20_000, 20_100), we_send=False)
+    assert streams.environment == {RECEIVES: "20000,20099"}
+    seen = [connection(20_001, 7001), connection(20_001, 7002), connection(40_000, 2811)]
+    assert streams.seen(seen)[1] == [7001, 7002]
+
+
+@given(st.lists(PORTS, max_size=8), st.integers(1024, 60_000), st.integers(0, 99))
+def test_chosen_ports_are_nobody_s(used: list[int], ephemeral: int, seed: int) -> None:
+    chosen = chosen_ports({}, SENDS, ephemeral, used, random.Random(seed))
+    assert len(chosen) == WIDTH and chosen.start >= 10_240 and chosen.stop <= 65_536
+    if ephemeral >= 32_768:
+        assert chosen.stop <= ephemeral and not set(used).intersection(chosen)
+
+
+def test_a_range_that_a_site_wants() -> None:
+    told = {SENDS: "50000,50100"}
+    assert chosen_ports(told, SENDS, 32_768, [], random.Random()) == range(50_000, 50_101)
+    for bad in ("", "5", "9,8", "0,5", "1,70000", "a,b"):
+        with pytest.raises(ValueError, match="no range of ports"):
+            chosen_ports({SENDS: bad}, SENDS, 32_768, [], random.Random())
+
+
+def test_a_command_s_status_is_ours() -> None:
+    assert run_command(["sh", "-c", "exit 7"], os.environ, lambda: 1.0) == 7
+    assert run_command(["sh", "-c", "kill -9 $$"], os.environ, lambda: 1.0) == 128 + 9
+    with pytest.raises(FileNotFoundError):
+        run_command(["no-such-command"], os.environ, lambda: 1.0)
+
+
+@pytest.fixture
+def book() -> Iterator[tuple[Book, str]]:
+    book = Book()
+    with kept(book) as url:
+        yield book, url
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signals_are_handed_on(number: signal.Signals, book: tuple[Book, str], tmp_path: Path) -> None:
+    code = "trap 'exit 9' TERM INT; echo ready; while :; do sleep 0.05; done"
+    words = command("controller", "run", "--url", book[1], "127.0.0.1", "127.0.0.1", 0, "sh", "-c", code)
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stdout.readline() == b"ready\n"
+        assert book[0].sets == {1: {}}
+        process.send_signal(number)
+        assert process.wait(30) == 9
+    assert book[0].sets == {}
+
+
+SENDER = """
+import os, socket, sys
+low = int(os.environ["GLOBUS_TCP_SOURCE_RANGE"].partition(",")[0])
+with socket.create_server(("127.0.0.1", 0)) as control, socket.create_server(("127.0.0.1", 0)) as data:
+    first = socket.create_connection(control.getsockname(), 5, ("127.0.0.1", low + 9))
+    kept = []
+    for n in range(int(sys.argv[1])):
+        kept.append(socket.create_connection(data.getsockname(), 5, ("127.0.0.1", low + n)))
+    print(*(low + n for n in range(int(sys.argv[1]))), flush=True)
+    sys.stdin.readline()
+    kept.pop().close()
+    print("closed", flush=True)
+    sys.stdin.readline()
+"""
+
+
+def test_streams_are_placed_as_they_come_and_go(
+    book: tuple[Book, str], eventually: Callable[..., None]
+) -> None:
+    words = command("controller", "run", "--url", book[1], *OURS, 0, "--")
+    words += [sys.executable, "-c", SENDER, "{streams}"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None and process.stdout is not None
+        ports = [int(each) for each in process.stdout.readline().split()]
+        assert len(ports) == 4
+        eventually(lambda: set(book[0].sets[1]) == set(ports))
+        assert sorted(book[0].sets[1].values()) == [0, 1, 2, 3]
+        process.stdin.write("\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "closed\n"
+        eventually(lambda: set(book[0].sets[1]) == set(ports[:-1]))
+        process.stdin.write("\n")
+    assert process.returncode == 0 and book[0].sets == {}
+
+
+def test_without_a_controller_it_runs_all_the_same() -> None:
+    done = mpx("controller", "run", *NOBODY, *OURS, 3, "echo", "{streams}")
+    assert (done.code, done.out) == (0, "3\n") and "streams take one path" in done.err
+
+
+def test_what_cannot_be_run() -> None:
+    refused(mpx("controller", "run", *NOBODY, "203.0.113.1", "203.0.113.2", 2, "true"), 2, "neither")
+    refused(mpx("controller", "run", "no such host", "127.0.0.1", 2, "true"), 2, "no address")
+    refused(mpx("controller", "run", "--token-file", "/no/such", *OURS, 0, "true"), 2, "token")
+    for nothing in (["--"], ["--json", "true"], ["--", "-p"]):
+        refused(mpx("controller", "run", *NOBODY, *OURS, 0, *nothing), 2, "before SOURCE")
+    done = mpx("controller", "run", *NOBODY, *OURS, 0, "no-such-command")
+    assert done.code == 127 and "cannot run no-such-command" in done.err and "Traceback" not in done.err
+    refused(mpx("controller", "assign", *NOBODY, *OURS, 0), 11, "no path set")
+
+
+def test_the_folder_of_the_module_has_nothing_else() -> None:
+    folder = Path(mpx("controller", "netmgr").out.strip())
+    found = {each.name for each in folder.iterdir()} - {"__pycache__"}
+    assert found == {"__init__.py", "mpx_netmgr"}
+    code = "import sys, mpx_netmgr.session; print(*(m for m in sys.modules if m in ('ssl', 'ctypes', 'mpx')))"
+    done = subprocess.run(
+        ["/usr/bin/python3", "-c", code],
+        env={"PYTHONPATH": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "\n"), done.stderr
