@@ -11,6 +11,17 @@ from contextlib import closing, contextmanager
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from probe_peers import (
+    HOSTS,
+    TOKEN,
+    WITHIN_S,
+    answered,
+    asks_many,
+    family,
+    hold,
+    scripted_ftp,
+    session_at,
+)
 
 from mpx import echo_wire
 from mpx.echo_wire import EchoPlace
@@ -24,38 +35,8 @@ from mpx.probing.handshake_way import MANY_UNANSWERED, HandshakeWay
 from mpx.probing.icmp_way import IcmpWay, checksum
 from mpx.probing.run import Run
 from mpx.probing.schedule import single
-from mpx.probing.session_way import SessionWay
-from mpx.probing.way import Answer, Way
 from mpx.rtt_series import summary
 from mpx.serve import Server
-
-HOSTS = ("127.0.0.1", "::1")
-WITHIN_S = 30  # far above what anything here takes
-TOKEN = b"8 bytes."
-
-
-def family(host: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in host else socket.AF_INET
-
-
-def answered(way: Way, count: int) -> list[Answer]:
-    """Wait for so many answers."""
-    found: list[Answer] = []
-    until_s = time.monotonic() + WITHIN_S
-    while len(found) < count:
-        assert time.monotonic() < until_s, (found, way.trouble)
-        found += way.answers(until_s)
-    return found
-
-
-def asks_many(way: Way) -> None:
-    """Ten probes at once are each answered once, and the RTT is that of loopback."""
-    sent = {number: way.ask(number) for number in range(10)}
-    answers = answered(way, 10)
-    assert sorted(answer.number for answer in answers) == list(sent)
-    assert all(0 < answer.rtt_s < time.monotonic() - sent[answer.number] for answer in answers)
-    assert not way.answers(time.monotonic())
-    assert_noise(way)
 
 
 def test_what_is_lost_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,43 +47,6 @@ def test_what_is_lost_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
         with closing(sent):
             times = [sent.send(number, b"?") for number in range(3)]
             assert [sent.take_sent(number) for number in range(3)] == [None, None, times[2]]
-
-
-def assert_noise(way: Way) -> None:
-    """It is known; where this host is too busy for that, it says so."""
-    try:
-        noise = way.noise()
-    except (TimeoutError, ConnectionLost):
-        return
-    assert noise.rtt_s is not None
-    assert noise.rtt_s > 0 or noise.is_estimate
-    assert noise.how
-
-
-def hold() -> float:
-    """Let a peer keep an answer for a while; returns for how long at least, in seconds."""
-    began_s = time.monotonic()
-    time.sleep(0.02)
-    return time.monotonic() - began_s
-
-
-def session_at(host: str, port: int) -> Session:
-    session = Session(Location("ftp", "/", host, port), SessionOptions(WITHIN_S, WITHIN_S))
-    session.greet()
-    return session
-
-
-@contextmanager
-def scripted_ftp() -> Iterator[tuple[Session, socket.socket]]:
-    """A session with a server that greets; the test is the rest of it."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        client = Session(Location("ftp", "/", *listening.getsockname()), SessionOptions(WITHIN_S, WITHIN_S))
-        server, _ = listening.accept()
-        with server, client:
-            server.settimeout(WITHIN_S)
-            server.sendall(b"220 ready\r\n")
-            client.greet()
-            yield client, server
 
 
 # --- TCP handshakes --------------------------------------------------------------------------------
@@ -472,55 +416,3 @@ def test_when_the_server_goes_away_what_was_under_way_is_not_lost(server: Server
     told = summary(run.probes())
     assert told.sent >= 1
     assert told.lost == 0
-
-
-# --- an idle session -------------------------------------------------------------------------------
-
-
-def test_the_session_of_mpx_serve(server: Server) -> None:
-    with session_at("127.0.0.1", server.port) as session:
-        way = SessionWay(session)
-        asks_many(way)
-        noise = way.noise()
-        assert noise.is_estimate
-        assert "server" in noise.how
-        assert (way.sees_loss, way.retransmissions) == (False, 0)
-
-
-def test_the_time_of_the_server_is_in_the_rtt_of_a_session_and_told() -> None:
-    with scripted_ftp() as (session, server):
-        way = SessionWay(session)
-        assert way.noise().rtt_s is None
-        began_s = way.ask(0)
-        server.recv(100)
-        held_s = hold()
-        server.sendall(b"200 one\r\n")
-        (answer,) = answered(way, 1)
-        assert held_s <= answer.rtt_s <= time.monotonic() - began_s
-        noise_s = way.noise().rtt_s
-        assert noise_s is not None
-        assert 0 < noise_s < answer.rtt_s
-
-
-def test_replies_belong_to_the_commands_in_their_order() -> None:
-    with scripted_ftp() as (session, server):
-        way = SessionWay(session)
-        for number in (7, 8, 9):
-            way.ask(number)
-        server.sendall(b"200 one\r\n530-not\r\n")
-        assert [answer.number for answer in answered(way, 1)] == [7]
-        server.sendall(b"530 allowed\r\n500 what?\r\n")
-        assert [answer.number for answer in answered(way, 2)] == [8, 9]  # whatever the reply says
-
-
-@pytest.mark.parametrize(
-    "said", [b"", b"421 Idle.\r\n", b"nonsense\r\n", b"200 one\r\n200 that nobody asked for\r\n"]
-)
-def test_a_session_that_ends_is_lost(said: bytes) -> None:
-    with scripted_ftp() as (session, server):
-        way = SessionWay(session)
-        way.ask(0)
-        server.recv(100)
-        server.sendall(said) if said else server.close()
-        with pytest.raises(ConnectionLost, match=r"127\.0\.0\.1"):
-            answered(way, 2)
