@@ -161,6 +161,8 @@ class Controller:
         sets = self.sets.all
         was = {number: self.sets.ways(number) for number in sets}
         self.switches.send(self.sets.reroute())
+        if self.network.left_alone:  # nothing has moved: it is being found again
+            return
         lost, found = reasons.changes(before, self._graph)
         for number, known in sets.items():
             why = reasons.why_moved(known, was[number], self.sets.ways(number), lost, found)

@@ -8,6 +8,7 @@ from mpx_controller.cookies import Kind, kind_of
 from mpx_controller.errors import NotThere, NotYours, NoWay, Taken, TooMany
 from mpx_controller.forwarding import Bands
 from mpx_controller.graph import Graph
+from mpx_controller.network.network import SETTLED_S
 from mpx_controller.path_sets.path_set import StreamKey
 from mpx_controller.path_sets.sets import Limits, PathSets
 from switches import Wan, address, tcp_frame
@@ -137,6 +138,31 @@ def test_a_restart_keeps_streams_on_their_paths() -> None:
         wan.wait(0.5)
         wan.do(anew.reroute())
     assert anew.assign(SRC, DST, 1, "me", wan.now_s).number == made.number + 1
+
+
+def test_after_a_restart_streams_stay_while_switches_come_back_one_by_one() -> None:
+    wan, sets = steered(THESIS_A)
+    made = sets.assign(SRC, DST, 4, "me", wan.now_s)
+    put(wan, sets, made.number, 4000, 4001, 4002, 4003)
+    assert wan.network is not None
+    again = network(wan.now_s)
+    again.hosts.restore(wan.network.hosts.all)
+    anew = PathSets(again, Bands(), Limits())
+    anew.restore(sets.all.values(), sets.last)
+    for switches in ((1, 6), (2,), (3,), (4,), (5,)):
+        wan.connect(again, switches)
+        for _ in range(3):
+            wan.wait(0.25)
+            wan.do(anew.reroute())
+            assert [ways(wan, port)[0][1] for port in range(4000, 4004)] == [2, 3, 4, 5]
+    wan.wait(SETTLED_S)
+    wan.do(anew.reroute())
+    assert [ways(wan, port)[0][1] for port in range(4000, 4004)] == [2, 3, 4, 5]
+    link = next(link for link in THESIS_A.links if link.start.switch == 3 and link.end.switch == 6)
+    wan.carrier(link.start, up=False)
+    wan.wait(0)
+    wan.do(anew.reroute())
+    assert [ways(wan, port)[0][1] for port in range(4000, 4004)] == [2, 2, 4, 5]
 
 
 def test_what_is_refused() -> None:

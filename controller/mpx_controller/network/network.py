@@ -80,6 +80,11 @@ class Network:
         """Whether so much time has passed since the start that what has not been found is not there."""
         return self._ticked_s >= self._settles_s
 
+    @property
+    def left_alone(self) -> frozenset[int]:
+        """The switches that forward as they did before a restart, until the network has settled."""
+        return frozenset(self._found)
+
     def edge_ports(self) -> frozenset[Port]:
         """Return the ports where hosts may be."""
         return frozenset(self._edges)

@@ -199,11 +199,16 @@ class PathSets:
         return self._steered.alive(known)
 
     def reroute(self) -> Messages:
-        """The network has changed: have all streams on paths that are there."""
+        """The network has changed: have all streams on paths that are there.
+
+        After a restart the network is found piece by piece, and streams would go wherever the first pieces
+        lead: switches that are left alone until it has settled are then told what is different.
+        """
         messages: Messages = []
         for known in self._sets.values():
             messages += self._steered.steer(known, known.placed)
-        return messages
+        left_alone = self._network.left_alone
+        return [(switch, message) for switch, message in messages if switch not in left_alone]
 
     def feedback(
         self, number: int, owner: str | None, path: int, streams: int, rate_bps: float, rtt_s: float
