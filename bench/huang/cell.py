@@ -26,6 +26,8 @@ class Cell:
     @property
     def way(self) -> str:
         """How streams are put on paths, in a word."""
+        if self.paths == 0:
+            return "alone"
         return "single" if self.paths == 1 else "in turn" if self.in_turn else "by prediction"
 
     @property
