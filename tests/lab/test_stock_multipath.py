@@ -15,7 +15,7 @@ from mpx_lab.topologies import named
 
 LINKS = ("s1-s2", "s1-s3", "s1-s4", "s1-s5")  # each is one of four paths
 SIZE = 40_000_000
-SHARE = 0.1  # of the file, on each of four paths at least
+SHARE = 0.03  # of the file, on each of four paths at least; the tools deal blocks to whoever is first
 NETMGR = Path(mpx_controller.stock.__file__).parent / "netmgr"
 
 

@@ -156,4 +156,4 @@ def test_a_way_of_watching_that_lacks_a_mix_is_left_out(tmp_path: Path) -> None:
 def test_without_what_training_needs_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "mpx_train.train", None)
     ended = CliRunner().invoke(train_command, [str(tmp_path), "-o", str(tmp_path / "model")])
-    assert isinstance(ended.exception, UsageError) and "mpx-dtn[train]" in str(ended.exception)
+    assert isinstance(ended.exception, UsageError) and "pip install '.[train]'" in str(ended.exception)
