@@ -1,6 +1,6 @@
 """How much of what a network carries a copy over several paths gets: `mpx copy --controller`, up.
 
-    sudo .venv/3.11/bin/python bench/controller_copy.py [--effort quick|full]
+    sudo .venv/3.11/bin/python bench/controller_copy.py [--effort quick|full] [--scale 0.2]
 
 What the network could carry is the maximum flow between the two hosts, less what headers take of full frames.
 *Steady* is the middle half of the copy, *whole* the file's size over the time from the first to the last
@@ -46,15 +46,18 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--effort", choices=("quick", "full"), default="quick")
-    effort = parser.parse_args().effort
+    parser.add_argument("--scale", type=float, default=1.0, help="multiplies all rates, and the file")
+    given = parser.parse_args()
+    effort, scale = given.effort, given.scale
     print(machine())
     print(f"\n{'network':<18} {'paths':>5}  {'steady':<24} {'whole':<24} late, P99 ms")
     verdicts = []
     for network, share in STEADY.items():
-        runs = [copied(network, SIZES[effort]) for _ in range(RUNS[effort])]
-        steady, whole = (Spread([getattr(run, name) for run in runs]) for name in ("steady", "whole"))
+        runs = [copied(network, scale, round(SIZES[effort] * scale)) for _ in range(RUNS[effort])]
+        steady, whole = Spread([run.steady for run in runs]), Spread([run.whole for run in runs])
         late = max(run.late_s for run in runs) * 1e3
-        print(f"{network:<18} {runs[0].paths:>5}  {steady:<24.3f} {whole:<24.3f} {late:.1f}", flush=True)
+        told = f"{network:<18} {runs[0].paths:>5}  {f'{steady:.3f}':<24} {f'{whole:.3f}':<24} {late:.1f}"
+        print(told, flush=True)
         for name, found, least in (("steady", steady, share), ("the whole copy", whole, WHOLE)):
             limit = f"{network}, {name}: at least {least:.0%} of what max-flow allows"
             verdicts.append(Verdict(limit, f"{found.median:.1%}", found.median >= least))
@@ -63,11 +66,11 @@ def main() -> None:
     sys.exit(any(not verdict.kept for verdict in verdicts))
 
 
-def copied(network: str, size_bytes: int) -> Copied:
+def copied(network: str, scale: float, size_bytes: int) -> Copied:
     """Build the network, copy a file over it, and return what came of it; raises RuntimeError."""
     with (
         tempfile.TemporaryDirectory(prefix="mpx-bench-") as name,
-        Lab.up(named(network), "bench-copy", controller=OWN) as lab,
+        Lab.up(named(network), "bench-copy", scale=scale, controller=OWN) as lab,
     ):
         folder = Path(name)
         (folder / "served").mkdir()
@@ -104,7 +107,7 @@ def copied(network: str, size_bytes: int) -> Copied:
             if lab.topology.emulated(link)
             for stats in [lab.link(link.name).stats()]
         ]
-    allowed_bps = MAX_FLOW_BPS[network] * PAYLOAD_SHARE
+    allowed_bps = MAX_FLOW_BPS[network] * scale * PAYLOAD_SHARE
     return Copied(
         steady_bps(rows, size_bytes) / allowed_bps,
         whole_bps(rows, size_bytes) / allowed_bps,
