@@ -58,7 +58,7 @@ demo-lab: $(VENV)/.done
 
 demo-multipath: export PYTHONDONTWRITEBYTECODE = 1
 demo-multipath: setup
-	$(PYTHON) tests/install_peers.py ip cc ovs-vsctl
+	$(PYTHON) tests/install_peers.py ip cc ovs-vswitchd
 	$(BIN)/python -m mpx_lab.demo_multipath
 
 # Universal (all Pythons and platforms), with hashes, without any address of a package index.
