@@ -4,9 +4,10 @@ import os
 import platform
 import re
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 
 def machine(congestion: str | None = None) -> str:
@@ -61,3 +62,17 @@ class Verdict:
 
     def __str__(self) -> str:
         return f"{'kept' if self.kept else 'NOT kept'} / {self.limit} / {self.measured}"
+
+
+def drawn(file: Path, draw: Callable[[Any], None]) -> str:
+    """Draw a figure into a file; return the line that names it. `draw` is given the axes of matplotlib."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(8, 4.5))
+    draw(axes)
+    figure.tight_layout()
+    figure.savefig(file, dpi=150)
+    return f"figure: {file}"

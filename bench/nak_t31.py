@@ -12,6 +12,7 @@ over the slow one.
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 
 from figures import Spread, Verdict
 from mpx_lab.lab import Lab
@@ -59,18 +60,16 @@ def means(
                 if name == MANY:
                     use_interfaces(lab, "src")
                 for _ in range(runs):
-                    flow = counting.run(
+                    do = partial(
+                        measure,
                         lab,
-                        f"{topology.name} {name}",
-                        lambda: measure(
-                            lab,
-                            ("src", "dst"),
-                            "tcp" if name == PLAIN else "mptcp",  # noqa: B023
-                            connections=number,  # noqa: B023
-                            seconds=seconds,
-                            address="" if name == MANY else address,  # noqa: B023
-                        ),
+                        ("src", "dst"),
+                        "tcp" if name == PLAIN else "mptcp",
+                        connections=number,
+                        seconds=seconds,
+                        address="" if name == MANY else address,
                     )
+                    flow = counting.run(lab, f"{topology.name} {name}", do)
                     found.setdefault((name, number), []).append(flow.bps(0, seconds))
     return found
 

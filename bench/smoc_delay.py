@@ -12,9 +12,12 @@ lost; here they go on by the default path.
 
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 
 from figures import Verdict
+from many_paths import many_paths
 from mpx_lab.lab import Lab
 from mpx_lab.namespace import RUN_NETNS
 from mpx_lab.plan import SWITCHES, netns_name, port_name
@@ -22,7 +25,6 @@ from mpx_lab.topologies import THESIS_A
 from smoc.addresses import give_addresses, take_subflows
 from smoc.flow import receiving, send
 from smoc.runs import Counting, options, say
-from smoc.steered import steered
 
 LIMIT_S, SHARE = 0.050, 0.99
 SUBFLOWS = 4
@@ -35,10 +37,13 @@ def main() -> int:
     asked = options(__doc__).parse_args()
     connections = 10 if asked.quick else 100
     counting = Counting(take_any=asked.any, scale=asked.scale)
-    with steered(THESIS_A, "smoc-delay", scale=asked.scale) as (lab, _):
-        give_addresses(lab, "src", SUBFLOWS)
-        take_subflows(lab, "dst")
-        delays_s = counting.run(lab, "SMOC-6.2", lambda: measure(lab, connections))
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        many_paths(THESIS_A.scaled(asked.scale), "smoc-delay", Path(folder)) as made,
+    ):
+        give_addresses(made.lab, "src", SUBFLOWS)
+        take_subflows(made.lab, "dst")
+        delays_s = counting.run(made.lab, "SMOC-6.2", lambda: measure(made.lab, connections))
     delays_s.sort()
     worst_s = delays_s[min(len(delays_s) - 1, int(SHARE * len(delays_s)))] if delays_s else float("inf")
     verdict = Verdict(

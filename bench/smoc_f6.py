@@ -11,15 +11,17 @@ carries twice as much, each reached within 1 s after the connection began.
 """
 
 import sys
+import tempfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from figures import Spread, Verdict
+from many_paths import many_paths
 from mpx_lab.topologies import THESIS_A, THESIS_B
 from smoc.addresses import give_addresses, take_subflows
 from smoc.flow import Flow, measure
 from smoc.runs import Counting, options, say
-from smoc.steered import steered
 
 TREE, OURS, SMOC = "plain TCP, one path", "Multipath TCP, widest-apart", "Multipath TCP, least-shared"
 TOOLS = {
@@ -44,16 +46,19 @@ def main() -> int:
     for case, (topology, _) in CASES.items():
         for selection in ("widest-apart", "least-shared"):
             tools = [(name, protocol) for name, (protocol, chosen) in TOOLS.items() if chosen == selection]
-            with steered(topology, "smoc-f6", scale=asked.scale, selection=selection) as (lab, _):
-                give_addresses(lab, "src", SUBFLOWS)
-                take_subflows(lab, "dst")
+            config = {"path_sets": f'selection = "{selection}"'}
+            with (
+                tempfile.TemporaryDirectory() as folder,
+                many_paths(topology.scaled(asked.scale), "smoc-f6", Path(folder), config) as made,
+            ):
+                give_addresses(made.lab, "src", SUBFLOWS)
+                take_subflows(made.lab, "dst")
                 for _ in range(runs):
                     for name, protocol in tools:
-                        found = counting.run(
-                            lab,
-                            f"SMOC-{case}",
-                            lambda: measure(lab, ("src", "dst"), protocol, connections=1, seconds=seconds),  # noqa: B023
+                        do = partial(
+                            measure, made.lab, ("src", "dst"), protocol, connections=1, seconds=seconds
                         )
+                        found = counting.run(made.lab, f"SMOC-{case}", do)
                         results.setdefault((case, name), []).append(found)
     if asked.figure:
         draw(results, seconds, asked.figure)

@@ -4,6 +4,7 @@ import contextlib
 import http.client
 import json
 import os
+import socket
 import ssl
 import threading
 import urllib.parse
@@ -46,6 +47,9 @@ class ControllerClient:
         self._path = told.path.rstrip("/")
         self._tls = ssl.create_default_context() if told.scheme == "https" else None
         self._token = os.environ.get(TOKEN_VARIABLE, "").strip()
+        self._asking: set[http.client.HTTPConnection] = set()
+        self._guard = threading.Lock()
+        self._stopped = False
 
     def assign(self, source: str, sink: str, most: int) -> PathSet:
         """Return a new path set of at most `most` paths (0: as many as help) from one address to another."""
@@ -73,6 +77,13 @@ class ControllerClient:
         """Give a set back."""
         self._ask("DELETE", f"/path-sets/{number}")
 
+    def stop(self) -> None:
+        """Let all who wait for an answer go without one; nothing is asked any more but to release a set."""
+        with self._guard:
+            self._stopped = True
+            for connection in self._asking:
+                _cut(connection)
+
     def _ask(self, method: str, name: str, told: object = None) -> Any:
         status, text = self._exchange(method, self._path + name, told)
         if status >= 300:
@@ -97,22 +108,29 @@ class ControllerClient:
 
         def cut() -> None:
             late.set()
-            with contextlib.suppress(OSError, AttributeError):  # it may have ended, or not begun
-                connection.sock.shutdown(2)
+            _cut(connection)
 
         # Its own timeouts begin anew with each byte, so that a trickle could go on for ever.
         watch = threading.Timer(ANSWER_S, cut)
         watch.daemon = True
-        watch.start()
         try:
+            watch.start()
+            connection.connect()
+            with self._guard:
+                if self._stopped and method != "DELETE":
+                    raise ControllerError(f"the controller at {self.url} is not asked: the copy ends")
+                self._asking.add(connection)
             connection.request(method, name, body, headers)
             answer = connection.getresponse()
             text = answer.read(MOST_ANSWER + 1)
-        except (OSError, http.client.HTTPException, ValueError) as error:
+        # RuntimeError: there can be no further thread
+        except (OSError, http.client.HTTPException, ValueError, RuntimeError) as error:
             why = f"does not answer within {ANSWER_S:g} s" if late.is_set() else f"cannot be asked: {error}"
             raise ControllerError(f"the controller at {self.url} {why}") from None
         finally:
             watch.cancel()
+            with self._guard:
+                self._asking.discard(connection)
             connection.close()
         if late.is_set():
             raise ControllerError(f"the controller at {self.url} does not answer within {ANSWER_S:g} s")
@@ -125,6 +143,11 @@ class ControllerClient:
         if self._tls is not None:
             return http.client.HTTPSConnection(self._host, self._port, timeout=ANSWER_S, context=self._tls)
         return http.client.HTTPConnection(self._host, self._port, timeout=ANSWER_S)
+
+
+def _cut(connection: http.client.HTTPConnection) -> None:
+    with contextlib.suppress(OSError, AttributeError):  # it may have ended, or not begun
+        connection.sock.shutdown(socket.SHUT_RDWR)
 
 
 def _said(text: bytes) -> str:

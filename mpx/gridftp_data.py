@@ -48,6 +48,7 @@ class _LaneCarrier:
         self._lanes: Sequence[_Lane] = ()
         self._streams = dict.fromkeys(work.paths.names, 0)
         self._streams[work.paths.names[0]] = 1
+        self._order = interleaved(self._streams)  # the path of each stream
         self._sharing = threading.Lock()
         self._started = 0  # of the lanes
         self._moved = (0, time.monotonic())  # bytes, and since when there are as many
@@ -66,6 +67,7 @@ class _LaneCarrier:
         """See Carrier."""
         with self._sharing:
             self._streams[path] = streams
+            self._order = interleaved(self._streams)
             self._share()
 
     def _share(self) -> None:
@@ -163,7 +165,7 @@ class UploadCarrier(_LaneCarrier):
         self._lanes = self._uploads
 
     def _share(self) -> None:
-        streams = interleaved(self._streams)
+        streams = self._order
         living = [lane for lane in self._uploads if not lane.gone]
         for i, lane in enumerate(living):
             lane.sessions = min(len(living), len(streams))

@@ -1,5 +1,7 @@
 """A copy over several paths: the set that a controller gave, how its paths are, what is told at the end."""
 
+import contextlib
+import math
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +20,8 @@ from mpx.tuner import Sample
 
 WONDER_S = 0.2  # a path that is silent for so long may have been lost
 MEASURED_S = 5.0  # what a path carries is the most it has carried for so long
+END_S = 2.0  # a controller that is told the end is waited for so long; its leases end anyway
+STOPPED_END_S = 0.5  # where the copy is stopped before its end
 
 
 @dataclass(slots=True)
@@ -73,10 +77,12 @@ class Multipath:
         self._down: frozenset[str] = frozenset()  # as the controller says
         self._told_down: frozenset[str] = frozenset()
         self._closed = False
+        self._end_s = END_S
 
     def start(self, may_probe: threading.Event) -> None:
         """Begin to keep the set, and to probe its paths when the copy has the sessions that it needs."""
-        self.paths.start()
+        with contextlib.suppress(RuntimeError):  # no thread to be had: the set ends with its lease
+            self.paths.start()
         for name in self.known.names:
             self._probes[name] = PathProbe(
                 name,
@@ -85,7 +91,8 @@ class Multipath:
                 ended=lambda port: self.paths.ended(port, self._near),
                 may_begin=may_probe,
             )
-            self._probes[name].start()
+            with contextlib.suppress(RuntimeError):
+                self._probes[name].start()
 
     def rtt(self, path: str) -> Rtt | None:
         """Return what was measured last over a path."""
@@ -109,7 +116,9 @@ class Multipath:
             probe = self._probes[path]
             self._carried[path].add(now_s, sample.arrived_bytes, sample.streams)
             rtt_s = probe.latest.asked_s if probe.latest else self._offered_rtt_s(path)
-            seen[path] = Seen(silent_s(path), rtt_s, probe.answered_at_s)
+            # One that has given up, as the server has no session left for it, cannot tell: the path is tried.
+            answered_s = probe.answered_at_s if probe.is_alive() else math.inf
+            seen[path] = Seen(silent_s(path), rtt_s, answered_s)
         lost, back = self._health.observe(now_s, seen)
         if any((each.silent_s or 0.0) > WONDER_S for each in seen.values()):
             self.paths.look()  # the controller may have lost it
@@ -127,6 +136,12 @@ class Multipath:
         self._told_down = down
         return changes
 
+    def stop(self) -> None:
+        """The copy ends before its end: no stream waits for the controller any more."""
+        self._end_s = STOPPED_END_S
+        self.paths.stop()
+        self._client.stop()
+
     def close(self) -> None:
         """Tell what was found out, give the set back, end all sessions. May be called again."""
         if self._closed:
@@ -134,6 +149,12 @@ class Multipath:
         self._closed = True
         for probe in self._probes.values():
             probe.end()
+        ending = threading.Thread(target=self._tell_end, name="mpx-paths-end", daemon=True)
+        with contextlib.suppress(RuntimeError):
+            ending.start()
+            ending.join(self._end_s)
+
+    def _tell_end(self) -> None:
         self._feed_back()
         self.paths.close()
 

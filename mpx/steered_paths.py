@@ -79,10 +79,13 @@ class SteeredPaths(threading.Thread):
             with contextlib.suppress(ValueError):
                 self._ended.remove((port, side))  # it is used again, before anybody was told
             if self._closed or self._forgotten or time.monotonic() < self._away_until_s:
+                self._guard.notify_all()  # the thread tells it as soon as somebody can be asked
                 return
             over = known.told = self._wanted(known)  # or the thread would tell, too
         if not self._ask(lambda: self._client.place(self._known.number, [port], side, over)):
-            known.told = ""
+            with self._guard:
+                known.told = ""
+                self._guard.notify_all()
 
     # --- for who decides -----------------------------------------------------------------------------
 
@@ -92,11 +95,15 @@ class SteeredPaths(threading.Thread):
             self._over[path] = over
             self._guard.notify_all()
 
-    def close(self) -> None:
-        """Give the set back. Waits for the controller, at most some seconds."""
+    def stop(self) -> None:
+        """Tell the controller of no stream any more."""
         with self._guard:
             self._closed = True
             self._guard.notify_all()
+
+    def close(self) -> None:
+        """Give the set back. Waits for the controller, as long as a few questions take."""
+        self.stop()
         if self.is_alive():
             self.join()
         if not self._forgotten and time.monotonic() >= self._away_until_s:
@@ -190,7 +197,9 @@ class SteeredPaths(threading.Thread):
             question()
         except ControllerError as error:
             with self._guard:
-                self._forgotten = isinstance(error, Forgotten)
+                if self._closed:  # it was cut off, perhaps
+                    return False
+                self._forgotten |= isinstance(error, Forgotten)
                 self._away_until_s = time.monotonic() + AWAY_S
                 self._renew_at_s = max(self._renew_at_s, self._away_until_s)
             self._note(f"{error}; streams that begin now take the path that the network chooses")

@@ -241,8 +241,9 @@ class _Copy:
         )
         if multipath and self.plan.selects:
             self.plan = replace(self.plan, selects=False)
-            stay = f"streams stay with {self.congestion}"
-            self.report.note(f"the background of several paths is not read: {stay}")
+            self.report.note(
+                "the background of several paths is not read: streams keep their congestion control"
+            )
 
     def open_probe(self, bound: Callable[[int], None]) -> Endpoint:
         """Open the far endpoint for questions that are soon answered or not at all; see PathProbe."""
@@ -431,6 +432,8 @@ class _Copy:
         finally:
             if self.failure.cancel.is_set():
                 carrier.stop()
+                if self.multipath:
+                    self.multipath.stop()
             for part in (carrier, finisher, lister):
                 part.join()
             probe.end()

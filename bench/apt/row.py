@@ -11,10 +11,11 @@ import time
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from figures import Spread, Verdict, machine
+from figures import Spread, Verdict, drawn, machine
 from mpx_lab.simulated import is_simulated
 
 from apt.cell import Cell, Link
@@ -125,18 +126,5 @@ def main(row: Row) -> None:
     verdicts = row.verdicts(results)
     for verdict in verdicts:
         print(verdict)
-    print(_figure(row, results, folder.with_suffix(".png")))
+    print(drawn(folder.with_suffix(".png"), partial(row.draw, results)))
     sys.exit(any(not verdict.kept for verdict in verdicts))
-
-
-def _figure(row: Row, results: Results, file: Path) -> str:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(8, 4.5))
-    row.draw(results, axes)
-    figure.tight_layout()
-    figure.savefig(file, dpi=150)
-    return f"figure: {file}"

@@ -10,10 +10,11 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from figures import Verdict, machine
+from figures import Verdict, drawn, machine
 from many_paths import ManyPaths, many_paths
 from mpx_lab.judged import judged
 from mpx_lab.lab import Lab
@@ -118,7 +119,7 @@ def main(row: Row) -> None:
     verdicts = row.verdicts(found)
     for verdict in verdicts:
         print(verdict)
-    print(_figure(row, found, folder.with_suffix(".png")))
+    print(drawn(folder.with_suffix(".png"), partial(row.draw, found)))
     sys.exit(bool(invalid) or any(not verdict.kept for verdict in verdicts))
 
 
@@ -164,16 +165,3 @@ def _load(folder: Path, cell: Cell) -> Result:
     run = RecordedRun.open(folder / cell.name)
     validity = run.about["validity"] or {"reasons": ["it was not judged"]}
     return Result(cell, Copy.load(folder / cell.name / "copy.json"), validity["reasons"])
-
-
-def _figure(row: Row, results: Results, file: Path) -> str:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(8, 4.5))
-    row.draw(results, axes)
-    figure.tight_layout()
-    figure.savefig(file, dpi=150)
-    return f"figure: {file}"

@@ -19,11 +19,12 @@ SYN = 0x02
 
 def watch(sink: str, devices: list[str]) -> None:
     """Watch until standard input ends."""
-    waiting = selectors.DefaultSelector()
+    waiting, links = selectors.DefaultSelector(), {}
     for device in devices:
         opened = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
         opened.bind((device, 0))
         waiting.register(opened, selectors.EVENT_READ, device)
+        links[device] = opened
     waiting.register(sys.stdin, selectors.EVENT_READ, None)
     to, seen = socket.inet_aton(sink), set()
     print("ready", flush=True)
@@ -31,7 +32,7 @@ def watch(sink: str, devices: list[str]) -> None:
         for key, _ in waiting.select():
             if key.data is None:
                 return
-            data, now_s = key.fileobj.recv(100), time.monotonic()  # type: ignore[union-attr]
+            data, now_s = links[key.data].recv(100), time.monotonic()
             if (data[12:14], data[23]) != IPV4_TCP or data[30:34] != to:
                 continue
             at = 14 + (data[14] & 0xF) * 4

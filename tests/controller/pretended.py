@@ -40,7 +40,7 @@ class Book:
         if what == "/path-sets":
             self.last += 1
             self.sets[self.last], self.pairs[self.last] = {}, (body["source"], body["sink"])
-            return 201, {"id": self.last, "streams": PATHS, "lease_s": LEASE_S, "paths": [{}] * PATHS}
+            return 201, described(self.last)
         number = int(words[1])
         if number not in self.sets:
             return 404, {"detail": f"there is no path set {number}"}
@@ -49,7 +49,9 @@ class Book:
             return 204, None
         if words[2:] == ["renew"]:
             self.renewed += 1
-            return 200, {}
+            return 200, described(number)
+        if words[2:] == ["feedback"]:
+            return 204, None
         ports = self.sets[number]
         if words[2:] == ["streams", "remove"]:
             for port in body["ports"]:
@@ -63,6 +65,14 @@ class Book:
         for port in body["ports"]:
             ports[port] = body["path"] if body["path"] is not None else len(ports) % PATHS
         return 200, {"paths": [ports[port] for port in body["ports"]]}
+
+
+def described(number: int) -> dict[str, Any]:
+    """Return a path set as a controller tells of it."""
+    paths = [
+        {"streams": 1, "rate_bps": 1e8, "rtt_s": 0.01, "group": place, "up": True} for place in range(PATHS)
+    ]
+    return {"id": number, "streams": PATHS, "lease_s": LEASE_S, "paths": paths}
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from mpx_controller.cookies import Kind, kind_of
 from mpx_controller.errors import NotThere, NotYours, NoWay, Taken, TooMany
 from mpx_controller.forwarding import Bands
 from mpx_controller.graph import Graph
-from mpx_controller.network.network import SETTLED_S
+from mpx_controller.network.network import SETTLED_S, Network
 from mpx_controller.path_sets.path_set import StreamKey
 from mpx_controller.path_sets.sets import Limits, PathSets
 from switches import Wan, address, tcp_frame
@@ -122,7 +122,11 @@ def test_what_is_released_or_not_used_leaves_nothing() -> None:
     assert {switch: dict(state.entries) for switch, state in wan.switches.items()} == before
 
 
-def test_a_restart_keeps_streams_on_their_paths() -> None:
+def restarted() -> tuple[Wan, PathSets, Network]:
+    """Return a network with four streams, the controller that comes after another, and its network.
+
+    No switch has come to it yet.
+    """
     wan, sets = steered(THESIS_A)
     made = sets.assign(SRC, DST, 4, "me", wan.now_s)
     put(wan, sets, made.number, 4000, 4001, 4002, 4003)
@@ -130,25 +134,23 @@ def test_a_restart_keeps_streams_on_their_paths() -> None:
     again = network(wan.now_s)
     again.hosts.restore(wan.network.hosts.all)
     anew = PathSets(again, Bands(), Limits())
-    restored = anew.restore(sets.all.values(), sets.last)
-    assert restored == []  # nobody is connected yet
+    assert anew.restore(sets.all.values(), sets.last) == []
+    return wan, anew, again
+
+
+def test_a_restart_keeps_streams_on_their_paths() -> None:
+    wan, anew, again = restarted()
+    (number,) = anew.all
     wan.connect(again)
     for _ in range(20):
         assert [ways(wan, port)[0][1] for port in range(4000, 4004)] == [2, 3, 4, 5]
         wan.wait(0.5)
         wan.do(anew.reroute())
-    assert anew.assign(SRC, DST, 1, "me", wan.now_s).number == made.number + 1
+    assert anew.assign(SRC, DST, 1, "me", wan.now_s).number == number + 1
 
 
 def test_after_a_restart_streams_stay_while_switches_come_back_one_by_one() -> None:
-    wan, sets = steered(THESIS_A)
-    made = sets.assign(SRC, DST, 4, "me", wan.now_s)
-    put(wan, sets, made.number, 4000, 4001, 4002, 4003)
-    assert wan.network is not None
-    again = network(wan.now_s)
-    again.hosts.restore(wan.network.hosts.all)
-    anew = PathSets(again, Bands(), Limits())
-    anew.restore(sets.all.values(), sets.last)
+    wan, anew, again = restarted()
     for switches in ((1, 6), (2,), (3,), (4,), (5,)):
         wan.connect(again, switches)
         for _ in range(3):

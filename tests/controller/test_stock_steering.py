@@ -22,7 +22,8 @@ class Direct(Client):
         object.__setattr__(self, "book", book)
 
     def _ask(self, method: str, what: str, body: object = None) -> object:
-        status, told = self.book.asked(method, f"/path-sets{what}", body)  # type: ignore[attr-defined]
+        book: Book = vars(self)["book"]
+        status, told = book.asked(method, f"/path-sets{what}", body)
         if status >= 400:
             raise Unsteered(told["detail"], status)
         return told

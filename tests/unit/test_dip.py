@@ -237,7 +237,7 @@ def test_whoever_is_stopped_in_a_dip_does_not_stay_slow() -> None:
         assert sent.paces()[0] >= 1 << 60
 
 
-def test_who_is_late_to_end_a_dip_makes_none_for_a_while() -> None:
+def test_who_is_late_to_end_a_dip_makes_none_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     with sending(1) as sent:
         way = Shared(sent, 0.5)
         dips = Dips(Slowed(sent.connections, way.clock), way.clock)
@@ -249,7 +249,7 @@ def test_who_is_late_to_end_a_dip_makes_none_for_a_while() -> None:
                 way.now_s += 0.1  # the program stands still while it is to end one
             return ask(number)
 
-        way.ask = late  # type: ignore[method-assign]
+        monkeypatch.setattr(way, "ask", late)
         with pytest.raises(Interrupted):
             run.go(dips.times(run, lambda: BASE_S), lambda: way.now_s > BEGAN_S + 45)
         told = dips.falls([Probe(BEGAN_S + each.t_s, each.rtt_s) for each in run.probes()], BEGAN_S)
@@ -257,7 +257,9 @@ def test_who_is_late_to_end_a_dip_makes_none_for_a_while() -> None:
         assert first < 5 and 30 < later[0] - first < 35 and len(later) > 5
 
 
-def test_probes_of_dips_are_told_from_the_others_however_busy_the_host_is() -> None:
+def test_probes_of_dips_are_told_from_the_others_however_busy_the_host_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with sending(1) as sent:
         way = Shared(sent, 0.5)
         dips = Dips(Slowed(sent.connections, way.clock), way.clock)
@@ -269,7 +271,7 @@ def test_probes_of_dips_are_told_from_the_others_however_busy_the_host_is() -> N
             way.now_s += 0.002 + (0.6 if number == 100 else 0.0)  # other threads run before it returns
             return sent_s
 
-        way.ask = held_up  # type: ignore[method-assign]
+        monkeypatch.setattr(way, "ask", held_up)
         with pytest.raises(Interrupted):
             run.go(dips.times(run, lambda: BASE_S), lambda: way.now_s > BEGAN_S + 8)
         probes = [Probe(BEGAN_S + probe.t_s, probe.rtt_s) for probe in run.probes()]

@@ -130,13 +130,15 @@ def test_why_there_is_no_mix() -> None:
 
 
 @pytest.mark.parametrize("fails", ["load", "classify"])
-def test_whatever_keeps_the_model_from_telling_costs_only_the_mix(fails: str) -> None:
+def test_whatever_keeps_the_model_from_telling_costs_only_the_mix(
+    fails: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(*_: object, **__: object) -> Any:
         raise ImportError("no numpy")
 
     model = Says(of("none"))
     if fails == "classify":
-        model.classify = broken  # type: ignore[method-assign]
+        monkeypatch.setattr(model, "classify", broken)
     load = broken if fails == "load" else lambda: model
     found = background(SERIES, "fair", load=load, why_not=lambda _: "")
     assert (found.mix, found.trouble) == (None, "ImportError: no numpy")

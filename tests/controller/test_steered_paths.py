@@ -1,0 +1,220 @@
+"""A copy's side of its path set, against a controller as a process of its own: what it is told, and when."""
+
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from graphs import THESIS_A
+from pretended import PATHS, Book, kept
+from running_controller import Running, controller
+from switches import address
+from wans import ENDS
+from wire_switches import WireSwitch, wire_wan
+
+from mpx import controller_client, steered_paths
+from mpx.controller_client import ControllerClient
+from mpx.endpoint import Rtt
+from mpx.multipath import MEASURED_S, Multipath
+from mpx.path_set import PathSet
+from mpx.steered_paths import SteeredPaths
+from mpx.tuner import Sample
+
+SRC, DST = address("src"), address("dst")
+RTT_S = 0.1
+Network = tuple[Running, dict[int, WireSwitch]]
+Eventually = Callable[..., None]
+
+
+class Steering:
+    """The paths of a set of four, with what was noted."""
+
+    def __init__(self, url: str) -> None:
+        self.client = ControllerClient(url)
+        self.known = self.client.assign(SRC, DST, PATHS)
+        self.notes: list[str] = []
+        self.sets: list[PathSet] = []
+        self.paths = SteeredPaths(self.client, self.known, note=self.notes.append, changed=self.sets.append)
+        self.paths.start()
+
+    def begin(self, path: str, *ports: int, stays: bool = False) -> None:
+        told = self.paths.register(path, "source", stays=stays)
+        for port in ports:
+            told(port)
+
+
+@pytest.fixture
+def steering(network: Network) -> Iterator[Steering]:
+    steering = Steering(network[0].urls["rest"])
+    yield steering
+    steering.paths.close()
+    assert str(steering.known.number) not in [str(each["id"]) for each in network[0].get("path-sets")]
+
+
+def placed(running: Running, steering: Steering) -> dict[str, int]:
+    """Return the path of each stream, as the controller has it."""
+    found: dict[str, int] = running.get(f"path-sets/{steering.known.number}")["ports"]
+    return {name.rpartition(":")[2]: path for name, path in found.items()}
+
+
+def test_a_stream_is_on_its_path_when_it_may_connect(network: Network, steering: Steering) -> None:
+    steering.begin("1", 40_001)
+    assert list(placed(network[0], steering).values()) == [1]
+
+
+def test_streams_take_another_path_and_their_own_again(
+    network: Network, steering: Steering, eventually: Eventually
+) -> None:
+    steering.begin("1", 40_001, 40_002)
+    steering.begin("1", 40_003, stays=True)
+    steering.paths.move("1", "3")
+    eventually(lambda: sorted(placed(network[0], steering).values()) == [1, 3, 3])
+    steering.begin("1", 40_004)  # what begins now takes the other at once
+    assert sorted(placed(network[0], steering).values()) == [1, 3, 3, 3]
+    steering.paths.move("1", "1")
+    eventually(lambda: set(placed(network[0], steering).values()) == {1})
+    assert steering.notes == []
+
+
+def test_the_controller_hears_which_streams_have_ended(
+    network: Network, steering: Steering, eventually: Eventually
+) -> None:
+    steering.begin("0", *range(40_000, 40_010))
+    for port in range(40_000, 40_009):
+        steering.paths.ended(port, "source")
+    eventually(lambda: len(placed(network[0], steering)) == 1)
+
+
+def test_a_set_that_the_controller_has_forgotten_is_said_once_and_not_asked_for(
+    network: Network, steering: Steering
+) -> None:
+    network[0].ask("DELETE", f"path-sets/{steering.known.number}")
+    for port in (40_001, 40_002, 40_003):
+        steering.begin("0", port)
+    (note,) = steering.notes
+    assert "no path set" in note
+
+
+def test_a_controller_that_was_away_has_all_streams_when_it_is_back(
+    monkeypatch: pytest.MonkeyPatch, eventually: Eventually
+) -> None:
+    monkeypatch.setattr(steered_paths, "AWAY_S", 0.2)
+    monkeypatch.setattr(steered_paths, "RENEWALS", 0.1)  # none comes in time to help
+    book = Book()
+    with kept(book) as url:
+        steering = Steering(url)
+        steering.begin("0", 40_001)
+        book.away = True
+        for port in range(40_002, 40_006):
+            steering.begin("2", port)
+        assert book.sets == {1: {40_001: 0}} and "later" in steering.notes[0]
+        book.away = False
+        eventually(lambda: book.sets == {1: {40_001: 0, **dict.fromkeys(range(40_002, 40_006), 2)}})
+        steering.paths.close()
+        assert book.sets == {}
+
+
+def test_the_lease_is_renewed(monkeypatch: pytest.MonkeyPatch, eventually: Eventually) -> None:
+    monkeypatch.setattr(steered_paths, "RENEWALS", 1000)
+    book = Book()
+    with kept(book) as url:
+        steering = Steering(url)
+        eventually(lambda: book.renewed > 2 and len(steering.sets) > 2)
+        steering.paths.close()
+
+
+def copying(client: ControllerClient) -> Multipath:
+    """Return the paths of a copy whose far end answers at once, with probes under way."""
+    far: Any = SimpleNamespace(measure_rtt=lambda: Rtt(RTT_S, None, None, None), close=lambda: None)
+    known = client.assign(SRC, DST, PATHS)
+    multipath = Multipath(client, known, near="source", open_session=lambda _: far, note=lambda _: None)
+    may_probe = threading.Event()
+    may_probe.set()
+    multipath.start(may_probe)
+    return multipath
+
+
+def measured(multipath: Multipath) -> bool:
+    return all(multipath.rtt(name) for name in multipath.known.names)
+
+
+def test_a_copy_tells_what_each_path_has_carried(tmp_path: Path, eventually: Eventually) -> None:
+    """So that the next begins with as many streams."""
+    with (
+        controller(tmp_path / "state.json") as running,
+        wire_wan(running.port, THESIS_A, ENDS),
+    ):
+        eventually(lambda: running.get("topology")["edges"] == ["1:1000", "6:1000"])
+        client = ControllerClient(running.urls["rest"])
+        first = client.assign(SRC, DST, 1).paths[0].streams
+        for _ in range(20):
+            multipath = copying(client)
+            names = multipath.known.names
+            eventually(partial(measured, multipath))
+            for now_s in range(12):
+                carried = {name: Sample(40, int(now_s * 1e8 / 8), 1 << 40) for name in names}
+                multipath.observe(now_s + MEASURED_S, carried, lambda _: 0.0)
+            multipath.close()
+            assert all(each["id"] != multipath.known.number for each in running.get("path-sets"))
+        assert client.assign(SRC, DST, 1).paths[0].streams > first
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_a_controller_that_hangs_does_not_keep_a_copy_from_ending(
+    monkeypatch: pytest.MonkeyPatch, stopped: bool
+) -> None:
+    monkeypatch.setattr(controller_client, "ANSWER_S", 1000.0)
+    book = Book()
+    with kept(book) as url:
+        multipath = copying(ControllerClient(url))
+        book.answers.clear()
+        stream = threading.Thread(target=multipath.paths.register("1", "source"), args=(40_001,))
+        if stopped:
+            stream.start()
+            multipath.stop()
+            stream.join(60)
+            assert not stream.is_alive()
+        ending = threading.Thread(target=multipath.close)
+        ending.start()
+        ending.join(60)
+        assert not ending.is_alive()
+        book.answers.set()
+
+
+def test_what_is_stopped_gives_its_set_back() -> None:
+    book = Book()
+    with kept(book) as url:
+        multipath = copying(ControllerClient(url))
+        multipath.stop()
+        multipath.close()
+        assert book.sets == {}
+
+
+def test_a_lost_path_that_nobody_can_ask_over_is_tried_again(eventually: Eventually) -> None:
+    """The server lets no further session in: its probe has given up."""
+    book = Book()
+    with kept(book) as url:
+        client = ControllerClient(url)
+        known = client.assign(SRC, DST, PATHS)
+        multipath = Multipath(client, known, near="source", open_session=refused, note=lambda _: None)
+        multipath.start(threading.Event())
+        for probe in multipath._probes.values():
+            probe.end()  # as one that has given up
+            eventually(lambda of=probe: not of.is_alive())
+        samples = {name: Sample(1, 0, 1 << 40) for name in known.names}
+
+        def silent_s(path: str) -> float:
+            return 10.0 if path == "1" else 0.0
+
+        multipath.observe(1000.0, samples, silent_s)
+        assert multipath.lost == {"1"}
+        (change,) = multipath.observe(1010.0, samples, lambda _: 0.0)
+        assert change.path == "1" and not multipath.lost
+        multipath.close()
+
+
+def refused(_: Callable[[int], None]) -> Any:
+    raise AssertionError("no session is opened")
