@@ -9,7 +9,7 @@ import socket
 import ssl
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from mpx_controller.graph import Graph
@@ -32,6 +32,7 @@ class WireSwitch:
         self.hosts: dict[int, str] = {}
         self._connection = connection
         self._sending = threading.Lock()
+        self._echoes: dict[int, Callable[[], None]] = {}
         self._thread = threading.Thread(target=self._serve, daemon=True)
 
     def start(self) -> None:
@@ -46,6 +47,12 @@ class WireSwitch:
         matched = struct.pack("!HHII4x", 1, 12, 0x80000004, port)
         head = struct.pack("!IHBBQ", ofp.OFP_NO_BUFFER, len(frame), ofp.OFPR_ACTION, 0, 0)
         self.send(ofp.OFPT_PACKET_IN, 0, head + matched + b"\0\0" + frame)
+
+    def echo(self, answered: Callable[[], None]) -> None:
+        """Ask the controller for an echo; `answered` is called when it comes."""
+        xid = len(self._echoes) + 1
+        self._echoes[xid] = answered
+        self.send(ofp.OFPT_ECHO_REQUEST, xid)
 
     @property
     def is_connected(self) -> bool:
@@ -74,6 +81,8 @@ class WireSwitch:
             )
         elif kind == ofp.OFPT_ECHO_REQUEST:
             self.send(ofp.OFPT_ECHO_REPLY, xid, body)
+        elif kind == ofp.OFPT_ECHO_REPLY:
+            self._echoes[xid]()
         elif kind == ofp.OFPT_BARRIER_REQUEST:
             self.send(ofp.OFPT_BARRIER_REPLY, xid)
         elif kind == ofp.OFPT_MULTIPART_REQUEST:
