@@ -21,7 +21,7 @@ from mpx_lab.own_controller import check_steers
 from mpx_lab.plan import plan
 from mpx_lab.programs import PACKAGES, find
 from mpx_lab.route_list import Route, routes_of
-from mpx_lab.simulated import check_can_be_simulated
+from mpx_lab.simulated import is_simulated
 from mpx_lab.state import DEFAULT_ID, LabError, Owner, State
 from mpx_lab.steps import SWITCHES, Controller, netns_name
 from mpx_lab.topology import Topology
@@ -65,7 +65,6 @@ class Lab:
         topology = topology.scaled(scale)
         for program in PACKAGES if topology.switches else ("ip",):
             find(program)
-        check_can_be_simulated(topology)
         if controller and controller.own:
             check_steers(topology)
             check_installed()
@@ -82,7 +81,7 @@ class Lab:
             cleanup.remove(lab_id)
             builder = Builder(lab_id)
             try:
-                builder.build(plan(topology, lab_id, controller))
+                builder.build(plan(topology, lab_id, controller, in_kernel=is_simulated()))
                 complete = State(lab_id, topology, controller, None if keep else Owner.this_process())
                 state.save(complete)
             except BaseException:

@@ -73,12 +73,17 @@ def parse_controller(text: str, rest: str | None = None, xmlrpc: str | None = No
     return Controller(host.strip("[]"), int(port), rest, xmlrpc)
 
 
-def plan(topology: Topology, lab_id: str, controller: Controller | None = None) -> tuple[Step, ...]:
-    """Return the steps that build `topology` as the lab `lab_id`."""
-    return tuple(_steps(topology, lab_id, controller))
+def plan(
+    topology: Topology, lab_id: str, controller: Controller | None = None, *, in_kernel: bool = False
+) -> tuple[Step, ...]:
+    """Return the steps that build `topology` as the lab `lab_id`.
+
+    `in_kernel`: its switches forward in the kernel instead of in user space, as links do then (simulated.py).
+    """
+    return tuple(_steps(topology, lab_id, controller, in_kernel))
 
 
-def _steps(topology: Topology, lab_id: str, controller: Controller | None) -> Iterator[Step]:
+def _steps(topology: Topology, lab_id: str, controller: Controller | None, in_kernel: bool) -> Iterator[Step]:
     switches = netns_name(lab_id, SWITCHES)
     yield WriteFile("hosts", hosts_file(topology))
     for host in topology.hosts:
@@ -104,7 +109,7 @@ def _steps(topology: Topology, lab_id: str, controller: Controller | None) -> It
         else:
             yield from cable(*(_end(topology, lab_id, link, name) for name in link.ends))
     if topology.switches:
-        yield Configure(tuple(_bridges(topology, controller)))
+        yield Configure(tuple(_bridges(topology, controller, in_kernel)))
     for host in topology.hosts:
         lines = ["link set lo up"]
         for face in topology.interfaces(host):
@@ -195,13 +200,16 @@ def _end(topology: Topology, lab_id: str, link: Link, name: str) -> tuple[str, s
     return netns_name(lab_id, name), face.device, face.mac
 
 
-def _bridges(topology: Topology, controller: Controller | None) -> Iterator[str]:
+def _bridges(topology: Topology, controller: Controller | None, in_kernel: bool) -> Iterator[str]:
     """Yield one transaction for all switches, so that the daemon sets them up at once."""
     # A tree of switches needs no protocol, whose own frames could get lost in a full queue.
     spanning_tree = controller is None and topology.has_loop
+    datapath = "system" if in_kernel else "netdev"
+    if in_kernel:  # or Open vSwitch would take away what limits the links at its ports
+        yield from ("--", "--id=@as-it-is", "create", "qos", "type=linux-noop")
     for switch in topology.switches:
         number = topology.datapath_id(switch)
-        yield from ("--", "add-br", switch, "--", "set", "bridge", switch, "datapath_type=netdev")
+        yield from ("--", "add-br", switch, "--", "set", "bridge", switch, f"datapath_type={datapath}")
         yield f"other-config:datapath-id={number:016x}"
         yield f"other-config:hwaddr=02:00:00:01:00:{number:02x}"
         yield f"fail_mode={'secure' if controller else 'standalone'}"
@@ -213,6 +221,8 @@ def _bridges(topology: Topology, controller: Controller | None) -> Iterator[str]
             name = port_name(link, switch)
             yield from ("--", "add-port", switch, name)
             yield from ("--", "set", "interface", name, f"ofport_request={port}")
+            if in_kernel:
+                yield from ("--", "set", "port", name, "qos=@as-it-is")
             if spanning_tree:
                 to_host = link.a in topology.hosts or link.b in topology.hosts
                 yield from ("--", "set", "port", name, "other-config:rstp-path-cost=20000")
