@@ -1,31 +1,32 @@
-"""How many frames of hosts one switch may hand us, so that a flood at one port takes from nobody else."""
+"""How many frames of hosts switches may hand us, so that a flood at one port takes from nobody else."""
 
 from mpx_controller.budget import Budget
+from mpx_controller.network.discovery_frame import is_discovery
 
 PORT_RATE, PORT_BURST = 200.0, 400.0  # frames a second of one port, and at once
 SWITCH_RATE, SWITCH_BURST = 1000.0, 1000.0  # of all its ports together
+ALL_RATE, ALL_BURST = 5000.0, 5000.0  # of all switches: what a processor can look at with time to spare
 LINK_RATE, LINK_BURST = 20.0, 40.0  # of our own questions: about one a second comes over each link
 MOST_PORTS = 10_000  # that are told apart; a switch that makes up more has them forgotten
-LLDP = b"\x88\xcc"
 
 
 class FrameBudget:
-    """That of one switch. Questions about links have one of their own: a link must not be lost in a flood.
+    """That of one switch, within that of all. Questions about links have one of their own.
 
-    Nobody but a neighbour can use that up, as no switch hands such a frame on to others.
+    So no link is lost in a flood; nobody but a neighbour can use that up, as no switch hands such a frame on.
     """
 
-    def __init__(self) -> None:
-        self._all = Budget(SWITCH_RATE, SWITCH_BURST)
+    def __init__(self, of_all: Budget) -> None:
+        self._budgets = Budget(SWITCH_RATE, SWITCH_BURST), of_all
         self._ports: dict[tuple[int, bool], Budget] = {}
 
     def allows(self, number: int, data: bytes, now_s: float) -> bool:
         """Whether a frame that came in on a port is to be looked at."""
-        question = data[12:14] == LLDP
+        question = is_discovery(data)
         if len(self._ports) >= MOST_PORTS:
             self._ports.clear()
         here = self._ports.get((number, question))
         if here is None:
             here = Budget(LINK_RATE, LINK_BURST) if question else Budget(PORT_RATE, PORT_BURST)
             self._ports[number, question] = here
-        return here.spend(now_s) and (question or self._all.spend(now_s))
+        return here.spend(now_s) and (question or all(each.spend(now_s) for each in self._budgets))

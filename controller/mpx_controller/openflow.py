@@ -7,10 +7,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 
 from mpx_controller.answers import SwitchLost
+from mpx_controller.budget import Budget
 from mpx_controller.channel import Channel, Told
 from mpx_controller.cookies import Kind, kind_of
 from mpx_controller.flows import Counted, Gone, Message, Messages, Total
-from mpx_controller.frame_budget import FrameBudget
+from mpx_controller.frame_budget import ALL_BURST, ALL_RATE, FrameBudget
 from mpx_controller.graph import Port
 from mpx_controller.mptcp.multipath_tcp import MultipathTcp
 from mpx_controller.mptcp.segment import is_tcp
@@ -37,6 +38,7 @@ class Switches:
         self._channels: dict[int, Channel] = {}
         self._told = asyncio.Event()
         self._open = 0
+        self._budget = Budget(ALL_RATE, ALL_BURST)
         self._budgets: dict[int, FrameBudget] = {}
         self.frames_in = 0
         self.frames_dropped = 0
@@ -62,7 +64,7 @@ class Switches:
             if (before := self._channels.get(joined.switch)) is not None:
                 before.close()
             self._channels[joined.switch] = channel
-            self._budgets[joined.switch] = FrameBudget()
+            self._budgets[joined.switch] = FrameBudget(self._budget)
             log.info("switch %x is connected, with %d ports", joined.switch, len(joined.ports))
             self.send(self._network.switch_up(*joined[:3], self._now()))
             self._changed()

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mpx_controller.budget import Budget
 from mpx_controller.errors import Taken
-from mpx_controller.frame_budget import PORT_BURST, SWITCH_BURST, FrameBudget
+from mpx_controller.frame_budget import ALL_BURST, ALL_RATE, PORT_BURST, SWITCH_BURST, FrameBudget
 from mpx_controller.graph import Port
 from mpx_controller.network.discovery_frame import discovery_frame
 from mpx_controller.path_sets.path_set import StreamKey
@@ -29,7 +29,7 @@ def test_a_budget_is_never_exceeded(rate: float, burst: float, waits: list[float
 
 
 def test_a_flood_at_a_port_leaves_others_theirs_and_links_too() -> None:
-    budget = FrameBudget()
+    budget = FrameBudget(Budget(ALL_RATE, ALL_BURST))
     assert sum(budget.allows(1, HOST, 5.0) for _ in range(100_000)) == PORT_BURST
     assert budget.allows(2, HOST, 5.0) and budget.allows(1, QUESTION, 5.0)
     every = sum(budget.allows(port, HOST, 5.0) for port in range(3, 1000) for _ in range(10))
@@ -38,8 +38,16 @@ def test_a_flood_at_a_port_leaves_others_theirs_and_links_too() -> None:
     assert budget.allows(1, HOST, 6.0)
 
 
+def test_floods_at_many_switches_are_no_more_than_can_be_looked_at() -> None:
+    of_all = Budget(ALL_RATE, ALL_BURST)
+    switches = [FrameBudget(of_all) for _ in range(64)]
+    every = sum(switch.allows(port, HOST, 5.0) for switch in switches for port in range(1000))
+    assert every == ALL_BURST
+    assert all(switch.allows(1, QUESTION, 5.0) for switch in switches)
+
+
 def test_ports_that_are_made_up_need_no_room() -> None:
-    budget = FrameBudget()
+    budget = FrameBudget(Budget(ALL_RATE, ALL_BURST))
     for port in range(100_000):
         budget.allows(port, QUESTION, 5.0)
     assert len(budget._ports) <= 10_000

@@ -131,7 +131,7 @@ def test_a_mesh_of_64_switches_is_bounded() -> None:
 def test_what_is_full_is_not_wide() -> None:
     empty = [0.0] * len(THESIS_A.links)
     assert widest(THESIS_A, empty, 1, 6) is None
-    assert paths_of(THESIS_A, empty, 1, 6) == []
+    assert paths_of(THESIS_A, empty, 1, 6, 4) == []
 
 
 def test_shares_are_max_min() -> None:

@@ -148,6 +148,35 @@ def test_a_path_that_is_cut_in_the_middle_costs_no_byte_and_no_session(
         assert "2" in lost
 
 
+def test_streams_leave_a_path_that_loses_everything_and_take_it_again_when_it_answers(
+    lab: Lab, tmp_path: Path, eventually: Eventually
+) -> None:
+    near, far, content = folders(tmp_path)
+    (near / "a").write_bytes(content)
+    link = lab.link(BETWEEN[2])
+
+    def on_it() -> int:
+        (known,) = sets_of(lab)
+        return sum(path == 2 for path in known["ports"].values())
+
+    with ours(lab, far) as served:
+        slowly = ("--rate", "6Mbit/s", "--streams", "8")  # so that it lasts
+        copying = Copying(lab, tmp_path, *slowly, "--controller", OWN.rest, near / "a", url_of(served, "b"))
+        eventually(lambda: carried(lab, up=True)[2] > SIZE / 40)
+        assert on_it() > 1
+        link.change(loss=1.0)
+        eventually(lambda: on_it() == 1)  # the session that asks whether it is there
+        link.change(loss=0.0)
+        before = carried(lab, up=True)[2]
+        eventually(lambda: on_it() > 1 and carried(lab, up=True)[2] - before > 100_000)
+        report = copying.ended()
+    assert report["status"] == "done", report["error"]
+    assert (far / "b").read_bytes() == content
+    reasons = [event["reason"] for event in report["timeline"] if event["path"] == "2"]
+    assert any("nothing comes" in reason for reason in reasons)
+    assert any("its streams take it again" in reason for reason in reasons)
+
+
 def test_without_a_controller_there_is_one_path_unless_it_is_required(lab: Lab, tmp_path: Path) -> None:
     near, far, content = folders(tmp_path)
     (near / "a").write_bytes(content[:1_000_000])

@@ -36,19 +36,6 @@ def test_udt_is_refused(run: Run) -> None:
     assert "without mpx lab simulate" in said
 
 
-def test_links_of_a_switch_are_refused(run: Run) -> None:
-    (said,) = run("""
-        from mpx.errors import UsageError
-        from mpx_lab.lab import Lab
-        from mpx_lab.topologies import named
-        try:
-            Lab.up(named("dumbbell"), "simulated")
-        except UsageError as error:
-            print(error)
-    """)
-    assert "(wan of dumbbell): build it without mpx lab simulate" in said
-
-
 def test_files_environment_and_exit_code_are_as_without_it(
     kernel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,6 +119,42 @@ def test_a_lab_there_carries_what_its_links_are_told_and_is_never_late(run: Run)
     dropped, rate_bps = map(int, counted.split())
     assert dropped > 0 and rate_bps == 10_000_000
     assert judged == "True () 0"
+
+
+STEERED = """
+    import os, subprocess, sys, tempfile, time
+    from pathlib import Path
+    from mpx_lab.lab import Lab
+    from mpx_lab.own_controller import OWN
+    from mpx_lab.topologies import named
+
+    folder = Path(tempfile.mkdtemp(dir="/dev/shm"))
+    (folder / "file").write_bytes(os.urandom(50_000_000))
+    (folder / "far").mkdir()
+    with Lab.up(named("thesis-a"), "simulated", controller=OWN) as lab:
+        src, dst = lab.host("src"), lab.host("dst")
+        mpx = [sys.executable, "-m", "mpx"]
+        serve = ["serve", "--host", dst.addresses[0], "--port", "2811", "--writable"]
+        allowed = ["--insecure", "--allow-from", "10.0.0.0/8", str(folder / "far")]
+        server = dst.popen([*mpx, *serve, *allowed], stdout=subprocess.PIPE)
+        server.stdout.readline()
+        url = f"ftp://{dst.addresses[0]}:2811/copy"
+        began_s = time.monotonic()
+        src.run([*mpx, "copy", "-q", "--controller", OWN.rest, str(folder / "file"), url], check=True)
+        print(time.monotonic() - began_s)
+        links = [lab.link(f"s1-s{number}") for number in (2, 3, 4, 5)]
+        print(*(link.stats().a_to_b.delivered.bytes for link in links))
+        server.terminate()
+        server.wait()
+    print((folder / "far" / "copy").read_bytes() == (folder / "file").read_bytes())
+"""
+
+
+def test_its_switches_forward_at_full_rates_as_the_controller_says(run: Run) -> None:
+    took, carried, same = run(STEERED)
+    assert 50e6 * 8 / 400e6 < float(took) < 2.0  # over one path it takes 4.2 s
+    assert min(map(int, carried.split())) > 8_000_000
+    assert same == "True"
 
 
 CLIENT = """

@@ -19,6 +19,7 @@ SUBTYPE = 1
 TTL_S = 120  # for others that listen; we have a limit of our own
 BODY = struct.Struct("!QId")  # datapath id, port number, when it was sent
 SIGNATURE_BYTES = 16
+LLDP: bytes = ETH_TYPE_LLDP.to_bytes(2)
 
 
 class Found(NamedTuple):
@@ -51,9 +52,14 @@ def discovery_frame(sender: Port, hardware: str, now_s: float, secret: bytes) ->
     return bytes(made.data)
 
 
+def is_discovery(data: bytes) -> bool:
+    """Whether it is a frame of LLDP, ours or another's."""
+    return data[12:14] == LLDP
+
+
 def read_discovery_frame(data: bytes, secret: bytes) -> Found | None:
     """Return what a frame of ours tells; None for all others, and for one that somebody else has signed."""
-    told = _parsed(data)
+    told = _parsed(data) if is_discovery(data) else None
     for field in told.tlvs if told is not None else ():
         if not isinstance(field, lldp.OrganizationallySpecific) or (field.oui, field.subtype) != (
             OUI,

@@ -1,11 +1,13 @@
 """What a frame that a switch hands us tells of who sent it."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from os_ken.lib.packet import arp, ethernet, icmpv6, ipv6, packet
 
 NOBODY = ("0.0.0.0", "::")
+FRAMES = 4096  # what these told is kept
 
 
 class Told(NamedTuple):
@@ -15,13 +17,14 @@ class Told(NamedTuple):
     address: str | None
 
 
-def told_by(data: bytes) -> list[Told]:
+@lru_cache(FRAMES)  # hosts say the same again and again, and to read it takes as long as all else
+def told_by(data: bytes) -> tuple[Told, ...]:
     """Return what an ARP frame, or a neighbour solicitation or advertisement, tells; nothing for others."""
     try:
         parts = packet.Packet(data)
-        return [each for each in _told(parts) if _one_host(each.hardware)]
+        return tuple(each for each in _told(parts) if _one_host(each.hardware))
     except Exception:  # os-ken has no one error for frames that are broken
-        return []
+        return ()
 
 
 def _told(parts: packet.Packet) -> Iterator[Told]:

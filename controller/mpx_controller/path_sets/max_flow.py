@@ -6,6 +6,7 @@ themselves would be slow to look up.
 
 import heapq
 from collections import deque
+from collections.abc import Iterator
 
 from mpx_controller.graph import Graph, Path
 
@@ -18,13 +19,10 @@ def rates_of(graph: Graph) -> list[float]:
 
 
 def max_flow(graph: Graph, start: int, destination: int) -> list[float]:
-    """Return a flow of the largest rate there is (Edmonds and Karp), with nothing both ways on one link."""
+    """Return a flow of the largest rate there is (Dinic), with nothing both ways on one link."""
     room, flow = rates_of(graph), [0.0] * len(graph.links)
-    while (steps := _with_room(graph, room, flow, start, destination)) is not None:
-        rate = min(room[link] if onwards else flow[link] for link, onwards in steps)
-        for link, onwards in steps:
-            take(graph, room, link, rate if onwards else -rate)
-            flow[link] = graph.links[link].rate_bps - room[link]
+    while (away := _away(graph, room, flow, start, destination)) is not None:
+        _fill_shortest(graph, room, flow, away, start, destination)
     against = (flow[back] if back is not None else 0.0 for back in graph.backs)
     return [max(0.0, there - back) for there, back in zip(flow, against, strict=True)]
 
@@ -36,11 +34,11 @@ def flow_bps(graph: Graph, flow: list[float], start: int) -> float:
     return out - sum(rate for link, rate in rates if link.end.switch == start)
 
 
-def paths_of(graph: Graph, flow: list[float], start: int, destination: int) -> list[Path]:
-    """Return paths that together carry the flow, the widest first."""
+def paths_of(graph: Graph, flow: list[float], start: int, destination: int, most: int) -> list[Path]:
+    """Return at most so many paths that together carry the flow, or most of it, the widest first."""
     left = list(flow)
     found: list[Path] = []
-    while (path := widest(graph, left, start, destination)) is not None:
+    while len(found) < most and (path := widest(graph, left, start, destination)) is not None:
         rate = min(left[link] for link in path)
         for link in path:
             take(graph, left, link, rate)
@@ -98,25 +96,63 @@ def _quickest(graph: Graph, room: list[float], width: float, start: int, destina
     return path[::-1]
 
 
-def _with_room(
+def _away(
     graph: Graph, room: list[float], flow: list[float], start: int, destination: int
-) -> list[tuple[int, bool]] | None:
-    """Return the shortest way on which more would go: links, and whether onwards (or taken back)."""
-    came: dict[int, tuple[int, bool]] = {start: (-1, True)}
+) -> dict[int, int] | None:
+    """Return how many steps with room, or back along what flows, each switch is away; None: no more goes."""
+    away = {start: 0}
     waiting = deque([start])
-    while waiting and destination not in came:
+    while waiting:
         at = waiting.popleft()
-        for onwards, steps, has in ((True, graph.steps, room), (False, graph.steps_back, flow)):
-            for link, there in steps[at]:
-                if has[link] > 0 and there not in came:
-                    came[there] = link, onwards
+        if at == destination:
+            return away
+        further = away[at] + 1
+        for steps, has in ((graph.steps[at], room), (graph.steps_back[at], flow)):
+            for link, there in steps:
+                if there not in away and has[link] > 0:
+                    away[there] = further
                     waiting.append(there)
-    if destination not in came:
-        return None
-    found: list[tuple[int, bool]] = []
-    while destination != start:
-        link, onwards = came[destination]
-        found.append((link, onwards))
-        ends = graph.links[link]
-        destination = ends.start.switch if onwards else ends.end.switch
-    return found[::-1]
+    return None
+
+
+def _fill_shortest(
+    graph: Graph, room: list[float], flow: list[float], away: dict[int, int], start: int, destination: int
+) -> None:
+    """Let more flow on ways that lead one step further each time, until none of them has room."""
+    closer: dict[
+        int, list[tuple[int, int, bool]]
+    ] = {}  # steps onwards from a switch, those that still lead on
+    way: list[tuple[int, int, bool]] = []  # links, where each leads, and whether onwards (or taken back)
+    at = start
+    while True:
+        if at == destination:
+            rate = min(room[link] if onwards else flow[link] for link, _, onwards in way)
+            for link, _, onwards in way:
+                take(graph, room, link, rate if onwards else -rate)
+                carried, least = graph.links[link].rate_bps - room[link], FULL * graph.links[link].rate_bps
+                flow[link] = carried if carried > least else 0.0
+            full = next(
+                i for i, (link, _, onwards) in enumerate(way) if (room if onwards else flow)[link] <= 0
+            )
+            del way[full:]
+        else:
+            if at not in closer:
+                closer[at] = list(_steps(graph, at, away))
+            steps = closer[at]
+            while steps and (room if steps[-1][2] else flow)[steps[-1][0]] <= 0:
+                steps.pop()
+            if steps:
+                way.append(steps[-1])
+            elif way:
+                way.pop()
+                closer[way[-1][1] if way else start].pop()  # it leads nowhere
+            else:
+                return
+        at = way[-1][1] if way else start
+
+
+def _steps(graph: Graph, at: int, away: dict[int, int]) -> Iterator[tuple[int, int, bool]]:
+    """Yield each step to a switch that is one further away: the link, that switch, and whether onwards."""
+    further = away[at] + 1
+    yield from ((link, there, False) for link, there in graph.steps_back[at] if away.get(there) == further)
+    yield from ((link, there, True) for link, there in graph.steps[at] if away.get(there) == further)

@@ -72,7 +72,7 @@ def widest_apart(graph: Graph, start: int, destination: int, count: int = 0) -> 
         return [()]
     most = count if count > 0 else len(graph.links)
     greedy = list(_beside_each_other(graph, start, destination, most))
-    flowing = paths_of(graph, max_flow(graph, start, destination), start, destination)[:most]
+    flowing = paths_of(graph, max_flow(graph, start, destination), start, destination, most)
     chosen = max(greedy, flowing, key=_worth)
     return _that_help(sorted(chosen, key=lambda path: (-narrowest_bps(path), delay_s(path))))
 
