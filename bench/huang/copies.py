@@ -51,15 +51,18 @@ class Copy:
 
 
 class Watcher:
-    """Looks at all connections from one host to another until the end of the block."""
+    """Looks at all connections from one host to another that begin in the block, until its end."""
 
     def __init__(self, netns: str, peer: str) -> None:
         self._table, self._peer = inside(netns, SocketTable), peer
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch)
         self._acked: dict[int, list[tuple[float, int]]] = defaultdict(list)  # by port
+        self._before: frozenset[int] = frozenset()  # ports of what has not quite ended yet
 
     def __enter__(self) -> "Watcher":
+        self._look()
+        self._before, self._acked = frozenset(self._acked), defaultdict(list)
         self._thread.start()
         return self
 
@@ -76,7 +79,8 @@ class Watcher:
     def _look(self) -> None:
         at_s = time.monotonic()
         for each in [*self._table.open(), *self._table.ended()]:
-            if each.peer[0] == self._peer and each.sample.bytes_acked > 0:
+            ours = each.peer[0] == self._peer and each.local[1] not in self._before
+            if ours and each.sample.bytes_acked > 0:
                 self._acked[each.local[1]].append((at_s, each.sample.bytes_acked))
 
     def streams(self) -> tuple[float, dict[int, list[Sample]]]:

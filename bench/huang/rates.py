@@ -1,7 +1,9 @@
 """What is read from copies: rates of streams and of paths, and how even they are over time."""
 
 import statistics
+from bisect import bisect_left
 from collections.abc import Sequence
+from itertools import accumulate
 
 from figures import Spread
 from mpx_lab.series import Sample, goodput_bps, resample
@@ -11,7 +13,7 @@ from huang.row import Result
 
 STEP_S = 1.0
 SETTLED_S = 1.0  # after its begin a stream is as fast as it gets on a path without delay
-EDGE = 0.15  # of a copy, at both of its ends, that is not called steady
+EDGE = 0.15  # of a stream or copy, at both of its ends, that is not called steady
 
 
 def seconds(results: Sequence[Result]) -> Spread:
@@ -25,8 +27,19 @@ def mean_bps(results: Sequence[Result]) -> float:
 
 
 def steady_bps(results: Sequence[Result]) -> float:
-    """Return the goodput of the middle of copies, bit/s: the mean over repetitions."""
-    return statistics.mean(sum(map(middle_bps, each.copy.streams)) for each in results)
+    """Return the goodput of the middle of copies, bit/s: the mean over repetitions.
+
+    From when the first `EDGE` of its bytes have come until only the last are missing: at the end one slow
+    stream may be left alone with its block.
+    """
+    return statistics.mean(_middle_of_copy_bps(each.copy) for each in results)
+
+
+def _middle_of_copy_bps(copy: Copy) -> float:
+    samples = sorted((each for stream in copy.streams for each in stream), key=lambda each: each.t_s)
+    arrived = list(accumulate(each.size_bytes for each in samples))
+    first, last = (bisect_left(arrived, share * arrived[-1]) for share in (EDGE, 1 - EDGE))
+    return 8 * (arrived[last] - arrived[first]) / (samples[last].t_s - samples[first].t_s)
 
 
 def middle_bps(stream: Sequence[Sample]) -> float:
