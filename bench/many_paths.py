@@ -108,8 +108,8 @@ def _is_known(made: ManyPaths) -> bool:
     told = sorted(link["rate_bps"] for link in seen["links"])
     if [rate for rate in told if rate in rates] != rates:
         return False
-    _speak(made.lab.hosts[0].netns, made.addresses[1])
-    _speak(made.lab.hosts[-1].netns, made.addresses[0])
+    for host in made.lab.hosts:
+        _speak(host.netns, next(to for to in made.addresses if to not in host.addresses))
     return len(seen["hosts"]) == len(topology.hosts)
 
 
