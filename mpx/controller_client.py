@@ -2,6 +2,7 @@
 
 import contextlib
 import http.client
+import ipaddress
 import json
 import os
 import socket
@@ -47,7 +48,12 @@ class ControllerClient:
         self._path = told.path.rstrip("/")
         self._tls = ssl.create_default_context() if told.scheme == "https" else None
         self._token = os.environ.get(TOKEN_VARIABLE, "").strip()
-        self._asking: set[http.client.HTTPConnection] = set()
+        if self._token and self._tls is None and not _is_loopback(self._host):
+            raise UsageError(
+                f"{TOKEN_VARIABLE} is not sent to {url!r}, as anybody on the way could read it; "
+                "give the controller's https:// URL, or unset it"
+            )
+        self._asking: set[_Exchange] = set()
         self._guard = threading.Lock()
         self._stopped = False
 
@@ -81,8 +87,8 @@ class ControllerClient:
         """Let all who wait for an answer go without one; nothing is asked any more but to release a set."""
         with self._guard:
             self._stopped = True
-            for connection in self._asking:
-                _cut(connection)
+            for exchange in self._asking:
+                exchange.cut()
 
     def _ask(self, method: str, name: str, told: object = None) -> Any:
         status, text = self._exchange(method, self._path + name, told)
@@ -103,40 +109,28 @@ class ControllerClient:
         body = None
         if told is not None:
             body, headers["Content-Type"] = json.dumps(told).encode(), "application/json"
-        connection = self._connection()
-        late = threading.Event()
-
-        def cut() -> None:
-            late.set()
-            _cut(connection)
-
-        # Its own timeouts begin anew with each byte, so that a trickle could go on for ever.
-        watch = threading.Timer(ANSWER_S, cut)
-        watch.daemon = True
+        exchange = _Exchange(self._connection(), method, name, body, headers)
+        with self._guard:
+            if self._stopped and method != "DELETE":
+                raise ControllerError(f"the controller at {self.url} is not asked: the copy ends")
+            self._asking.add(exchange)
         try:
-            watch.start()
-            connection.connect()
-            with self._guard:
-                if self._stopped and method != "DELETE":
-                    raise ControllerError(f"the controller at {self.url} is not asked: the copy ends")
-                self._asking.add(connection)
-            connection.request(method, name, body, headers)
-            answer = connection.getresponse()
-            text = answer.read(MOST_ANSWER + 1)
-        # RuntimeError: there can be no further thread
-        except (OSError, http.client.HTTPException, ValueError, RuntimeError) as error:
-            why = f"does not answer within {ANSWER_S:g} s" if late.is_set() else f"cannot be asked: {error}"
-            raise ControllerError(f"the controller at {self.url} {why}") from None
+            exchange.start()
+            is_late = not exchange.ended.wait(ANSWER_S)
+        except RuntimeError as error:  # there can be no further thread
+            raise ControllerError(f"the controller at {self.url} cannot be asked: {error}") from None
         finally:
-            watch.cancel()
+            exchange.cut()
             with self._guard:
-                self._asking.discard(connection)
-            connection.close()
-        if late.is_set():
+                self._asking.discard(exchange)
+        if exchange.error is not None and not is_late:
+            raise ControllerError(f"the controller at {self.url} cannot be asked: {exchange.error}")
+        if exchange.answer is None:
             raise ControllerError(f"the controller at {self.url} does not answer within {ANSWER_S:g} s")
+        status, text = exchange.answer
         if len(text) > MOST_ANSWER:
             raise ControllerError(f"the controller at {self.url} answers more than {MOST_ANSWER} bytes")
-        return answer.status, text
+        return status, text
 
     def _connection(self) -> http.client.HTTPConnection:
         assert self._host is not None
@@ -145,9 +139,52 @@ class ControllerClient:
         return http.client.HTTPConnection(self._host, self._port, timeout=ANSWER_S)
 
 
-def _cut(connection: http.client.HTTPConnection) -> None:
-    with contextlib.suppress(OSError, AttributeError):  # it may have ended, or not begun
-        connection.sock.shutdown(socket.SHUT_RDWR)
+class _Exchange(threading.Thread):
+    """One question and its answer, in a thread of its own: finding names, TLS and trickles have no bound."""
+
+    def __init__(
+        self,
+        connection: http.client.HTTPConnection,
+        method: str,
+        name: str,
+        body: bytes | None,
+        headers: dict[str, str],
+    ) -> None:
+        super().__init__(name="mpx-controller", daemon=True)
+        self.answer: tuple[int, bytes] | None = None
+        self.error: Exception | None = None
+        self.ended = threading.Event()  # or nobody waits any more
+        self._connection, self._question = connection, (method, name, body, headers)
+
+    def run(self) -> None:
+        """Ask, unless nobody waits for it any more when there is a connection."""
+        try:
+            self._connection.connect()
+            if not self.ended.is_set():
+                self._connection.request(*self._question)
+                answer = self._connection.getresponse()
+                told = answer.status, answer.read(MOST_ANSWER + 1)
+                self.answer = (
+                    None if self.ended.is_set() else told
+                )  # of one that was cut only a part has come
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            self.error = error
+        finally:
+            self.ended.set()
+            self._connection.close()
+
+    def cut(self) -> None:
+        """Wait for nothing any more."""
+        self.ended.set()
+        with contextlib.suppress(OSError, AttributeError):  # it may have ended, or not begun
+            self._connection.sock.shutdown(socket.SHUT_RDWR)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _said(text: bytes) -> str:

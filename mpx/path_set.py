@@ -67,7 +67,7 @@ def read_path_set(told: Any) -> PathSet:
             raise ValueError(f"{number!r} is no number of a path set")
         if not 0 < len(paths) <= MOST_PATHS:
             raise ValueError(f"{len(paths)} paths")
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise ControllerError(f"the controller answers what is no path set: {error!r}") from None
     return PathSet(number, lease_s, paths)
 

@@ -29,6 +29,7 @@ ENDED_TOGETHER_S = 0.5  # those that end within so long are told of at once
 class _Port:
     path: str  # that it belongs on
     stays: bool  # there, whatever becomes of the path
+    asked: bool = False  # the controller may know it, even where it has not said so
     told: str = ""  # the path that the controller has it on; empty: it has not been told
 
 
@@ -54,7 +55,7 @@ class SteeredPaths(threading.Thread):
         self._away_until_s = 0.0
         self._forgotten = False
         self._renewed_at_s = time.monotonic()
-        self._renew_at_s = self._renewed_at_s + known.lease_s / RENEWALS
+        self._renew_at_s = self._renewed_at_s + max(WATCHED_S, known.lease_s / RENEWALS)
         self._closed = False
 
     # --- for streams ---------------------------------------------------------------------------------
@@ -67,7 +68,7 @@ class SteeredPaths(threading.Thread):
         """See Paths."""
         with self._guard:
             known = self._ports.pop((port, side), None)
-            if known and known.told:
+            if known and known.asked:
                 if not self._ended:
                     self._ended_since_s = time.monotonic()
                     self._guard.notify_all()
@@ -82,6 +83,7 @@ class SteeredPaths(threading.Thread):
                 self._guard.notify_all()  # the thread tells it as soon as somebody can be asked
                 return
             over = known.told = self._wanted(known)  # or the thread would tell, too
+            known.asked = True
         if not self._ask(lambda: self._client.place(self._known.number, [port], side, over)):
             with self._guard:
                 known.told = ""
@@ -147,6 +149,7 @@ class SteeredPaths(threading.Thread):
             for (port, side), known in self._ports.items():
                 over = self._wanted(known)
                 if known.told != over:
+                    known.asked = True
                     wrong[side, over].append(port)
         for (side, over), ports in wrong.items():
             for first in range(0, len(ports), MOST_AT_ONCE):
@@ -170,7 +173,8 @@ class SteeredPaths(threading.Thread):
         now = self._client.renew(self._known.number)
         is_whole = all(path.is_up for path in now.paths)
         self._renewed_at_s = time.monotonic()
-        self._renew_at_s = self._renewed_at_s + (now.lease_s / RENEWALS if is_whole else WATCHED_S)
+        wait_s = max(WATCHED_S, now.lease_s / RENEWALS) if is_whole else WATCHED_S
+        self._renew_at_s = self._renewed_at_s + wait_s
         self._changed(now)
 
     def look(self) -> None:

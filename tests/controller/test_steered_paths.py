@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -124,6 +125,20 @@ def test_the_lease_is_renewed(monkeypatch: pytest.MonkeyPatch, eventually: Event
         steering = Steering(url)
         eventually(lambda: book.renewed > 2 and len(steering.sets) > 2)
         steering.paths.close()
+
+
+def test_a_lease_of_nothing_is_not_renewed_without_a_pause(eventually: Eventually) -> None:
+    book = Book()
+    with kept(book) as url:
+        client = ControllerClient(url)
+        known = replace(client.assign(SRC, DST, PATHS), lease_s=0.0)
+        paths = SteeredPaths(client, known, note=lambda _: None, changed=lambda _: None)
+        paths.start()
+        before = paths._renew_at_s
+        eventually(lambda: book.renewed > 0)
+        eventually(lambda: paths._renew_at_s > before)
+        assert paths._renew_at_s - before >= steered_paths.WATCHED_S
+        paths.close()
 
 
 def copying(client: ControllerClient) -> Multipath:

@@ -137,6 +137,7 @@ def test_over_http(book: tuple[Book, str]) -> None:
         b"HTTP/1.1 500 Oh\r\n\r\nnot json",
         b'HTTP/1.1 403 No\r\n\r\n"no\\u001b[31m"',
         b"HTTP/1.1 200 OK\r\n\r\n" + b" " * (2 << 20),
+        b"HTTP/1.1 200 OK\r\n\r\n" + b"[" * 100_000,
         b"SSH-2.0-OpenSSH\r\n",
         None,
     ],

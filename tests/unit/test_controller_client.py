@@ -66,6 +66,39 @@ def test_a_question_and_its_answer() -> None:
     assert json.loads(body) == {"source": "10.0.0.1", "sink": "10.0.0.2", "paths": 4}
 
 
+def test_a_token_is_not_sent_where_others_can_read_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(controller_client.TOKEN_VARIABLE, "of-somebody")
+    ControllerClient("https://192.0.2.1:6680")
+    ControllerClient("http://localhost:6680")
+    with pytest.raises(UsageError, match="anybody on the way"):
+        ControllerClient("http://192.0.2.1:6680")
+
+
+@pytest.mark.parametrize("name", ["lease_s", "rtt_s", "rate_bps"])
+def test_a_number_beyond_all_is_no_path_set(name: str) -> None:
+    told = json.loads(json.dumps(SET))
+    (told if name in told else told["paths"][0])[name] = 10**400
+    with (
+        controller(lambda connection, _: connection.sendall(answer(json.dumps(told).encode()))) as client,
+        pytest.raises(ControllerError, match="no path set"),
+    ):
+        client.assign("10.0.0.1", "10.0.0.2", 4)
+
+
+def test_finding_the_name_is_bounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(controller_client, "ANSWER_S", 0.1)
+    found = threading.Event()
+
+    def find(*_: object, **__: object) -> None:
+        found.wait(60)
+        raise OSError("no name")
+
+    monkeypatch.setattr(socket, "getaddrinfo", find)
+    with pytest.raises(ControllerError, match="does not answer within"):
+        ControllerClient("http://somewhere.invalid:6680").renew(7)
+    found.set()
+
+
 def test_a_token_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(controller_client.TOKEN_VARIABLE, "of-somebody")
     asked: list[bytes] = []

@@ -69,7 +69,7 @@ class Client:
         try:
             status, text = self._answer(method, f"/path-sets{what}", body)
             told = json.loads(text) if text.strip() else None
-        except (OSError, http.client.HTTPException, ValueError) as error:
+        except (OSError, http.client.HTTPException, ValueError, RecursionError) as error:
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise Unsteered(f"the controller at {self.url} does not answer: {_short(reason)}") from None
         if not 200 <= status < 300:

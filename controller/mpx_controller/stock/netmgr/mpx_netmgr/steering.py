@@ -9,6 +9,7 @@ from .client import NOT_THERE, TAKEN, Client, PathSet, Unsteered
 from .pair import Pair
 
 RENEWALS = 3  # within a lease, so that two may fail
+UNKNOWN = -1  # the path of a stream that the controller was asked to place, and has not answered
 
 
 @dataclass
@@ -57,6 +58,8 @@ class Steering:
             path = self._put(held, known, port)
         except Unsteered as error:
             if error.status != NOT_THERE:
+                if not error.status:
+                    held.paths[port] = UNKNOWN  # it may do it late: it is told the stream's end
                 raise
             held.known = None  # it had no streams for too long, and has expired
             path = self._put(held, self.get(pair, now_s), port)
