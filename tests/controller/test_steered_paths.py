@@ -164,7 +164,8 @@ def test_a_copy_tells_what_each_path_has_carried(tmp_path: Path, eventually: Eve
     ):
         eventually(lambda: running.get("topology")["edges"] == ["1:1000", "6:1000"])
         client = ControllerClient(running.urls["rest"])
-        first = client.assign(SRC, DST, 1).paths[0].streams
+        untaught = client.assign(SRC, DST, 1)
+        client.release(untaught.number)
         for _ in range(20):
             multipath = copying(client)
             names = multipath.known.names
@@ -173,8 +174,8 @@ def test_a_copy_tells_what_each_path_has_carried(tmp_path: Path, eventually: Eve
                 carried = {name: Sample(40, int(now_s * 1e8 / 8), 1 << 40) for name in names}
                 multipath.observe(now_s + MEASURED_S, carried, lambda _: 0.0)
             multipath.close()
-            assert all(each["id"] != multipath.known.number for each in running.get("path-sets"))
-        assert client.assign(SRC, DST, 1).paths[0].streams > first
+            eventually(lambda: not running.get("path-sets"))  # on a busy host it ends after close
+        assert client.assign(SRC, DST, 1).paths[0].streams > untaught.paths[0].streams
 
 
 @pytest.mark.parametrize("stopped", [False, True])
@@ -199,13 +200,13 @@ def test_a_controller_that_hangs_does_not_keep_a_copy_from_ending(
         book.answers.set()
 
 
-def test_what_is_stopped_gives_its_set_back() -> None:
+def test_what_is_stopped_gives_its_set_back(eventually: Eventually) -> None:
     book = Book()
     with kept(book) as url:
         multipath = copying(ControllerClient(url))
         multipath.stop()
         multipath.close()
-        assert book.sets == {}
+        eventually(lambda: book.sets == {})
 
 
 def test_a_lost_path_that_nobody_can_ask_over_is_tried_again(eventually: Eventually) -> None:
