@@ -16,7 +16,7 @@ from mpx.ops_model import MODEL_VARIABLE
 from mpx.options import CopyOptions, flag_of
 from mpx.path_set import DEFAULT_PATH
 from mpx.planner import EXISTS, SAME, STARTS_OVER
-from mpx.report import Report
+from mpx.report import ONE_SUBFLOW, Report
 from mpx.shown import shown
 from mpx.units import format_duration, format_rate, format_size, parse_duration, parse_rate, parse_size
 from mpx.whole_file import check_writable
@@ -37,7 +37,11 @@ def _count(text: str) -> int | None:
     return int(text)
 
 
-_BY_HAND = (FAST_NOT_HAD, MODEL_VARIABLE)  # what was asked for by hand and is not had: no detail
+# What was asked for by hand and is not had, which is no detail.
+_BY_HAND = (
+    *(FAST_NOT_HAD, MODEL_VARIABLE, ONE_SUBFLOW),
+    *("the controller at ", "one path is used: ", "plain TCP instead"),
+)
 _READERS: dict[str, Callable[[str], Any]] = {
     "duration": parse_duration,
     "rate": parse_rate,
@@ -250,6 +254,10 @@ def _surprises(report: Report, *, verbose: bool) -> None:
             streams = f"{event.streams:4d} {kind}{'' if event.streams == 1 else 's'}"
             path = "" if event.path == DEFAULT_PATH else f" path {event.path:<3}"
             _say(f"{event.t_s:8.2f} s{path} {streams:<18} {rate:>14}  {event.reason}")
+        for each in report.decisions.get("paths") or ():
+            _say(
+                f"path {each['path']}: {format_size(each['carried_bytes'])} arrived over it"
+            )
     for note in report.notes:
         if verbose or note.endswith(STARTS_OVER) or any(name in note for name in _BY_HAND):
             _say(f"note: {note}")

@@ -6,6 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from mpx.controller_client import ControllerClient
 from mpx.endpoint import Endpoint, Rtt
@@ -67,6 +68,17 @@ class Multipath:
         note: Callable[[str], None],
     ) -> None:
         self.known = known
+        self.described: list[dict[str, Any]] = [  # for the report
+            {
+                "path": path.name,
+                "streams": path.streams,
+                "rate_bps": path.rate_bps,
+                "rtt_s": path.rtt_s,
+                "group": path.group,
+                "carried_bytes": 0,
+            }
+            for path in known.paths
+        ]
         self.paths = SteeredPaths(client, known, note=note, changed=self._has_changed)
         self._client = client
         self._near: Side = near
@@ -114,6 +126,7 @@ class Multipath:
         seen = {}
         for path, sample in samples.items():
             probe = self._probes[path]
+            self.described[self.known.names.index(path)]["carried_bytes"] = sample.arrived_bytes
             self._carried[path].add(now_s, sample.arrived_bytes, sample.streams)
             rtt_s = probe.latest.asked_s if probe.latest else self._offered_rtt_s(path)
             # One that has given up, as the server has no session left for it, cannot tell: the path is tried.
@@ -214,16 +227,7 @@ def find_paths(
         return None
     most = options.streams or options.max_streams
     known = known.only(min(most, options.max_sessions) if far_is_source else most)
-    report.decisions["controller"] = url
-    report.decisions["paths"] = [
-        {
-            "path": path.name,
-            "streams": path.streams,
-            "rate_bps": path.rate_bps,
-            "rtt_s": path.rtt_s,
-            "group": path.group,
-        }
-        for path in known.paths
-    ]
     near_side: Side = "sink" if far_is_source else "source"
-    return Multipath(client, known, near=near_side, open_session=open_session, note=report.note)
+    multipath = Multipath(client, known, near=near_side, open_session=open_session, note=report.note)
+    report.decisions["controller"], report.decisions["paths"] = url, multipath.described
+    return multipath

@@ -10,6 +10,11 @@ from mpx._version import __version__
 from mpx.errors import Interrupted, MpxError
 from mpx.whole_file import whole
 
+ONE_SUBFLOW = (
+    "each connection of Multipath TCP had one subflow, so one path: the host that connects needs further "
+    "addresses, each told to Linux by 'ip mptcp endpoint add ADDRESS dev DEVICE subflow'"
+)
+
 
 @dataclass
 class Tally:
@@ -155,6 +160,12 @@ class Report:
             self.failures.clear()
             self.skipped.clear()
             self._skips.clear()
+
+    def done(self) -> None:
+        """The copy has ended well."""
+        self.status = "done"
+        if self.mptcp and max(self.mptcp) == 1:
+            self.note(ONE_SUBFLOW)
 
     def ended_by(self, error: MpxError) -> None:
         """Record what ended the copy."""

@@ -82,7 +82,7 @@ def copy(
     run = _Copy(names, destination, options or CopyOptions(), targets, on_progress, tell, cancel)
     try:
         run.copy()
-        run.report.status = "done"
+        run.report.done()
     except MpxError as error:
         run.report.ended_by(error)
         error.report = run.report

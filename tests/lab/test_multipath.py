@@ -108,7 +108,9 @@ def test_all_paths_carry_a_copy(lab: Lab, tmp_path: Path, server: Callable[..., 
     assert target.read_bytes() == content
     moved = [now - was for was, now in zip(before, carried(lab, up=upload), strict=True)]
     assert min(moved) > SIZE / 10, moved
-    assert [path["path"] for path in report["decisions"]["paths"]] == ["0", "1", "2", "3"]
+    paths = report["decisions"]["paths"]
+    assert [path["path"] for path in paths] == ["0", "1", "2", "3"]
+    assert min(path["carried_bytes"] for path in paths) > SIZE / 10
     assert {event["path"] for event in report["timeline"]} == {"0", "1", "2", "3"}
     assert sets_of(lab) == []  # it has given back its own
 

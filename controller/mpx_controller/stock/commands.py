@@ -52,7 +52,7 @@ def assign(source: str, sink: str, paths: int, url: str, token_file: Path | None
     from mpx_controller.stock.netmgr.mpx_netmgr.client import Unsteered
 
     try:
-        made = _client(url, token_file).assign(_address(source), _address(sink), paths)
+        made = _client(url, token_file).assign(*_addresses(source, sink), paths)
     except Unsteered as error:
         raise ControllerError(f"there is no path set: {error}") from None
     if as_json:
@@ -101,7 +101,7 @@ def run(
             "options of 'mpx controller run' stand before SOURCE, and a command after PATHS; write for "
             "example: mpx controller run 10.0.0.1 10.0.0.2 4 -- globus-url-copy -p {streams} SRC DST"
         )
-    pair = Pair(_address(source), _address(sink))
+    pair = Pair(*_addresses(source, sink))
     we_send = _is_ours(pair.source)
     if not (we_send or _is_ours(pair.sink)):
         raise UsageError(f"neither {source} nor {sink} is an address of this host; one of them has to be")
@@ -154,15 +154,32 @@ def _client(url: str, token_file: Path | None) -> "Client":
     return Client(url, read_token(token_file), TIMEOUT_S)
 
 
-def _address(text: str) -> str:
-    """Return the address of a host, which may be named; raises UsageError."""
+def _addresses(source: str, sink: str) -> tuple[str, str]:
+    """Return addresses of one kind of two hosts, which may be named, of IPv4 if both have them.
+
+    Raises UsageError.
+    """
+    from mpx.errors import UsageError
+
+    known = [_addresses_of(text) for text in (source, sink)]
+    for family in (socket.AF_INET, socket.AF_INET6):
+        if all(family in each for each in known):
+            return known[0][family], known[1][family]
+    raise UsageError(f"'{source}' and '{sink}' have no addresses of one kind: {known[0]} and {known[1]}")
+
+
+def _addresses_of(text: str) -> dict[int, str]:
+    """Return the first address of each kind that a host has; raises UsageError."""
     from mpx.errors import UsageError
 
     try:
         found = socket.getaddrinfo(text, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise UsageError(f"no address of '{text}' is known: {error}") from None
-    return str(ipaddress.ip_address(str(found[0][4][0]).partition("%")[0]))
+    return {
+        family: str(ipaddress.ip_address(str(where[0]).partition("%")[0]))
+        for family, _, _, _, where in reversed(found)
+    }
 
 
 def _is_ours(address: str) -> bool:
