@@ -33,26 +33,30 @@ def paths_lines(sets: Sequence[dict[str, Any]]) -> Iterator[str]:
     if not sets:
         yield "no path sets"
     for each in sets:
+        now = each["ports"] | each["elsewhere"]
         yield (
             f"path set {each['id']} of {each['owner']}: {each['source']} -> {each['sink']}, "
             f"{each['streams']} streams predicted, at most {format_rate(each['max_flow_bps'])}, "
             f"ends in {_time(each['lease_s'])} unless it is used"
         )
         yield from _table(
-            ("PATH", "SWITCHES", "RATE", "RTT", "STREAMS", "GROUP", "PORTS"),
+            ("PATH", "SWITCHES", "", "RATE", "RTT", "STREAMS", "GROUP", "PORTS"),
             [
                 (
                     str(place),
                     "-".join(path["switches"]),
+                    "" if path["up"] else "down",
                     format_rate(path["rate_bps"]) if path["rate_bps"] is not None else "-",
                     _time(path["rtt_s"]),
                     str(path["streams"]),
                     str(path["group"]),
-                    " ".join(port for port, at in each["ports"].items() if at == place) or "-",
+                    " ".join(port for port, at in now.items() if at == place) or "-",
                 )
                 for place, path in enumerate(each["paths"])
             ],
         )
+        if lost := [port for port, at in now.items() if at is None]:
+            yield f"  on none of them: {' '.join(lost)}"
 
 
 def flows_lines(told: Sequence[dict[str, Any]]) -> Iterator[str]:

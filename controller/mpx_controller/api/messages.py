@@ -87,6 +87,10 @@ class PathSetOut(BaseModel):
     lease_s: Annotated[float, Field(description="it is released after so long without a sign of use")]
     paths: list[PathOut]
     ports: Annotated[dict[str, int], Field(description="of each stream, as SIDE:PORT, its path")]
+    elsewhere: Annotated[
+        dict[str, int | None],
+        Field(description="streams whose path is not up: which they take now, null: none of the set"),
+    ]
 
 
 class EntryOut(BaseModel):
@@ -188,8 +192,13 @@ def connection_out(known: Connection, steered: Mapping[FourTuple, Subflow]) -> C
     )
 
 
-def path_set_out(known: PathSet, lease_s: float, alive: frozenset[int]) -> PathSetOut:
-    """Return a path set as it is told; `alive`: the places of the paths that are there."""
+def path_set_out(
+    known: PathSet, lease_s: float, alive: frozenset[int], ways: Mapping[StreamKey, int | None]
+) -> PathSetOut:
+    """Return a path set as it is told.
+
+    `alive`: the places of the paths that are there; `ways`: on which each stream is now.
+    """
     return PathSetOut(
         id=known.number,
         owner=known.owner,
@@ -210,4 +219,9 @@ def path_set_out(known: PathSet, lease_s: float, alive: frozenset[int]) -> PathS
             for place, path in enumerate(known.paths)
         ],
         ports={f"{key.side}:{key.port}": place for key, place in known.placed.items()},
+        elsewhere={
+            f"{key.side}:{key.port}": way
+            for key, way in ways.items()
+            if key in known.placed and way != known.placed[key]
+        },
     )

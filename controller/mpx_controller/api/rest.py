@@ -38,7 +38,8 @@ def rest_of(controller: Controller, callers: Callers, version: str) -> FastAPI:
     app = FastAPI(title="mpx controller", version=version, docs_url=None, redoc_url=None)
 
     def told(known: PathSet) -> PathSetOut:
-        return path_set_out(known, controller.lease_left_s(known), controller.sets.alive(known))
+        alive, ways = controller.sets.alive(known), controller.sets.ways(known.number)
+        return path_set_out(known, controller.lease_left_s(known), alive, ways)
 
     async def asking(request: Request) -> Caller:
         address = request.client.host if request.client else ""
