@@ -14,8 +14,9 @@ from mpx_controller.errors import NotYours, NoWay, Refused
 from mpx_controller.events import Event, Listeners
 from mpx_controller.flows import Counted, Messages
 from mpx_controller.host_search import HostSearch
-from mpx_controller.mptcp.multipath_tcp import MultipathTcp, Subflow
+from mpx_controller.mptcp.multipath_tcp import MultipathTcp
 from mpx_controller.mptcp.segment import FourTuple
+from mpx_controller.mptcp.subflow import Subflow
 from mpx_controller.network.network import Network
 from mpx_controller.openflow import Switches
 from mpx_controller.path_sets import reasons, usage

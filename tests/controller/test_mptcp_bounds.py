@@ -14,7 +14,7 @@ from mpx_controller.forwarding import Bands
 from mpx_controller.graph import Graph, Port
 from mpx_controller.mptcp import connections
 from mpx_controller.mptcp.connections import ANSWER_S, MOST_WAITING
-from mpx_controller.mptcp.entries import IDLE_S, subflow_entries
+from mpx_controller.mptcp.entries import subflow_entries
 from mpx_controller.mptcp.multipath_tcp import MultipathTcp
 from mpx_controller.mptcp.segment import ACK, SYN
 from mpx_controller.network.network import SETTLED_S
@@ -165,9 +165,9 @@ def test_entries_are_for_both_directions_of_one_connection_only() -> None:
     ((four, subflow),) = of(wan).subflows.items()
     back = wan.network.graph.reverse(subflow.path) if wan.network is not None else None
     assert back is not None
-    found = subflow_entries(Bands(), four, subflow.ends, (subflow.path, back), 1, IDLE_S)
+    found = subflow_entries(Bands(), four, subflow, (subflow.path, back), 1)
     assert {switch: len(entries) for switch, entries in found.items()} == {1: 4, 2: 2, 6: 4}
-    assert all(len(entry.match) >= 6 for entries in found.values() for entry in entries)
+    assert all(len(entry.match) >= 8 for entries in found.values() for entry in entries)
 
 
 @given(st.data())

@@ -7,9 +7,9 @@ from mptcp_wans import BETWEEN, KEY_A, KEY_B, MORE, add, connect, end, of, sprea
 from mpx_controller.flows import Gone
 from mpx_controller.forwarding import Bands
 from mpx_controller.mptcp.connections import EMPTY_S
-from mpx_controller.mptcp.entries import IDLE_S
 from mpx_controller.mptcp.multipath_tcp import LOST_S
 from mpx_controller.mptcp.segment import ACK, FIN, RST, SYN, FourTuple
+from mpx_controller.mptcp.subflow import IDLE_S
 from switches import address, arp_from, tcp_frame
 from wans import ENDS
 

@@ -16,10 +16,12 @@ PROTOCOL = ofproto_protocol.ProtocolDesc(version=4)
 FOUR = st.ip_addresses(v=4).map(str)
 SIX = st.ip_addresses(v=6).filter(lambda each: int(each) >> 48).map(str)  # others no host of ours has
 PORTS = st.integers(0, 65535)
+HARDWARE = st.binary(min_size=6, max_size=6).map(lambda each: each.hex(":"))
+FLAGS = st.integers(1, 0xFFF).map(lambda flags: (flags, flags))
 MATCHES = st.one_of(
     st.fixed_dictionaries(
         {"eth_type": st.just(0x800), "ip_proto": st.just(6), "ipv4_src": FOUR, "ipv4_dst": FOUR},
-        optional={"tcp_src": PORTS},
+        optional={"tcp_src": PORTS, "eth_src": HARDWARE, "eth_dst": HARDWARE, "tcp_flags": FLAGS},
     ),
     st.fixed_dictionaries(
         {"eth_type": st.just(0x86DD), "ip_proto": st.just(6), "ipv6_src": SIX, "tcp_dst": PORTS}

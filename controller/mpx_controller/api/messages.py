@@ -9,8 +9,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, IPvAnyAddres
 from mpx_controller.flows import Counted
 from mpx_controller.graph import switches_of
 from mpx_controller.mptcp.connections import Connection
-from mpx_controller.mptcp.multipath_tcp import Subflow
 from mpx_controller.mptcp.segment import FourTuple
+from mpx_controller.mptcp.subflow import Subflow
 from mpx_controller.path_sets.path_set import PathSet, StreamKey
 from mpx_controller.steering import stream_of
 

@@ -5,6 +5,8 @@
     subflow     both directions           on its path
 
 in the first table, from the top down. Matching on flags is an extension (of the ONF) that Open vSwitch knows.
+Those of a subflow match frames between the hardware addresses that its handshake had, and so none of others
+who have not spoken: addresses of IP are whatever a host writes into its frames.
 All but the first have idle timeouts, as nobody removes them when we are gone.
 """
 
@@ -17,10 +19,9 @@ from mpx_controller.flows import CONTROLLER, Entry, Value, match
 from mpx_controller.forwarding import ETH_IPV4, ETH_IPV6, Bands
 from mpx_controller.graph import Path, Port
 from mpx_controller.mptcp.segment import FIN, RST, SYN, FourTuple
-from mpx_controller.steering import TCP, Ends, steps
+from mpx_controller.mptcp.subflow import Subflow
+from mpx_controller.steering import TCP, steps
 
-FIRST_IDLE_S = 10  # many connections are over when their entries come, and nobody sees their ends
-IDLE_S = 600  # of a subflow that has been used; after so long it has ended, or lost its host
 ENDING_IDLE_S = 43_200  # of what waits for the end of a subflow, where nothing matches until then
 
 
@@ -41,7 +42,7 @@ def copies(bands: Bands, edges: Iterable[Port]) -> list[Entry]:
 
 
 def subflow_entries(
-    bands: Bands, subflow: FourTuple, ends: Ends, ways: tuple[Path, Path], number: int, idle_s: int
+    bands: Bands, four: FourTuple, subflow: Subflow, ways: tuple[Path, Path], number: int
 ) -> dict[int, list[Entry]]:
     """Return for each switch on the way the entries of a subflow of connection `number`, in both directions.
 
@@ -49,11 +50,11 @@ def subflow_entries(
     """
     found: dict[int, list[Entry]] = {}
     there, back = ways
-    for four, path, start, out in (
-        (subflow, there, ends.source_port, ends.sink_port),
-        (subflow.reverse, back, ends.sink_port, ends.source_port),
+    ends, (source, sink) = subflow.ends, subflow.hardware
+    for fields, path, start, out in (
+        (_fields(four, source, sink), there, ends.source_port, ends.sink_port),
+        (_fields(four.reverse, sink, source), back, ends.sink_port, ends.source_port),
     ):
-        fields = _fields(four)
         for place, (switch, output) in enumerate(steps(path, start, out)):
             plain = Entry(
                 bands.table,
@@ -61,7 +62,7 @@ def subflow_entries(
                 match(**fields),
                 cookie(Kind.MPTCP, number),
                 (output,),
-                idle_s=idle_s,
+                idle_s=subflow.idle_s,
             )
             found.setdefault(switch, []).append(plain)
             if place == 0:
@@ -89,9 +90,11 @@ def four_tuple_of(entry_match: Iterable[tuple[str, Value]]) -> FourTuple | None:
     return FourTuple(str(found[0]), int(str(found[1])), str(found[2]), int(str(found[3])))
 
 
-def _fields(four: FourTuple) -> dict[str, Value]:
+def _fields(four: FourTuple, sender: str, receiver: str) -> dict[str, Value]:
     version = ipaddress.ip_address(four.source).version
     return {
+        "eth_src": sender,
+        "eth_dst": receiver,
         "eth_type": ETH_IPV4 if version == 4 else ETH_IPV6,
         "ip_proto": TCP,
         f"ipv{version}_src": four.source,

@@ -6,15 +6,16 @@ Each new subflow goes where its connection has the fewest, in the order in which
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mpx_controller.cookies import number_of
 from mpx_controller.flows import Entry, Gone, Messages
 from mpx_controller.forwarding import Bands
-from mpx_controller.graph import Graph, Path, Port, Route, route, switches_of
+from mpx_controller.graph import Graph, Path, Port, Route, route
 from mpx_controller.mptcp.connections import Connection, Connections
-from mpx_controller.mptcp.entries import FIRST_IDLE_S, IDLE_S, copies, four_tuple_of, subflow_entries
+from mpx_controller.mptcp.entries import copies, four_tuple_of, subflow_entries
 from mpx_controller.mptcp.segment import ACK, FIN, RST, SYN, FourTuple, Segment, read_segment
+from mpx_controller.mptcp.subflow import Subflow
 from mpx_controller.network.network import Network
 from mpx_controller.path_sets.path_set import alive
 from mpx_controller.path_sets.selection import Select
@@ -25,34 +26,6 @@ MOST_PATHS = 8  # of one connection; Linux makes at most 8 subflows
 LOST_S = 60.0  # a subflow is forgotten when nothing has led from one host to the other for so long
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Subflow:
-    """Where a subflow is: its hosts' hardware addresses and ports, and its path."""
-
-    hardware: tuple[str, str]  # of source and sink
-    ends: Ends
-    home: Path = ()  # that it was put on
-    path: Path = ()  # that it is on while its own is not there
-    on: frozenset[int] = frozenset()  # switches that have entries of it
-    lost_s: float | None = None  # since when there is no way
-    is_used: bool = False  # it has had more than a few packets
-
-    @property
-    def switches(self) -> tuple[int, ...]:
-        """The datapath ids on its path."""
-        return switches_of(self.path, self.ends.source_port.switch)
-
-    @property
-    def idle_s(self) -> int:
-        """After so long without a packet its entries are removed."""
-        return IDLE_S if self.is_used else FIRST_IDLE_S
-
-    @property
-    def between(self) -> tuple[int, int]:
-        """The switches of its hosts."""
-        return self.ends.source_port.switch, self.ends.sink_port.switch
 
 
 class MultipathTcp:
@@ -82,6 +55,8 @@ class MultipathTcp:
             return []
         if segment.flags & (FIN | RST):
             return self._ending(segment, now_s)
+        if self._is_anothers(segment):
+            return []
         receiver = self._network.hosts.with_hardware(segment.receiver)
         found = self.connections.handshake(segment, port, receiver.port if receiver else None, now_s)
         if receiver is None or found is None:
@@ -154,6 +129,18 @@ class MultipathTcp:
 
     # --- what follows --------------------------------------------------------------------------------
 
+    def _is_anothers(self, segment: Segment) -> bool:
+        """Whether its sender has no right to open this: its address, or the connection, is another host's.
+
+        An address that nobody is known to have is believed.
+        """
+        owner = self._network.hosts.at(segment.ends.source)
+        if owner is not None and owner.hardware != segment.sender:
+            return True
+        between = {segment.sender, segment.receiver}
+        alive = (self._subflows.get(four) for four in (segment.ends, segment.ends.reverse))
+        return any(known is not None and set(known.hardware) != between for known in alive)
+
     def _begin(self, number: int, four: FourTuple, new: Subflow, now_s: float) -> Messages:
         messages: Messages = []
         for old in {four, four.reverse} & self._subflows.keys():  # its end was not seen
@@ -223,9 +210,7 @@ class MultipathTcp:
             self._subflows[four] = replace(known, lost_s=now_s if known.lost_s is None else known.lost_s)
             return []
         self._subflows[four] = replace(known, path=path, lost_s=None)
-        entries = subflow_entries(
-            self._bands, four, known.ends, (path, back), self._number(four), known.idle_s
-        )
+        entries = subflow_entries(self._bands, four, known, (path, back), self._number(four))
         return self._have(four, entries)
 
     def _have(self, four: FourTuple, entries: Mapping[int, list[Entry]]) -> Messages:

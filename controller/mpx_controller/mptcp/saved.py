@@ -1,13 +1,15 @@
 """What of Multipath TCP outlives a restart, as values for JSON."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from ipaddress import ip_address
 from typing import Any
 
 from mpx_controller.graph import Path, Port
 from mpx_controller.mptcp.connections import Connection
-from mpx_controller.mptcp.multipath_tcp import MultipathTcp, Subflow
+from mpx_controller.mptcp.multipath_tcp import MultipathTcp
 from mpx_controller.mptcp.segment import FourTuple
+from mpx_controller.mptcp.subflow import Subflow
 from mpx_controller.steering import Ends
 
 Saved = tuple[list[Connection], int, dict[FourTuple, Subflow]]
@@ -48,7 +50,7 @@ def read_mptcp(told: Mapping[str, Any], path_read: Callable[[Iterable[Any]], Pat
     subflows = {}
     for four, hardware, source, sink, home, is_used in told["subflows"]:
         name, path = _four(four), path_read(home)
-        source_mac, sink_mac = hardware
+        source_mac, sink_mac = map(_hardware, hardware)
         ends = Ends(name.source, name.sink, Port(*source), Port(*sink))
         subflows[name] = Subflow((source_mac, sink_mac), ends, path, path, is_used=bool(is_used))
     if {four for each in connections for four in each.subflows} != subflows.keys():
@@ -56,6 +58,12 @@ def read_mptcp(told: Mapping[str, Any], path_read: Callable[[Iterable[Any]], Pat
             "it has subflows that are of no connection, or connections with subflows that are not"
         )
     return connections, int(told["last"]), subflows
+
+
+def _hardware(told: Any) -> str:
+    if not isinstance(told, str) or not re.fullmatch("[0-9a-f]{2}(:[0-9a-f]{2}){5}", told):
+        raise ValueError(f"it has a hardware address that cannot be: {told!r}")
+    return told
 
 
 def _four(told: Iterable[Any]) -> FourTuple:
