@@ -7,7 +7,8 @@ import pytest
 from graphs import THESIS_A, THESIS_B, all_simple_paths, graphs, plain
 from hypothesis import given, settings
 from mpx_controller.cookies import is_ours
-from mpx_controller.flows import CONTROLLER
+from mpx_controller.flows import CONTROLLER, Entry, match
+from mpx_controller.forwarding import ETH_LLDP
 from mpx_controller.graph import Graph, Port
 from mpx_controller.network.discovery import FIRST_S, LOST_S, UNDECIDED_S, Discovery
 from mpx_controller.network.discovery_frame import discovery_frame
@@ -155,6 +156,35 @@ def test_a_host_cannot_make_up_links() -> None:
     wan.send("src", discovery_frame(Port(6, 1), "02:00:00:00:00:01", wan.now_s, SECRET)[:-20] + bytes(20))
     wan.wait(0)
     assert wan.network.graph.links == links
+
+
+@pytest.mark.parametrize(("age_s", "found"), [(0.0, 2), (1.0, 2), (3600.0, 0), (-3600.0, 0)])
+def test_links_are_made_of_questions_that_have_just_been_asked(age_s: float, found: int) -> None:
+    """Those of before the machine was started have times that are still to come."""
+    discovery = Discovery(SECRET)
+    one, other = Port(1, 1), Port(2, 1)
+    for port in (one, other):
+        discovery.port(PortState(port, "0e:00:00:00:00:01"), 10_000.0)
+    for sender, port in ((one, other), (other, one)):
+        frame = discovery_frame(sender, "0e:00:00:00:00:01", 10_000.0 - age_s, SECRET)
+        discovery.heard(port, frame, 10_000.0)
+    assert len(discovery.links) == found
+    assert all(discovery.may_be_edge(port) == (not found) for port in (one, other))
+
+
+def test_entries_of_an_operator_keep_two_hosts_from_passing_questions_on() -> None:
+    """As docs/controller.md says: each drops what looks like LLDP and comes in from a host."""
+    wan = known(THESIS_B, ENDS)
+    assert wan.network is not None
+    links = wan.network.graph.links
+    for port in wan.hosts:
+        operators = Entry(0, 65_535, match(eth_type=ETH_LLDP, in_port=port.number), 0)
+        wan.switches[port.switch].entries[operators.key] = operators
+    one, other = wan.hosts
+    for sender, host in ((one, wan.hosts[other]), (other, wan.hosts[one])):
+        wan.send(host, discovery_frame(sender, "0e:00:00:00:00:01", wan.now_s, SECRET))
+    wan.wait(2)
+    assert wan.network.graph.links == links and wan.network.edge_ports() == set(wan.hosts)
 
 
 def test_nothing_but_questions_beside_another_controller() -> None:

@@ -16,6 +16,7 @@ ASK_EVERY_S = 1.0
 FIRST_S = (0.0, 0.1, 0.3)  # after a port has come up
 UNDECIDED_S = 0.6  # after the last of these has been sent, which may be late
 LOST_S = 3.2  # a link is gone when nothing has come over it for so long
+MOST_AGE_S = 5.0  # of a question that is taken: links of 1 s, and switches and us that are late, fit
 
 
 @dataclass
@@ -88,6 +89,7 @@ class Discovery:
             or port not in self._ports
             or found.sender not in self._ports
             or found.sender == port
+            or not 0.0 <= now_s - found.sent_s <= MOST_AGE_S
         ):
             return False
         for end in (port, found.sender):

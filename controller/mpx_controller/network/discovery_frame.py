@@ -1,7 +1,8 @@
 """The frames by which links are found: LLDP (link layer discovery protocol), signed and with a time.
 
 A switch is told to send one out of each of its ports; the switch at the other end of the link hands it to us.
-The signature keeps hosts from making up links, and so from drawing traffic to themselves.
+The signature keeps one host from making up links, and so from drawing traffic to itself. It says who has sent
+a frame, and not how it has come: two hosts that pass such frames on to each other at once look like a link.
 """
 
 import hmac
