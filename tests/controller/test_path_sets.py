@@ -221,6 +221,36 @@ def test_transfers_teach() -> None:
         sets.feedback(made.number, "me", 1, 8, 100 * M, 0.1)
 
 
+def test_what_cannot_be_teaches_nothing() -> None:
+    wan, sets = steered(graph_of((1, 6, 1e9, 0.05)))
+    made = sets.assign(SRC, DST, 1, "me", wan.now_s)
+    on = made.paths[0].path
+    believed = sets.bytes_per_stream(on)
+    sets.feedback(made.number, "me", 0, 4, 9e6, 0.1)  # less than 1 % of what the path carries
+    sets.feedback(made.number, "me", 0, LIMITS.streams + 1, 1e9, 0.1)  # more than it may have
+    assert sets.bytes_per_stream(on) == believed
+    sets.feedback(made.number, "me", 0, 4, 11e6, 0.1)
+    assert sets.bytes_per_stream(on) == believed / 2, "no more than that at once"
+
+
+def test_no_more_is_predicted_than_a_set_may_have() -> None:
+    wan, sets = steered(graph_of((1, 2, 1e9, 0.4), (2, 6, 1e9, 0), (1, 3, 1e8, 0.4), (3, 6, 1e9, 0)))
+    made = sets.assign(SRC, DST, 2, "me", wan.now_s)
+    assert [path.streams for path in made.paths] == [53, 5]
+    for _ in range(40):
+        sets.feedback(made.number, "me", 0, LIMITS.streams, 1e9, 0.001)
+    other = sets.assign(SRC, DST, 2, "me", wan.now_s)
+    assert [path.streams for path in other.paths] == [LIMITS.streams - 1, 1]
+    put(wan, sets, other.number, *range(4000, 4000 + other.streams))
+
+
+def test_a_set_has_no_more_paths_than_streams() -> None:
+    wan, sets = steered(THESIS_A, Limits(streams=3))
+    made = sets.assign(SRC, DST, 0, "me", wan.now_s)
+    assert [path.streams for path in made.paths] == [1, 1, 1]
+    assert put(wan, sets, made.number, 4000, 4001, 4002) == [0, 1, 2]
+
+
 WHAT = st.sampled_from(["place", "remove", "cut", "mend", "release", "assign"])
 
 

@@ -10,6 +10,7 @@ from mpx_controller.path_sets.prediction import (
     learnt,
     predicted_streams,
     round_robin,
+    within,
 )
 
 VIRTUAL, PRAGMA = bytes_per_stream(0.001495), bytes_per_stream(0.000065)
@@ -88,6 +89,21 @@ def test_ratios(weights: list[float], count: int) -> None:
     for upto in range(1, count + 1):  # interleaved
         for index, total in enumerate(given):
             assert abs(order[:upto].count(index) - total * upto / count) < len(weights)
+
+
+@given(st.lists(st.integers(1, 10**6), min_size=1, max_size=8), st.integers(8, 300))
+def test_no_more_than_there_may_be(streams: list[int], most: int) -> None:
+    given = within(streams, most)
+    assert sum(given) == min(sum(streams), most) and min(given) >= 1
+    if sum(streams) <= most:
+        assert given == streams
+
+
+@given(st.floats(16e3, 1e9), st.floats(1, 1e13), st.floats(1e-9, 1e3), st.integers(1, 65_535))
+def test_one_transfer_changes_what_is_believed_by_a_factor_of_2_at_most(
+    each: float, rate_bps: float, rtt_s: float, streams: int
+) -> None:
+    assert each / 2 <= learnt(each, rate_bps, rtt_s, streams) <= each * 2
 
 
 def test_no_paths_no_streams() -> None:

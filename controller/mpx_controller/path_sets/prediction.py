@@ -4,7 +4,9 @@ import math
 from collections.abc import Sequence
 
 BYTES_PER_STREAM = 1_900_000.0  # of bandwidth times round-trip time: the fewest that huang found (PRAGMA)
-LEARNS = 0.25  # weight of what one transfer reports
+LEARNS = 0.25  # weight of what one transfer reports, and ...
+MOST_STEP = 2.0  # ... by what factor it changes what is believed at most
+LEAST_RATE = 0.01  # of what a path carries: who reports less was held up by something else
 LEAST_BYTES, MOST_BYTES = 16e3, 1e9  # that a stream is ever believed to carry
 
 
@@ -36,7 +38,7 @@ def learnt(bytes_each: float, rate_bps: float, rtt_s: float, best_streams: int) 
     """Return bytes for each stream after a transfer found `best_streams` on a path of that rate and RTT.
 
     A moving mean of its logarithm, as numbers of streams are told apart by factors; a path whose product is
-    less than one stream's tells nothing of more than one.
+    less than one stream's tells nothing of more than one. No transfer changes it by more than `MOST_STEP`.
     """
     if best_streams < 1 or rate_bps <= 0 or rtt_s <= 0:
         return bytes_each
@@ -44,7 +46,16 @@ def learnt(bytes_each: float, rate_bps: float, rtt_s: float, best_streams: int) 
     if best_streams == 1 and seen < bytes_each:
         return bytes_each
     mixed = math.exp((1 - LEARNS) * math.log(bytes_each) + LEARNS * math.log(seen))
-    return min(MOST_BYTES, max(LEAST_BYTES, mixed))
+    bounded = min(bytes_each * MOST_STEP, max(bytes_each / MOST_STEP, mixed))
+    return min(MOST_BYTES, max(LEAST_BYTES, bounded))
+
+
+def within(streams: Sequence[int], most: int) -> list[int]:
+    """Return numbers of streams that are `most` together or fewer: as they are, or in their ratio.
+
+    Each path keeps one where there are enough.
+    """
+    return list(streams) if sum(streams) <= most else _by_largest_remainder(streams, most)
 
 
 def by_ratio(weights: Sequence[float], count: int) -> list[int]:

@@ -11,7 +11,13 @@ from mpx_controller.graph import Path, Route, delay_s, route
 from mpx_controller.network.network import Network
 from mpx_controller.path_sets.choices import Choices
 from mpx_controller.path_sets.path_set import PathSet, StreamKey, described
-from mpx_controller.path_sets.prediction import BYTES_PER_STREAM, learnt, predicted_streams
+from mpx_controller.path_sets.prediction import (
+    BYTES_PER_STREAM,
+    LEAST_RATE,
+    learnt,
+    predicted_streams,
+    within,
+)
 from mpx_controller.path_sets.selection import Select, widest_apart
 from mpx_controller.path_sets.shares import bottleneck_groups, shares_bps
 from mpx_controller.path_sets.steered import Steered
@@ -86,7 +92,7 @@ class PathSets:
         graph = self._network.graph
         start, destination = ends.source_port.switch, ends.sink_port.switch
         choice = self._choices.of(graph, start, destination, count)
-        paths = list(choice.paths)
+        paths = list(choice.paths)[: self._limits.streams]  # one on which no stream may be is of no use
         if not paths:
             raise NoWay(f"no path leads from {source} to {sink} and back now")
         back_s = [delay_s(graph.reverse(path) or ()) for path in paths]
@@ -100,7 +106,7 @@ class PathSets:
             self._last,
             owner,
             ends,
-            described(paths, bottleneck_groups(paths), back_s, streams),
+            described(paths, bottleneck_groups(paths), back_s, within(streams, self._limits.streams)),
             choice.max_flow_bps,
             now_s + self._limits.lease_s,
         )
@@ -213,10 +219,16 @@ class PathSets:
     def feedback(
         self, number: int, owner: str | None, path: int, streams: int, rate_bps: float, rtt_s: float
     ) -> None:
-        """A transfer has found how many streams are best on a path: the next prediction knows."""
+        """A transfer has found how many streams are best on a path: the next prediction knows.
+
+        What cannot be, or tells of something else than the path, is passed over: everybody's predictions
+        follow. Raises NotThere, NotYours.
+        """
         known = self.get(number, owner)
         if not 0 <= path < len(known.paths):
             raise NotThere(f"path set {number} has no path {path}")
+        if streams > self._limits.streams or rate_bps < LEAST_RATE * known.paths[path].rate_bps:
+            return
         on = known.paths[path].path
         self._bytes_each[route(on)] = learnt(self.bytes_per_stream(on), rate_bps, rtt_s, streams)
 
