@@ -1,7 +1,7 @@
 """Path sets in simulated switches: which way streams go, and what others may not do."""
 
 import pytest
-from graphs import THESIS_A, THESIS_B, M, graph_of
+from graphs import THESIS_A, THESIS_B, M, graph_of, plain
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpx_controller.cookies import Kind, kind_of
@@ -10,7 +10,8 @@ from mpx_controller.forwarding import Bands
 from mpx_controller.graph import Graph
 from mpx_controller.network.network import SETTLED_S, Network
 from mpx_controller.path_sets.path_set import StreamKey
-from mpx_controller.path_sets.sets import Limits, PathSets
+from mpx_controller.path_sets.selection import SELECTORS, least_shared
+from mpx_controller.path_sets.sets import MOST_PATHS, Limits, PathSets
 from switches import Wan, address, tcp_frame
 from wans import ENDS, known, network
 
@@ -219,6 +220,17 @@ def test_transfers_teach() -> None:
     assert sets.assign(SRC, DST, 1, "me", wan.now_s).paths[0].streams == 8
     with pytest.raises(NotThere):
         sets.feedback(made.number, "me", 1, 8, 100 * M, 0.1)
+
+
+@pytest.mark.parametrize("selection", SELECTORS)
+def test_as_many_as_help_are_not_more_than_can_be_asked_for(selection: str) -> None:
+    mesh = plain(*((a, b) for a in range(1, 9) for b in range(a + 1, 9)))
+    assert len(least_shared(mesh, 1, 6)) > MOST_PATHS
+    wan, _ = steered(mesh)
+    assert wan.network is not None
+    sets = PathSets(wan.network, Bands(), LIMITS, SELECTORS[selection])
+    every, most = (sets.assign(SRC, DST, count, "me", wan.now_s) for count in (0, MOST_PATHS))
+    assert every.paths == most.paths and len(every.paths) <= MOST_PATHS
 
 
 def test_what_cannot_be_teaches_nothing() -> None:

@@ -12,6 +12,7 @@ from mpx_controller.mptcp.connections import Connection
 from mpx_controller.mptcp.segment import FourTuple
 from mpx_controller.mptcp.subflow import Subflow
 from mpx_controller.path_sets.path_set import PathSet, StreamKey
+from mpx_controller.path_sets.sets import MOST_PATHS
 from mpx_controller.steering import stream_of
 
 
@@ -35,7 +36,9 @@ class NewPathSet(_Asked):
 
     source: Address
     sink: Address
-    paths: Annotated[int, Field(ge=0, le=64, strict=True, description="at most; 0: as many as help")] = 0
+    paths: Annotated[
+        int, Field(ge=0, le=MOST_PATHS, strict=True, description="at most; 0: as many as help")
+    ] = 0
 
 
 class Streams(_Asked):

@@ -10,6 +10,7 @@ from fastapi import Response
 from mpx_controller.controller import Caller, Controller
 from mpx_controller.errors import Refused
 from mpx_controller.path_sets.path_set import StreamKey
+from mpx_controller.path_sets.sets import MOST_PATHS
 
 # As is usual: of the transport, of the method, of its parameters; then ours.
 NOT_XML, NO_METHOD, BAD_PARAMETERS, REFUSED = -32700, -32601, -32602, 1
@@ -32,7 +33,7 @@ async def _called(body: bytes, controller: Controller, caller: Caller) -> dict[s
     method, asked = _read(body)
     if method == "AssignMultipath":
         source, sink = (_address(asked, name) for name in ("src_ip", "dst_ip"))
-        made = await controller.assign(source, sink, _number(asked, "path_num", 0, 64), caller)
+        made = await controller.assign(source, sink, _number(asked, "path_num", 0, MOST_PATHS), caller)
         return {"path_set_id": made.number, "tcp_num": made.streams}
     if method == "MakePath":
         number, port = _number(asked, "path_set_id", 1, 2**31 - 1), _number(asked, "tcp_port_num", 1, 65535)

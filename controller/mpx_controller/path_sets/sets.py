@@ -28,6 +28,7 @@ LEASES, LEAST_IDLE_S = (
     600,
 )  # leases and seconds: a stream that rests so long has to be far behind its lease
 MOST_IDLE_S = 65_535  # OpenFlow knows no more
+MOST_PATHS = 64  # of one set, also where as many as help are asked for
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,8 @@ class PathSets:
         graph = self._network.graph
         start, destination = ends.source_port.switch, ends.sink_port.switch
         choice = self._choices.of(graph, start, destination, count)
-        paths = list(choice.paths)[: self._limits.streams]  # one on which no stream may be is of no use
+        most = min(MOST_PATHS, self._limits.streams)  # a path on which no stream may be is of no use
+        paths = list(choice.paths)[:most]
         if not paths:
             raise NoWay(f"no path leads from {source} to {sink} and back now")
         back_s = [delay_s(graph.reverse(path) or ()) for path in paths]
