@@ -16,6 +16,7 @@ from mpx_controller.path_sets.sets import Limits
 LOCAL = "local"  # the owner that asks on the controller's own host, and sees all
 LOOPBACK = "127.0.0.1"
 OPENFLOW_PORT, API_PORT = 6653, 6680
+LEAST_BPS, MOST_BPS, MOST_DELAY_S = 1.0, 1e15, 1e3  # of a link
 
 
 class _Section(BaseModel):
@@ -192,7 +193,11 @@ Rates = dict[tuple[Port, Port], float]
 
 
 def read_capacities(file: Path) -> tuple[Rates, Rates]:
-    """Return rate (bit/s) and delay (s) of each link's directions between switches; raises UsageError."""
+    """Return rate (bit/s) and delay (s) of each link's directions between switches; raises UsageError.
+
+    A rate that is null is not known. What no link has is refused: shares of a rate that is infinite, or so
+    small that half of it is 0, would never come to an end.
+    """
     try:
         told = json.loads(file.read_text())
         rates: Rates = {}
@@ -201,10 +206,18 @@ def read_capacities(file: Path) -> tuple[Rates, Rates]:
             if not all("datapath_id" in link[end] for end in ("a", "b")):
                 continue
             a, b = (Port(int(link[end]["datapath_id"]), int(link[end]["port"])) for end in ("a", "b"))
+            rate_bps = None if link["rate_bps"] is None else float(link["rate_bps"])
+            delay_s = float(link["delay_s"])
+            if rate_bps is not None and not LEAST_BPS <= rate_bps <= MOST_BPS:
+                raise ValueError(
+                    f"{a} to {b} carries {rate_bps} bit/s; say {LEAST_BPS:g} to {MOST_BPS:g}, or null"
+                )
+            if not 0 <= delay_s <= MOST_DELAY_S:
+                raise ValueError(f"{a} to {b} takes {delay_s} s; say 0 to {MOST_DELAY_S:g}")
             for ends in ((a, b), (b, a)):
-                if link["rate_bps"] is not None:
-                    rates[ends] = float(link["rate_bps"])
-                delays[ends] = float(link["delay_s"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+                if rate_bps is not None:
+                    rates[ends] = rate_bps
+                delays[ends] = delay_s
+    except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
         raise UsageError(f"the capacities in {file} cannot be read: {error!r}") from None
     return rates, delays

@@ -115,9 +115,36 @@ def test_capacities_of_a_lab(tmp_path: Path) -> None:
     )
     there, back = (Port(1, 2), Port(2, 1)), (Port(2, 1), Port(1, 2))
     assert read_capacities(file) == ({there: 5e6, back: 5e6}, {there: 0.01, back: 0.01})
+    file.write_text(json.dumps([{"link": "x", **ends, "rate_bps": None, "delay_s": 0}]))
+    assert read_capacities(file) == ({}, {there: 0.0, back: 0.0})
     file.write_text('[{"link": "x"}]')
     with pytest.raises(UsageError, match="cannot be read"):
         read_capacities(file)
+
+
+@pytest.mark.parametrize(
+    ("rate", "delay", "says"),
+    [
+        ("1e999", "0", "carries inf bit/s"),
+        ("NaN", "0", "carries nan bit/s"),
+        ("0", "0", "carries 0.0 bit/s"),
+        ("-5e6", "0", "carries -5000000.0 bit/s"),
+        ("1e-310", "0", "carries 1e-310 bit/s"),
+        ("1e308", "0", "carries 1e+308 bit/s"),
+        ("1" + 400 * "0", "0", "cannot be read"),
+        ("5e6", "Infinity", "takes inf s"),
+        ("null", "NaN", "takes nan s"),
+        ("5e6", "1e308", "takes 1e+308 s"),
+        ("5e6", "-0.001", "takes -0.001 s"),
+    ],
+)
+def test_capacities_that_no_link_has(tmp_path: Path, rate: str, delay: str, says: str) -> None:
+    file = tmp_path / "capacities.json"
+    ends = '"a": {"datapath_id": 1, "port": 2}, "b": {"datapath_id": 2, "port": 1}'
+    file.write_text(f'[{{{ends}, "rate_bps": {rate}, "delay_s": {delay}}}]')
+    with pytest.raises(UsageError) as raised:
+        read_capacities(file)
+    assert str(file) in str(raised.value) and says in str(raised.value)
 
 
 def test_callers(tmp_path: Path) -> None:
