@@ -103,12 +103,13 @@ class PathSets:
             self._predicted(path, rate, delay_s(path) + back)
             for path, rate, back in zip(paths, rates, back_s, strict=True)
         ]
+        streams = within(streams, self._limits.streams)
         self._last += 1
         made = PathSet(
             self._last,
             owner,
             ends,
-            described(paths, bottleneck_groups(paths), back_s, within(streams, self._limits.streams)),
+            described(paths, bottleneck_groups(paths), back_s, streams),
             choice.max_flow_bps,
             now_s + self._limits.lease_s,
         )
