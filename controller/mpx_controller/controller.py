@@ -93,9 +93,15 @@ class Controller:
         self, number: int, keys: list[StreamKey], owner: str | None, path: int | None = None
     ) -> list[int]:
         """Put streams on paths and return which, when all switches there have confirmed; raises Refused."""
+        before = self.sets.get(number, owner).placed
         places, messages = self.sets.place(number, keys, owner, self._now(), path)
-        await self._done(messages)
         self._unsaved = True
+        try:
+            await self._done(messages, self.sets.switches_of(number, keys) & self.network.connected)
+            self.sets.check_held(number, keys)
+        except NoWay:
+            self.switches.send(self.sets.take_back(number, keys, before))
+            raise
         if (known := self.sets.all.get(number)) is not None:
             ways = self.sets.ways(number)
             now = {key: ways[key] for key in keys if key in ways}
@@ -145,10 +151,11 @@ class Controller:
 
     # --- what follows --------------------------------------------------------------------------------
 
-    async def _done(self, messages: Messages) -> None:
+    async def _done(self, messages: Messages, others: frozenset[int] = frozenset()) -> None:
+        """Send, and wait for these switches, and for others that may not have done what they were told."""
         self.switches.send(messages)
         try:
-            await self.switches.confirmed({switch for switch, _ in messages})
+            await self.switches.confirmed(others.union(switch for switch, _ in messages))
         except SwitchLost as lost:
             raise NoWay(f"{lost}; try again") from None
 

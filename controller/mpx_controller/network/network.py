@@ -180,6 +180,10 @@ class Network:
             return []
         return [(switch, Add(entry))]
 
+    def refused(self, switch: int, entry: Entry) -> None:
+        """A switch does not take an entry that it was told to add."""
+        self.rules(switch).refused(entry)
+
     def tick(self, now_s: float) -> Messages:
         """Time has passed: questions are due, links are lost, ports are decided, silent switches gone.
 

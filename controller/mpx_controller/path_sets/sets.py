@@ -143,6 +143,27 @@ class PathSets:
         self._sets[number] = replace(known, expires_s=now_s + self._limits.lease_s)
         return [known.placed[key] for key in keys], self._steered.steer(known, keys)
 
+    def check_held(self, number: int, keys: Iterable[StreamKey]) -> None:
+        """Raise NotThere or NoWay unless the switches that have confirmed hold what these streams need."""
+        placed = self.get(number).placed
+        if not all(key in placed and not self._steered.lacks(number, key) for key in keys):
+            raise NoWay(f"a switch refuses entries of path set {number}; see the controller's log")
+
+    def take_back(self, number: int, keys: Iterable[StreamKey], before: Mapping[StreamKey, int]) -> Messages:
+        """Have streams that could not be placed where they were `before`: on those paths, or not at all."""
+        messages: Messages = []
+        known = self._sets.get(number)
+        for key in keys:
+            if known is not None and key in known.placed and known.placed[key] != before.get(key):
+                if key in before:
+                    known = known.with_stream(key, before[key])
+                    messages += self._steered.steer(known, [key])
+                else:
+                    messages += self._unsteer(known, key)
+                    known = known.without_stream(key)
+                self._sets[number] = known
+        return messages
+
     def remove_streams(self, number: int, keys: Iterable[StreamKey], owner: str | None) -> Messages:
         """Streams have ended; those that are not there are passed over."""
         known = self.get(number, owner)
@@ -172,9 +193,9 @@ class PathSets:
         """Return 1/a of a path, as far as transfers have told."""
         return self._bytes_each.get(route(path), BYTES_PER_STREAM)
 
-    def switches_of(self, number: int) -> frozenset[int]:
-        """Return the switches that are to hold entries of a set."""
-        return self._steered.switches_of(number)
+    def switches_of(self, number: int, keys: Sequence[StreamKey] | None = None) -> frozenset[int]:
+        """Return the switches that are to hold entries of a set; `keys`: of these of its streams."""
+        return self._steered.switches_of(number, keys)
 
     def release(self, number: int, owner: str | None = None) -> Messages:
         """It is not needed any more."""

@@ -21,9 +21,17 @@ class Steered:
         self._ways: defaultdict[int, dict[StreamKey, int | None]] = defaultdict(dict)
         self._on: defaultdict[int, dict[StreamKey, frozenset[int]]] = defaultdict(dict)
 
-    def switches_of(self, number: int) -> frozenset[int]:
-        """Return the switches that are to hold entries of a set."""
-        return frozenset().union(*self._on[number].values()) if number in self._on else frozenset()
+    def switches_of(self, number: int, keys: Iterable[StreamKey] | None = None) -> frozenset[int]:
+        """Return the switches that are to hold entries of a set; `keys`: of these of its streams."""
+        held = self._on.get(number, {})
+        return frozenset().union(*(held.get(key, ()) for key in (held if keys is None else keys)))
+
+    def lacks(self, number: int, key: StreamKey) -> bool:
+        """Whether a switch has refused an entry of a stream."""
+        return any(
+            self._network.rules(switch).lacks(_owner(number, key))
+            for switch in self.switches_of(number, [key])
+        )
 
     def ways(self, number: int) -> dict[StreamKey, int | None]:
         """Return on which path of its set each stream is now; None: on none of them."""
@@ -85,7 +93,7 @@ class Steered:
             del self._on[number]
         messages: Messages = []
         for switch in [*reversed(list(entries)), *(before - set(entries))]:
-            messages += self._network.change(switch, ("stream", number, key), entries.get(switch, []))
+            messages += self._network.change(switch, _owner(number, key), entries.get(switch, []))
         return messages
 
     def _where_they_are(self, ends: Ends) -> Ends:
@@ -96,3 +104,7 @@ class Steered:
             source_port=source.port if source else ends.source_port,
             sink_port=sink.port if sink else ends.sink_port,
         )
+
+
+def _owner(number: int, key: StreamKey) -> object:
+    return "stream", number, key
