@@ -167,6 +167,56 @@ def test_after_a_restart_streams_stay_while_switches_come_back_one_by_one() -> N
     assert [ways(wan, port)[0][1] for port in range(4000, 4004)] == [2, 2, 4, 5]
 
 
+def test_streams_are_put_only_where_all_switches_can_be_told() -> None:
+    wan, sets = steered(THESIS_A)
+    assert wan.network is not None
+    made = sets.assign(SRC, DST, 4, "me", wan.now_s)
+    put(wan, sets, made.number, 4000, path=1)
+    wan.network.switch_down(3, wan.now_s)
+    wan.do(sets.reroute())
+    assert ways(wan, 4000) == ([1, 3, 6], [6, 3, 1])  # which goes on forwarding
+    put(wan, sets, made.number, 4000)
+    assert ways(wan, 4000) == ([1, 3, 6], [6, 3, 1])
+    assert put(wan, sets, made.number, 4001, 4002, 4003, 4004) == [0, 2, 3, 0]
+    assert put(wan, sets, made.number, 4001, 4005, path=1) == [1, 1]  # once it is there
+    assert ways(wan, 4001)[0] == ways(wan, 4001)[1][::-1] != [1, 3, 6]
+    assert ways(wan, 4005)[0] == ways(wan, 4005)[1][::-1] != [1, 3, 6]
+    for switch in (2, 4, 5):
+        wan.network.switch_down(switch, wan.now_s)
+    with pytest.raises(NoWay, match="switches connected"):
+        put(wan, sets, made.number, 4006)
+    assert 4006 not in {key.port for key in sets.get(made.number).placed}
+    wan.connect(wan.network, [3])
+    wan.wait(0.1)
+    wan.do(sets.reroute())
+    assert ways(wan, 4001) == ways(wan, 4005) == ([1, 3, 6], [6, 3, 1])
+
+
+def test_without_a_path_of_the_set_only_a_way_of_connected_switches_is_taken() -> None:
+    wan, sets = steered(THESIS_A)
+    assert wan.network is not None
+    made = sets.assign(SRC, DST, 1, "me", wan.now_s)
+    put(wan, sets, made.number, 4000)
+    wan.network.switch_down(2, wan.now_s)
+    put(wan, sets, made.number, 4001)
+    assert (ways(wan, 4000)[0], ways(wan, 4001)) == ([1, 2, 6], ([1, 3, 6], [6, 3, 1]))
+
+
+def test_frames_do_not_circle_where_a_switch_cannot_be_told() -> None:
+    graph = graph_of(
+        *((1, 6, 100 * M, 0.0), (1, 3, 1e9, 0.0), (3, 4, 1e9, 0.0)),
+        *((4, 1, 10 * M, 0.0), (4, 5, 1e9, 0.0), (5, 7, 1e9, 0.0), (7, 6, 1e9, 0.0)),
+    )
+    wan, sets = steered(graph)
+    assert wan.network is not None
+    made = sets.assign(SRC, DST, 0, "me", wan.now_s)
+    longest = max(range(len(made.paths)), key=lambda place: len(made.paths[place].path))
+    assert len(made.paths[longest].path) > 3
+    wan.network.switch_down(4, wan.now_s)
+    put(wan, sets, made.number, 4000, path=longest)
+    assert ways(wan, 4000) == ([1, 6], [6, 1])
+
+
 def test_what_is_refused() -> None:
     wan, sets = steered(THESIS_A, Limits(streams=3, sets=2))
     with pytest.raises(NotThere, match=r"no host has the address 10\.9\.9\.9"):

@@ -134,7 +134,9 @@ class PathSets:
             other = self._taken.get(_claim(known, key), number)
             if other != number:
                 raise Taken(f"port {key.port} of the {key.side} is steered by another path set")
-        usable = self.alive(known)
+        if new and not self._steered.leads(known):
+            raise NoWay(f"no path of path set {number} has all its switches connected; try again")
+        usable = self._steered.ready(known)
         for key in keys:
             if key in new or path is not None:
                 at = path if path is not None else known.next_path(usable or None)
