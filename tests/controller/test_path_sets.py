@@ -167,6 +167,33 @@ def test_after_a_restart_streams_stay_while_switches_come_back_one_by_one() -> N
     assert [ways(wan, port)[0][1] for port in range(4000, 4004)] == [2, 2, 4, 5]
 
 
+def test_a_restart_beside_another_controller_keeps_streams_too() -> None:
+    wan = Wan(THESIS_A, ENDS)
+    wan.answering = True
+    first = network(forwarding=False)
+    wan.connect(first)
+    wan.wait(3)
+    for each in (SRC, DST):
+        wan.do(first.host_questions(each))
+    sets = PathSets(first, Bands(), LIMITS)
+    made = sets.assign(SRC, DST, 4, "me", wan.now_s)
+    put(wan, sets, made.number, 4000, 4001, 4002, 4003)
+    passed = [ways(wan, port) for port in range(4000, 4004)]
+    assert [there for there, _ in passed] == [[1, between, 6] for between in (2, 3, 4, 5)]
+    again = network(wan.now_s, forwarding=False)
+    again.hosts.restore(first.hosts.all)
+    anew = PathSets(again, Bands(), LIMITS)
+    anew.restore(sets.all.values(), sets.last)
+    for switches in ((1, 6), (2,), (3,), (4,), (5,)):
+        wan.connect(again, switches)
+        wan.wait(0.25)
+        wan.do(anew.reroute())
+        assert [ways(wan, port) for port in range(4000, 4004)] == passed
+    wan.wait(SETTLED_S)
+    wan.do(anew.reroute())
+    assert [ways(wan, port) for port in range(4000, 4004)] == passed
+
+
 def test_streams_are_put_only_where_all_switches_can_be_told() -> None:
     wan, sets = steered(THESIS_A)
     assert wan.network is not None
