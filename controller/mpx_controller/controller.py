@@ -59,6 +59,7 @@ class Controller:
         )
         self.listeners = Listeners()
         self._graph = self.network.graph
+        self._moves = 0  # of hosts, that path sets have followed
         self._search = HostSearch(self.network, self.switches.send)
         self._counting = asyncio.Lock()
         self._unsaved = False
@@ -163,6 +164,7 @@ class Controller:
         if self.mptcp is not None:
             self.switches.send(self.mptcp.network_changed(self._now()))
         if self.network.graph is self._graph:
+            self._follow_hosts()
             return
         before, self._graph = self._graph, self.network.graph
         sets = self.sets.all
@@ -175,6 +177,15 @@ class Controller:
             why = reasons.why_moved(known, was[number], self.sets.ways(number), lost, found)
             if why:
                 self._note(known, f"rerouted: {why}")
+
+    def _follow_hosts(self) -> None:
+        if self.network.hosts.moves == self._moves:
+            return
+        self._moves = self.network.hosts.moves
+        moved, messages = self.sets.follow()
+        self.switches.send(messages)
+        for number in moved:
+            self._note(self.sets.get(number), "rerouted: a host has moved")
 
     def _log(self, known: PathSet, what: str) -> None:
         ends = known.ends

@@ -7,38 +7,12 @@ from hypothesis import strategies as st
 from mpx_controller.cookies import Kind, kind_of
 from mpx_controller.errors import NotThere, NotYours, NoWay, Taken, TooMany
 from mpx_controller.forwarding import Bands
-from mpx_controller.graph import Graph
 from mpx_controller.network.network import SETTLED_S, Network
 from mpx_controller.path_sets.path_set import StreamKey
 from mpx_controller.path_sets.sets import Limits, PathSets
-from switches import Wan, address, tcp_frame
-from wans import ENDS, known, network
-
-SRC, DST = address("src"), address("dst")
-LIMITS = Limits()
-
-
-def steered(graph: Graph, limits: Limits = LIMITS) -> tuple[Wan, PathSets]:
-    wan = known(graph, ENDS)
-    assert wan.network is not None
-    rates = {(link.start, link.end): link.rate_bps for link in graph.links}
-    delays = {(link.start, link.end): link.delay_s for link in graph.links}
-    wan.network.rates_changed(rates, delays)
-    wan.wait(0)
-    return wan, PathSets(wan.network, Bands(), limits)
-
-
-def put(wan: Wan, sets: PathSets, number: int, *ports: int, path: int | None = None) -> list[int]:
-    keys = [StreamKey(port, "source") for port in ports]
-    places, messages = sets.place(number, keys, "me", wan.now_s, path)
-    wan.do(messages)
-    return places
-
-
-def ways(wan: Wan, port: int) -> tuple[list[int], list[int]]:
-    """Return the switches that a stream's frames pass, there and back."""
-    there = wan.switches_passed("src", tcp_frame("src", "dst", (port, 2811)))
-    return there, wan.switches_passed("dst", tcp_frame("dst", "src", (2811, port)))
+from stream_wans import DST, SRC, put, steered, ways
+from switches import Wan, tcp_frame
+from wans import network
 
 
 def test_each_stream_has_its_path_both_ways_and_others_the_shortest() -> None:
@@ -165,83 +139,6 @@ def test_after_a_restart_streams_stay_while_switches_come_back_one_by_one() -> N
     wan.wait(0)
     wan.do(anew.reroute())
     assert [ways(wan, port)[0][1] for port in range(4000, 4004)] == [2, 2, 4, 5]
-
-
-def test_a_restart_beside_another_controller_keeps_streams_too() -> None:
-    wan = Wan(THESIS_A, ENDS)
-    wan.answering = True
-    first = network(forwarding=False)
-    wan.connect(first)
-    wan.wait(3)
-    for each in (SRC, DST):
-        wan.do(first.host_questions(each))
-    sets = PathSets(first, Bands(), LIMITS)
-    made = sets.assign(SRC, DST, 4, "me", wan.now_s)
-    put(wan, sets, made.number, 4000, 4001, 4002, 4003)
-    passed = [ways(wan, port) for port in range(4000, 4004)]
-    assert [there for there, _ in passed] == [[1, between, 6] for between in (2, 3, 4, 5)]
-    again = network(wan.now_s, forwarding=False)
-    again.hosts.restore(first.hosts.all)
-    anew = PathSets(again, Bands(), LIMITS)
-    anew.restore(sets.all.values(), sets.last)
-    for switches in ((1, 6), (2,), (3,), (4,), (5,)):
-        wan.connect(again, switches)
-        wan.wait(0.25)
-        wan.do(anew.reroute())
-        assert [ways(wan, port) for port in range(4000, 4004)] == passed
-    wan.wait(SETTLED_S)
-    wan.do(anew.reroute())
-    assert [ways(wan, port) for port in range(4000, 4004)] == passed
-
-
-def test_streams_are_put_only_where_all_switches_can_be_told() -> None:
-    wan, sets = steered(THESIS_A)
-    assert wan.network is not None
-    made = sets.assign(SRC, DST, 4, "me", wan.now_s)
-    put(wan, sets, made.number, 4000, path=1)
-    wan.network.switch_down(3, wan.now_s)
-    wan.do(sets.reroute())
-    assert ways(wan, 4000) == ([1, 3, 6], [6, 3, 1])  # which goes on forwarding
-    put(wan, sets, made.number, 4000)
-    assert ways(wan, 4000) == ([1, 3, 6], [6, 3, 1])
-    assert put(wan, sets, made.number, 4001, 4002, 4003, 4004) == [0, 2, 3, 0]
-    assert put(wan, sets, made.number, 4001, 4005, path=1) == [1, 1]  # once it is there
-    assert ways(wan, 4001)[0] == ways(wan, 4001)[1][::-1] != [1, 3, 6]
-    assert ways(wan, 4005)[0] == ways(wan, 4005)[1][::-1] != [1, 3, 6]
-    for switch in (2, 4, 5):
-        wan.network.switch_down(switch, wan.now_s)
-    with pytest.raises(NoWay, match="switches connected"):
-        put(wan, sets, made.number, 4006)
-    assert 4006 not in {key.port for key in sets.get(made.number).placed}
-    wan.connect(wan.network, [3])
-    wan.wait(0.1)
-    wan.do(sets.reroute())
-    assert ways(wan, 4001) == ways(wan, 4005) == ([1, 3, 6], [6, 3, 1])
-
-
-def test_without_a_path_of_the_set_only_a_way_of_connected_switches_is_taken() -> None:
-    wan, sets = steered(THESIS_A)
-    assert wan.network is not None
-    made = sets.assign(SRC, DST, 1, "me", wan.now_s)
-    put(wan, sets, made.number, 4000)
-    wan.network.switch_down(2, wan.now_s)
-    put(wan, sets, made.number, 4001)
-    assert (ways(wan, 4000)[0], ways(wan, 4001)) == ([1, 2, 6], ([1, 3, 6], [6, 3, 1]))
-
-
-def test_frames_do_not_circle_where_a_switch_cannot_be_told() -> None:
-    graph = graph_of(
-        *((1, 6, 100 * M, 0.0), (1, 3, 1e9, 0.0), (3, 4, 1e9, 0.0)),
-        *((4, 1, 10 * M, 0.0), (4, 5, 1e9, 0.0), (5, 7, 1e9, 0.0), (7, 6, 1e9, 0.0)),
-    )
-    wan, sets = steered(graph)
-    assert wan.network is not None
-    made = sets.assign(SRC, DST, 0, "me", wan.now_s)
-    longest = max(range(len(made.paths)), key=lambda place: len(made.paths[place].path))
-    assert len(made.paths[longest].path) > 3
-    wan.network.switch_down(4, wan.now_s)
-    put(wan, sets, made.number, 4000, path=longest)
-    assert ways(wan, 4000) == ([1, 6], [6, 1])
 
 
 def test_what_is_refused() -> None:

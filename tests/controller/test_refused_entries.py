@@ -9,7 +9,7 @@ from mpx_controller.cookies import Kind, cookie
 from mpx_controller.flows import Add, Entry, Remove, SwitchRules, match
 from running_controller import Running
 from switches import address
-from wire_switches import WireSwitch
+from wire_switches import WireSwitch, held
 
 Eventually = Callable[..., None]
 Network = tuple[Running, dict[int, WireSwitch]]
@@ -36,16 +36,6 @@ def passed(running: Running, number: int, path: int = 0) -> list[int]:
     """Return the switches of a path of a set."""
     told = running.get(f"path-sets/{number}")["paths"][path]["switches"]
     return [int(each, 16) for each in told]
-
-
-def held(switches: dict[int, WireSwitch], port: int) -> list[int]:
-    """Return the switches that hold entries of a stream."""
-    mine = {("tcp_src", port), ("tcp_dst", port)}
-    return [
-        number
-        for number, switch in sorted(switches.items())
-        if any(mine.intersection(fields) for *_, fields in switch.entries)  # type: ignore[call-overload]
-    ]
 
 
 def test_what_is_refused_is_refused_again_and_not_kept(network: Network, eventually: Eventually) -> None:

@@ -154,3 +154,13 @@ def wire_wan(
     finally:
         for switch in switches.values():
             switch.close()
+
+
+def held(switches: dict[int, WireSwitch], port: int) -> list[int]:
+    """Return the switches that hold entries of a stream."""
+    mine = {("tcp_src", port), ("tcp_dst", port)}
+    return [
+        number
+        for number, switch in sorted(switches.items())
+        if any(mine.intersection(fields) for *_, fields in switch.entries)  # type: ignore[call-overload]
+    ]

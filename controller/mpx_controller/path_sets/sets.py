@@ -230,8 +230,13 @@ class PathSets:
         messages: Messages = []
         for known in self._sets.values():
             messages += self._steered.steer(known, known.placed)
-        left_alone = self._network.left_alone
-        return [(switch, message) for switch, message in messages if switch not in left_alone]
+        return self._without_left_alone(messages)
+
+    def follow(self) -> tuple[list[int], Messages]:
+        """Have streams lead to where hosts are now; return the sets one of whose hosts has moved."""
+        moved = [known for known in self._sets.values() if self._steered.has_moved(known)]
+        messages = [message for known in moved for message in self._steered.steer(known, known.placed)]
+        return [known.number for known in moved], self._without_left_alone(messages)
 
     def feedback(
         self, number: int, owner: str | None, path: int, streams: int, rate_bps: float, rtt_s: float
@@ -244,6 +249,10 @@ class PathSets:
         self._bytes_each[route(on)] = learnt(self.bytes_per_stream(on), rate_bps, rtt_s, streams)
 
     # --- what follows --------------------------------------------------------------------------------
+
+    def _without_left_alone(self, messages: Messages) -> Messages:
+        left_alone = self._network.left_alone
+        return [(switch, message) for switch, message in messages if switch not in left_alone]
 
     def _ends(self, source: str, sink: str) -> Ends:
         found = []

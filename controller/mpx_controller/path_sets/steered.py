@@ -20,6 +20,7 @@ class Steered:
     def __init__(self, network: Network, bands: Bands, idle_s: int) -> None:
         self._network, self._bands, self._idle_s = network, bands, idle_s
         self._ways: defaultdict[int, dict[StreamKey, int | None]] = defaultdict(dict)
+        self._where: dict[int, Ends] = {}  # of each set with streams, where these lead
         self._on: defaultdict[int, dict[StreamKey, dict[int, list[Entry]]]] = defaultdict(dict)
 
     def switches_of(self, number: int, keys: Iterable[StreamKey] | None = None) -> frozenset[int]:
@@ -38,9 +39,19 @@ class Steered:
         """Return on which path of its set each stream is now; None: on none of them."""
         return dict(self._ways[number]) if number in self._ways else {}
 
+    def has_moved(self, known: PathSet) -> bool:
+        """Whether one of its hosts is not where its streams lead."""
+        now = self._where_they_are(known.ends)
+        return self._where.get(known.number, now) != now
+
     def alive(self, known: PathSet) -> frozenset[int]:
-        """Return the places of the paths of a set that are there now."""
-        graph = self._network.graph
+        """Return the places of the paths of a set that are there now, and lead from host to host."""
+        graph, now = self._network.graph, self._where_they_are(known.ends)
+        if (known.ends.source_port.switch, known.ends.sink_port.switch) != (
+            now.source_port.switch,
+            now.sink_port.switch,
+        ):
+            return frozenset()
         return frozenset(place for place, each in enumerate(known.paths) if alive(graph, each.path))
 
     def ready(self, known: PathSet) -> frozenset[int]:
@@ -60,10 +71,15 @@ class Steered:
         """Have the entries of streams on their paths; where that is not ready, on another of the set.
 
         Where none is ready, on the shortest way that is; where nothing leads there, on none. A stream that
-        is on a path stays there while a switch of it is away, as that goes on forwarding.
+        is on a path stays there while a switch of it is away, as that goes on forwarding. Where a host has
+        moved all streams of the set follow.
         """
         there, ready = self.alive(known), self.ready(known)
         ends = self._where_they_are(known.ends)
+        if self.has_moved(known):
+            keys = known.placed
+        if known.placed:
+            self._where[known.number] = ends
         filled = Counter(place for place in known.placed.values() if place in there)
         messages: Messages = []
         for key in keys:
@@ -85,6 +101,7 @@ class Steered:
         self._ways[known.number].pop(key, None)
         if not self._ways[known.number]:
             del self._ways[known.number]
+            self._where.pop(known.number, None)
         return self._have(known.number, key, {})
 
     def _have(self, number: int, key: StreamKey, entries: dict[int, list[Entry]]) -> Messages:
