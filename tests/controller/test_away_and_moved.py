@@ -1,6 +1,9 @@
 """Streams of path sets while switches are away, over a restart, and when hosts move."""
 
+import json
 from collections.abc import Callable
+from dataclasses import replace
+from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
@@ -10,14 +13,19 @@ from mpx_controller.forwarding import Bands
 from mpx_controller.graph import Port
 from mpx_controller.network.network import SETTLED_S
 from mpx_controller.network.ports import PortState
+from mpx_controller.path_sets.path_set import StreamKey
 from mpx_controller.path_sets.sets import PathSets
 from running_controller import controller
 from stream_wans import DST, LIMITS, SRC, put, steered, ways
-from switches import Wan, arp_from
+from switches import Wan, address, arp_from
 from wans import ENDS, network
 from wire_switches import held, wire_wan
 
 Eventually = Callable[..., None]
+
+
+def ip(host: str) -> bytes:
+    return ip_address(address(host)).packed
 
 
 def test_a_restart_beside_another_controller_keeps_streams_too() -> None:
@@ -122,7 +130,40 @@ def test_streams_follow_a_host_that_moves_to_another_switch_and_back() -> None:
     assert [ways(wan, port)[0][1] for port in (4000, 4001, 4002)] == [2, 2, 3]
 
 
+@pytest.mark.parametrize("restart", ["", "anew", "with an older state file"])
+def test_who_says_to_have_the_address_of_a_host_does_not_get_its_streams(restart: str) -> None:
+    wan, sets = steered(THESIS_A)
+    assert wan.network is not None
+    at = Port(6, 1500)
+    wan.hosts[at] = "other"
+    wan.do(wan.network.port_changed(PortState(at, "0e:00:00:00:06:99"), wan.now_s))
+    wan.wait(3)
+    made = sets.assign(SRC, DST, 4, "me", wan.now_s)
+    put(wan, sets, made.number, 4000)
+    if restart:
+        older = restart == "with an older state file"
+        saved = [replace(each, hardware=None) if older else each for each in sets.all.values()]
+        sets = PathSets(wan.network, Bands(), LIMITS)
+        for switch in wan.switches:
+            wan.network.rules(switch).put(("stream", made.number, StreamKey(4000, "source")), [])
+        wan.do(sets.restore(saved, made.number))
+    wan.send("other", arp_from("other").replace(ip("other"), ip("dst")))
+    taker = wan.network.hosts.at(DST)
+    assert taker is not None and taker.port == at
+    wan.do(sets.follow()[1])
+    wan.do(sets.reroute())
+    put(wan, sets, made.number, 4001)
+    wan.received.clear()
+    for port in (4000, 4001):
+        ways(wan, port)
+    assert [host for host, _ in wan.received] == ["dst", "src"] * 2
+
+
 def test_a_host_that_moves_is_followed_without_being_asked(tmp_path: Path, eventually: Eventually) -> None:
+    told = [(link.start, link.end) for link in THESIS_A.links if link.start < link.end]  # else delays change
+    ends = [[{"datapath_id": each.switch, "port": each.number} for each in link] for link in told]
+    links = [{"a": a, "b": b, "rate_bps": 1e8, "delay_s": 0.01} for a, b in ends]
+    (tmp_path / "capacities.json").write_text(json.dumps(links))
     hosts = {**ENDS, "another": 5}
     with controller(tmp_path / "state.json") as running, wire_wan(running.port, THESIS_A, hosts) as switches:
         eventually(lambda: running.get("topology")["edges"] == ["1:1000", "5:1000", "6:1000"])

@@ -57,10 +57,10 @@ class PathSets:
         return dict(self._sets)
 
     def restore(self, sets: Iterable[PathSet], last: int) -> Messages:
-        """Have again what was there before a restart; numbers go on after `last`."""
+        """Have again what was there before a restart, once hosts are; numbers go on after `last`."""
         self._last = last
         messages: Messages = []
-        for each in sets:
+        for each in map(self._with_hardware, sets):
             self._sets[each.number] = each
             for key in each.placed:
                 self._taken[_claim(each, key)] = each.number
@@ -96,13 +96,15 @@ class PathSets:
             for path, rate, back in zip(paths, rates, back_s, strict=True)
         ]
         self._last += 1
-        made = PathSet(
-            self._last,
-            owner,
-            ends,
-            described(paths, bottleneck_groups(paths), back_s, streams),
-            choice.max_flow_bps,
-            now_s + self._limits.lease_s,
+        made = self._with_hardware(
+            PathSet(
+                self._last,
+                owner,
+                ends,
+                described(paths, bottleneck_groups(paths), back_s, streams),
+                choice.max_flow_bps,
+                now_s + self._limits.lease_s,
+            )
         )
         self._sets[made.number] = made
         return made
@@ -253,6 +255,13 @@ class PathSets:
     def _without_left_alone(self, messages: Messages) -> Messages:
         left_alone = self._network.left_alone
         return [(switch, message) for switch, message in messages if switch not in left_alone]
+
+    def _with_hardware(self, known: PathSet) -> PathSet:
+        """Return a set with the hardware addresses of its hosts; one of an older state file has none."""
+        source, sink = (self._network.hosts.at(each) for each in (known.ends.source, known.ends.sink))
+        if known.hardware is not None or source is None or sink is None:
+            return known
+        return replace(known, hardware=(source.hardware, sink.hardware))
 
     def _ends(self, source: str, sink: str) -> Ends:
         found = []

@@ -41,12 +41,12 @@ class Steered:
 
     def has_moved(self, known: PathSet) -> bool:
         """Whether one of its hosts is not where its streams lead."""
-        now = self._where_they_are(known.ends)
+        now = self._where_they_are(known)
         return self._where.get(known.number, now) != now
 
     def alive(self, known: PathSet) -> frozenset[int]:
         """Return the places of the paths of a set that are there now, and lead from host to host."""
-        graph, now = self._network.graph, self._where_they_are(known.ends)
+        graph, now = self._network.graph, self._where_they_are(known)
         if (known.ends.source_port.switch, known.ends.sink_port.switch) != (
             now.source_port.switch,
             now.sink_port.switch,
@@ -65,7 +65,7 @@ class Steered:
 
     def leads(self, known: PathSet) -> bool:
         """Whether there is any way for a new stream."""
-        return bool(self.ready(known)) or self._shortest_ready(self._where_they_are(known.ends)) is not None
+        return bool(self.ready(known)) or self._shortest_ready(self._where_they_are(known)) is not None
 
     def steer(self, known: PathSet, keys: Iterable[StreamKey]) -> Messages:
         """Have the entries of streams on their paths; where that is not ready, on another of the set.
@@ -75,7 +75,7 @@ class Steered:
         moved all streams of the set follow.
         """
         there, ready = self.alive(known), self.ready(known)
-        ends = self._where_they_are(known.ends)
+        ends = self._where_they_are(known)
         if self.has_moved(known):
             keys = known.placed
         if known.placed:
@@ -153,9 +153,12 @@ class Steered:
             idle_s=self._idle_s,
         )
 
-    def _where_they_are(self, ends: Ends) -> Ends:
-        """Return where two hosts are now; where they were if that is not known."""
-        source, sink = (self._network.hosts.at(address) for address in (ends.source, ends.sink))
+    def _where_they_are(self, known: PathSet) -> Ends:
+        """Return where the two hosts of a set are now; where they were if that is not known."""
+        ends = known.ends
+        if known.hardware is None:
+            return ends
+        source, sink = (self._network.hosts.with_hardware(each) for each in known.hardware)
         return replace(
             ends,
             source_port=source.port if source else ends.source_port,
