@@ -22,7 +22,7 @@ FIRST_S, ASK_EVERY_S = (0.05, 0.1, 0.2), 2.5  # between questions whether it is 
 DEAD_S = 15.0  # a switch that has said nothing for so long is given up
 MOST_WAITING = 16 << 20  # bytes that a switch has not read: it is not keeping up, and is given up
 MOST_MESSAGE = 1 << 16
-MOST_SENT = 4096  # entries that a switch may yet refuse; a path set has 512 at most, unless it is told to
+MOST_SENT = 4096  # entries of path sets that are remembered, in case it refuses them; two for each stream
 TURN_S = 0.001  # that messages of one switch take in a row; then others have their turn
 REST_S = 0.002  # until a switch that sends too much has its next turn: it has a third of the time at most
 
