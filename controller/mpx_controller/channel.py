@@ -13,7 +13,7 @@ from os_ken.ofproto import ofproto_v1_3_parser as parser
 from mpx_controller import wire
 from mpx_controller.answers import Answers, SwitchLost
 from mpx_controller.cookies import ALL, Kind, kind_of
-from mpx_controller.flows import Counted, Entry, Gone, Message, Total
+from mpx_controller.flows import Add, Counted, Entry, Gone, Message, Total
 from mpx_controller.graph import Port
 from mpx_controller.network.ports import PortState
 
@@ -22,6 +22,7 @@ FIRST_S, ASK_EVERY_S = (0.05, 0.1, 0.2), 2.5  # between questions whether it is 
 DEAD_S = 15.0  # a switch that has said nothing for so long is given up
 MOST_WAITING = 16 << 20  # bytes that a switch has not read: it is not keeping up, and is given up
 MOST_MESSAGE = 1 << 16
+MOST_SENT = 4096  # entries of path sets that are remembered, in case it refuses them; two for each stream
 TURN_S = 0.001  # that messages of one switch take in a row; then others have their turn
 REST_S = 0.002  # until a switch that sends too much has its next turn: it has a third of the time at most
 
@@ -38,9 +39,10 @@ class Joined(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """An entry for Multipath TCP that the switch does not take."""
+    """An entry that the switch does not take: for Multipath TCP its cookie alone, of a path set all of it."""
 
     cookie: int
+    entry: Entry | None = None
 
 
 @dataclass(frozen=True)
@@ -49,15 +51,14 @@ class Told:
 
     `frame_in` returns whether it was looked at; `port_changed` is given the port, and whether it is no more;
     `entry_gone` the switch, and an entry that it has removed as nothing matched; `answers` the switch, and in
-    how many seconds it has answered; `refused` the switch, and the cookie of an entry for Multipath TCP,
-    which nothing waits for.
+    how many seconds it has answered; `refused` the switch, and an entry of ours that it does not take.
     """
 
     frame_in: Callable[[Port, bytes], bool]
     port_changed: Callable[[PortState, bool], None]
     entry_gone: Callable[[int, Gone], None]
     answers: Callable[[int, float], None]
-    refused: Callable[[int, int], None]
+    refused: Callable[[int, Refused], None]
 
 
 class Channel:
@@ -71,7 +72,7 @@ class Channel:
         self._answers = Answers()
         self._unread, self._at = b"", 0  # what has come, and where the next message begins in it
         self._heard_s = asyncio.get_running_loop().time()
-        self._errors: list[str] = []
+        self._sent: dict[int, Entry] = {}  # of path sets, by the number of the message; the last ones
 
     async def join(self) -> Joined:
         """Return who it is, with its ports and the entries of ours that it holds; raises SwitchLost."""
@@ -101,7 +102,7 @@ class Channel:
                     if gone is not None:
                         told.entry_gone(switch, gone)
                 elif isinstance(message, Refused):
-                    told.refused(switch, message.cookie)
+                    told.refused(switch, message)
                 if loop.time() - began_s > TURN_S:
                     await asyncio.sleep(REST_S if too_much else 0)
                     began_s, too_much = loop.time(), False
@@ -112,20 +113,22 @@ class Channel:
     def send(self, messages: Iterable[Message]) -> None:
         """Send; gives the connection up where the switch does not read."""
         for message in messages:
-            self._writer.write(wire.to_bytes(message, self._next()))
+            xid = self._next()
+            self._writer.write(wire.to_bytes(message, xid))
+            if isinstance(message, Add) and kind_of(message.entry.cookie) == Kind.PATH_SET:
+                self._sent[xid] = message.entry
+                if len(self._sent) > MOST_SENT:
+                    del self._sent[next(iter(self._sent))]
         if self._writer.transport.get_write_buffer_size() > MOST_WAITING:
             log.warning("switch %s does not read what it is sent; its connection is ended", self._name)
             self.close()
 
     async def confirmed(self) -> None:
-        """Return when the switch has done all that was sent; raises SwitchLost.
+        """Return when the switch has done or refused all that was sent; raises SwitchLost.
 
-        It also raises where the switch has refused something since the last time.
+        Whose entries it has refused `Told.refused` has heard by then.
         """
         await self._asked(wire.barrier)
-        if self._errors:
-            refused, self._errors = self._errors, []
-            raise SwitchLost(f"switch {self._name} refuses: {'; '.join(refused[:3])}")
 
     async def total(self, cookie: int) -> Total:
         """Return what the entries of a cookie have counted together; raises SwitchLost."""
@@ -211,9 +214,9 @@ class Channel:
                     error = f"an error of type {message.type}, code {message.code}"
                     if self._answers.refused(xid, f"switch {self._name} answers with {error}"):
                         continue
-                    self._errors.append(error)
                     log.warning("switch %s sends %s", self._name, error)
-                    del self._errors[:-16]
+                    if (entry := self._sent.pop(xid, None)) is not None:
+                        return Refused(entry.cookie, entry)
                 elif kind != ofp.OFPT_MULTIPART_REPLY or not self._answers.part(
                     xid, message, more=bool(message.flags & ofp.OFPMPF_REPLY_MORE)
                 ):

@@ -60,6 +60,7 @@ class Controller:
         )
         self.listeners = Listeners()
         self._graph = self.network.graph
+        self._moves = 0  # of hosts, that path sets have followed
         self._search = HostSearch(self.network, self.switches.send)
         self._counting = asyncio.Lock()
         self._unsaved = False
@@ -94,9 +95,15 @@ class Controller:
         self, number: int, keys: list[StreamKey], owner: str | None, path: int | None = None
     ) -> list[int]:
         """Put streams on paths and return which, when all switches there have confirmed; raises Refused."""
+        before = self.sets.get(number, owner).placed
         places, messages = self.sets.place(number, keys, owner, self._now(), path)
-        await self._done(messages)
         self._unsaved = True
+        try:
+            await self._done(messages, self.sets.switches_of(number, keys) & self.network.connected)
+            self.sets.check_held(number, keys)
+        except NoWay:
+            self.switches.send(self.sets.take_back(number, keys, before))
+            raise
         if (known := self.sets.all.get(number)) is not None:
             ways = self.sets.ways(number)
             now = {key: ways[key] for key in keys if key in ways}
@@ -146,10 +153,11 @@ class Controller:
 
     # --- what follows --------------------------------------------------------------------------------
 
-    async def _done(self, messages: Messages) -> None:
+    async def _done(self, messages: Messages, others: frozenset[int] = frozenset()) -> None:
+        """Send, and wait for these switches, and for others that may not have done what they were told."""
         self.switches.send(messages)
         try:
-            await self.switches.confirmed({switch for switch, _ in messages})
+            await self.switches.confirmed(others.union(switch for switch, _ in messages))
         except SwitchLost as lost:
             raise NoWay(f"{lost}; try again") from None
 
@@ -157,6 +165,7 @@ class Controller:
         if self.mptcp is not None:
             self.switches.send(self.mptcp.network_changed(self._now()))
         if self.network.graph is self._graph:
+            self._follow_hosts()
             return
         before, self._graph = self._graph, self.network.graph
         sets = self.sets.all
@@ -169,6 +178,15 @@ class Controller:
             why = reasons.why_moved(known, was[number], self.sets.ways(number), lost, found)
             if why:
                 self._note(known, f"rerouted: {why}")
+
+    def _follow_hosts(self) -> None:
+        if self.network.hosts.moves == self._moves:
+            return
+        self._moves = self.network.hosts.moves
+        moved, messages = self.sets.follow()
+        self.switches.send(messages)
+        for number in moved:
+            self._note(self.sets.get(number), "rerouted: a host has moved")
 
     def _log(self, known: PathSet, what: str) -> None:
         ends = known.ends

@@ -100,6 +100,7 @@ class SwitchRules:
     def __init__(self) -> None:
         self._owned: dict[object, dict[Key, Entry]] = {}
         self._wanted: dict[Key, Entry] = {}
+        self._refused: set[Key] = set()  # that the switch has not taken: they are sent anew when put again
 
     @property
     def wanted(self) -> dict[Key, Entry]:
@@ -121,8 +122,11 @@ class SwitchRules:
         for key in after:
             if key in self._wanted and key not in before:
                 raise ValueError(f"two want an entry of one match: {key}")
-        changes: list[Message] = [Add(entry) for key, entry in after.items() if before.get(key) != entry]
+        changes: list[Message] = [
+            Add(entry) for key, entry in after.items() if before.get(key) != entry or key in self._refused
+        ]
         changes += [Remove(key, entry.cookie) for key, entry in before.items() if key not in after]
+        self._refused -= before.keys()
         for key in before:
             del self._wanted[key]
         self._wanted.update(after)
@@ -132,6 +136,15 @@ class SwitchRules:
             self._owned.pop(owner, None)
         return changes
 
+    def refused(self, entry: Entry) -> None:
+        """Note that the switch has not taken an entry."""
+        if self._wanted.get(entry.key) == entry:
+            self._refused.add(entry.key)
+
+    def lacks(self, owner: object) -> bool:
+        """Whether the switch has refused one of the entries of `owner`."""
+        return not self._refused.isdisjoint(self._owned.get(owner, {}))
+
     def owners(self) -> list[object]:
         """Return who has entries there."""
         return list(self._owned)
@@ -139,6 +152,7 @@ class SwitchRules:
     def reconciled(self, found: Iterable[Entry]) -> list[Message]:
         """Return what makes a switch that holds `found` (entries of ours) hold what is wanted."""
         there = {entry.key: entry for entry in found}
+        self._refused.clear()
         changes: list[Message] = [
             Add(entry) for key, entry in self._wanted.items() if there.get(key) != entry
         ]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 from mpx_controller.answers import SwitchLost
 from mpx_controller.budget import Budget
-from mpx_controller.channel import Channel, Told
+from mpx_controller.channel import Channel, Refused, Told
 from mpx_controller.cookies import Kind, kind_of
 from mpx_controller.flows import Counted, Gone, Message, Messages, Total
 from mpx_controller.frame_budget import ALL_BURST, ALL_RATE, FrameBudget
@@ -117,7 +117,7 @@ class Switches:
                 channel.send(some)
 
     async def confirmed(self, switches: Iterable[int]) -> None:
-        """Return when these have done all that was sent; raises SwitchLost."""
+        """Return when these have done or refused all that was sent; raises SwitchLost."""
         there = [self._channels.get(switch) for switch in set(switches)]
         if None in there:
             raise SwitchLost("a switch on the way is not connected")
@@ -174,9 +174,11 @@ class Switches:
             self.send(self._mptcp.entry_gone(gone, self._now()))
         self.send(self._network.entry_gone(switch, gone))
 
-    def _refused(self, switch: int, cookie: int) -> None:
-        if self._mptcp is not None:
-            self.send(self._mptcp.refused(switch, cookie, self._now()))
+    def _refused(self, switch: int, refused: Refused) -> None:
+        if refused.entry is not None:
+            self._network.refused(switch, refused.entry)
+        elif self._mptcp is not None:
+            self.send(self._mptcp.refused(switch, refused.cookie, self._now()))
 
     @staticmethod
     def _now() -> float:

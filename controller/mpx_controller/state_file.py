@@ -77,6 +77,7 @@ def _told(known: PathSet, now_s: float) -> dict[str, Any]:
         ],
         "max_flow_bps": known.max_flow_bps,
         "left_s": known.expires_s - now_s,
+        "hardware": known.hardware,
         "placed": [[key.port, key.side, place] for key, place in known.placed.items()],
     }
 
@@ -95,12 +96,21 @@ def _read(told: Mapping[str, Any], now_s: float) -> PathSet:
         float(told["max_flow_bps"]),
         now_s + float(told["left_s"]),
         {StreamKey(int(port), side): int(place) for port, side, place in told["placed"]},
+        _hardware(told.get("hardware")),
     )
     if not all(0 <= place < len(made.paths) for place in made.placed.values()):
         raise ValueError(f"path set {made.number} has streams on paths that it has not")
     if not all(key.side in ("source", "sink") and 0 < key.port < 65536 for key in made.placed):
         raise ValueError(f"path set {made.number} has streams that cannot be")
     return made
+
+
+def _hardware(told: Any) -> tuple[str, str] | None:
+    """Return the addresses of two hosts; None where they were not known, or not written yet."""
+    if told is None:
+        return None
+    source, sink = told
+    return str(source), str(sink)
 
 
 def _path(links: Iterable[Any]) -> Path:

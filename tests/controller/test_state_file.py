@@ -27,6 +27,7 @@ SETS = st.builds(
     st.floats(0, 1e12),
     st.floats(100, 200),
     st.dictionaries(KEYS, st.integers(0, 3), max_size=5),
+    st.none() | st.tuples(st.text(), st.text()),
 )
 HOSTS = [Host("02:00:00:00:00:01", Port(1, 5), ("10.0.0.1",)), Host("02:00:00:00:00:02", Port(6, 5))]
 
@@ -37,13 +38,21 @@ def test_it_is_read_as_it_was_written(sets: list[PathSet], last: int) -> None:
     assert (number, hosts) == (last, HOSTS)
     for had, was in zip(found, sets, strict=True):
         assert had.expires_s == pytest.approx(was.expires_s)
-        assert (had.number, had.owner, had.ends, had.paths, had.placed) == (
+        assert (had.number, had.owner, had.ends, had.paths, had.placed, had.hardware) == (
             was.number,
             was.owner,
             was.ends,
             was.paths,
             was.placed,
+            was.hardware,
         )
+
+
+def test_a_file_that_tells_no_hardware_addresses_is_read() -> None:
+    told = json.loads(state_text([PathSet(1, "me", ENDS, PATHS, 4e8, 60.0)], 1, HOSTS, 0.0))
+    del told["path_sets"][0]["hardware"]
+    ((had,), *_) = read_state(json.dumps(told), 0.0)
+    assert (had.number, had.ends, had.hardware) == (1, ENDS, None)
 
 
 def test_leases_go_on_with_what_is_left_of_them() -> None:

@@ -27,6 +27,7 @@ class WireSwitch:
     def __init__(self, connection: socket.socket, number: int, ports: list[int]) -> None:
         self.number, self.ports = number, ports
         self.tables = 254
+        self.refused: set[int] = set()  # TCP ports for which it has no room
         self.entries: dict[tuple[object, ...], object] = {}
         self.cables: dict[int, tuple[WireSwitch, int]] = {}
         self.hosts: dict[int, str] = {}
@@ -92,10 +93,13 @@ class WireSwitch:
         elif kind == ofp.OFPT_FLOW_MOD:
             message = parser.msg_parser(PROTOCOL, *ofproto_parser.header(header), header + body)
             key = (message.table_id, message.priority, tuple(sorted(message.match.items())))
-            if message.command == ofp.OFPFC_ADD:
+            if message.command != ofp.OFPFC_ADD:
+                self.entries.pop(key, None)
+            elif self.refused.isdisjoint({message.match.get("tcp_src"), message.match.get("tcp_dst")}):
                 self.entries[key] = message
             else:
-                self.entries.pop(key, None)
+                why = struct.pack("!HH", ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_TABLE_FULL)
+                self.send(ofp.OFPT_ERROR, xid, why + (header + body)[:64])
         elif kind == ofp.OFPT_PACKET_OUT:
             (length,) = struct.unpack_from("!H", body, 8)
             for at in range(16, 16 + length, 16):  # each sends it out of one port
@@ -150,3 +154,13 @@ def wire_wan(
     finally:
         for switch in switches.values():
             switch.close()
+
+
+def held(switches: dict[int, WireSwitch], port: int) -> list[int]:
+    """Return the switches that hold entries of a stream."""
+    mine = {("tcp_src", port), ("tcp_dst", port)}
+    return [
+        number
+        for number, switch in sorted(switches.items())
+        if any(mine.intersection(fields) for *_, fields in switch.entries)  # type: ignore[call-overload]
+    ]

@@ -27,6 +27,7 @@ class Hosts:
         self._by_hardware: dict[str, Host] = {}
         self._by_address: dict[str, str] = {}
         self._at: Counter[Port] = Counter()
+        self.moves = 0  # so often one was heard where it was not known to be
         self.refused = 0  # that were one too many
 
     def heard(self, hardware: str, address: str | None, port: Port, *, sure: bool) -> Host | None:
@@ -52,7 +53,10 @@ class Hosts:
         if known is not None:
             self._at[known.port] -= 1
         self._at[port] += 1
-        return host if known is None or known.port != port else None
+        if known is not None and known.port == port:
+            return None
+        self.moves += 1
+        return host
 
     def restore(self, hosts: Iterable[Host]) -> None:
         """Have again what was known before a restart."""

@@ -127,7 +127,7 @@ class Network:
         self._stale = True
         found = list(found)
         changes: Messages = []
-        if now_s < self._settles_s and any(entry.table == self._bands.second for entry in found):
+        if now_s < self._settles_s and self._forwards(found):
             self._found[switch] = found
         else:
             changes = [(switch, change) for change in rules.reconciled(found)]
@@ -179,6 +179,10 @@ class Network:
         if entry is None or kind_of(gone.cookie) != Kind.PATH_SET:
             return []
         return [(switch, Add(entry))]
+
+    def refused(self, switch: int, entry: Entry) -> None:
+        """A switch does not take an entry that it was told to add."""
+        self.rules(switch).refused(entry)
 
     def tick(self, now_s: float) -> Messages:
         """Time has passed: questions are due, links are lost, ports are decided, silent switches gone.
@@ -292,6 +296,12 @@ class Network:
         for switch, found in left_alone.items():
             changes += [(switch, change) for change in self.rules(switch).reconciled(found)]
         return changes
+
+    def _forwards(self, found: Iterable[Entry]) -> bool:
+        """Whether a switch with these entries forwards by them: all that comes, or streams of path sets."""
+        if self._forwarding:
+            return any(entry.table == self._bands.second for entry in found)
+        return any(kind_of(entry.cookie) == Kind.PATH_SET for entry in found)
 
     def _forget(self, switch: int) -> None:
         del self._silent_s[switch]

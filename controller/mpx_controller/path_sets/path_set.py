@@ -30,7 +30,11 @@ class SetPath:
 
 @dataclass(frozen=True)
 class PathSet:
-    """See the head of this file. `placed`: on which path each stream was put, by its place in `paths`."""
+    """See the head of this file.
+
+    `placed`: on which path each stream was put, by its place in `paths`. `hardware`: that of source and sink,
+    where known: these are followed, and nobody who says later to have the IP address of one.
+    """
 
     number: int
     owner: str
@@ -39,6 +43,7 @@ class PathSet:
     max_flow_bps: float
     expires_s: float
     placed: Mapping[StreamKey, int] = field(default_factory=dict)
+    hardware: tuple[str, str] | None = None
 
     @property
     def streams(self) -> int:

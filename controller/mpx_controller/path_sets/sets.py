@@ -64,10 +64,10 @@ class PathSets:
         return dict(self._sets)
 
     def restore(self, sets: Iterable[PathSet], last: int) -> Messages:
-        """Have again what was there before a restart; numbers go on after `last`."""
+        """Have again what was there before a restart, once hosts are; numbers go on after `last`."""
         self._last = last
         messages: Messages = []
-        for each in sets:
+        for each in map(self._with_hardware, sets):
             self._sets[each.number] = each
             for key in each.placed:
                 self._taken[_claim(each, key)] = each.number
@@ -105,13 +105,15 @@ class PathSets:
         ]
         streams = within(streams, self._limits.streams)
         self._last += 1
-        made = PathSet(
-            self._last,
-            owner,
-            ends,
-            described(paths, bottleneck_groups(paths), back_s, streams),
-            choice.max_flow_bps,
-            now_s + self._limits.lease_s,
+        made = self._with_hardware(
+            PathSet(
+                self._last,
+                owner,
+                ends,
+                described(paths, bottleneck_groups(paths), back_s, streams),
+                choice.max_flow_bps,
+                now_s + self._limits.lease_s,
+            )
         )
         self._sets[made.number] = made
         return made
@@ -143,7 +145,9 @@ class PathSets:
             other = self._taken.get(_claim(known, key), number)
             if other != number:
                 raise Taken(f"port {key.port} of the {key.side} is steered by another path set")
-        usable = self.alive(known)
+        if new and not self._steered.leads(known):
+            raise NoWay(f"no path of path set {number} has all its switches connected; try again")
+        usable = self._steered.ready(known)
         for key in keys:
             if key in new or path is not None:
                 at = path if path is not None else known.next_path(usable or None)
@@ -151,6 +155,27 @@ class PathSets:
             self._taken[_claim(known, key)] = number
         self._sets[number] = replace(known, expires_s=now_s + self._limits.lease_s)
         return [known.placed[key] for key in keys], self._steered.steer(known, keys)
+
+    def check_held(self, number: int, keys: Iterable[StreamKey]) -> None:
+        """Raise NotThere or NoWay unless the switches that have confirmed hold what these streams need."""
+        placed = self.get(number).placed
+        if not all(key in placed and not self._steered.lacks(number, key) for key in keys):
+            raise NoWay(f"a switch refuses entries of path set {number}; see the controller's log")
+
+    def take_back(self, number: int, keys: Iterable[StreamKey], before: Mapping[StreamKey, int]) -> Messages:
+        """Have streams that could not be placed where they were `before`: on those paths, or not at all."""
+        messages: Messages = []
+        known = self._sets.get(number)
+        for key in keys:
+            if known is not None and key in known.placed and known.placed[key] != before.get(key):
+                if key in before:
+                    known = known.with_stream(key, before[key])
+                    messages += self._steered.steer(known, [key])
+                else:
+                    messages += self._unsteer(known, key)
+                    known = known.without_stream(key)
+                self._sets[number] = known
+        return messages
 
     def remove_streams(self, number: int, keys: Iterable[StreamKey], owner: str | None) -> Messages:
         """Streams have ended; those that are not there are passed over."""
@@ -181,9 +206,9 @@ class PathSets:
         """Return 1/a of a path, as far as transfers have told."""
         return self._bytes_each.get(route(path), BYTES_PER_STREAM)
 
-    def switches_of(self, number: int) -> frozenset[int]:
-        """Return the switches that are to hold entries of a set."""
-        return self._steered.switches_of(number)
+    def switches_of(self, number: int, keys: Sequence[StreamKey] | None = None) -> frozenset[int]:
+        """Return the switches that are to hold entries of a set; `keys`: of these of its streams."""
+        return self._steered.switches_of(number, keys)
 
     def release(self, number: int, owner: str | None = None) -> Messages:
         """It is not needed any more."""
@@ -216,8 +241,13 @@ class PathSets:
         messages: Messages = []
         for known in self._sets.values():
             messages += self._steered.steer(known, known.placed)
-        left_alone = self._network.left_alone
-        return [(switch, message) for switch, message in messages if switch not in left_alone]
+        return self._without_left_alone(messages)
+
+    def follow(self) -> tuple[list[int], Messages]:
+        """Have streams lead to where hosts are now; return the sets one of whose hosts has moved."""
+        moved = [known for known in self._sets.values() if self._steered.has_moved(known)]
+        messages = [message for known in moved for message in self._steered.steer(known, known.placed)]
+        return [known.number for known in moved], self._without_left_alone(messages)
 
     def feedback(
         self, number: int, owner: str | None, path: int, streams: int, rate_bps: float, rtt_s: float
@@ -236,6 +266,17 @@ class PathSets:
         self._bytes_each[route(on)] = learnt(self.bytes_per_stream(on), rate_bps, rtt_s, streams)
 
     # --- what follows --------------------------------------------------------------------------------
+
+    def _without_left_alone(self, messages: Messages) -> Messages:
+        left_alone = self._network.left_alone
+        return [(switch, message) for switch, message in messages if switch not in left_alone]
+
+    def _with_hardware(self, known: PathSet) -> PathSet:
+        """Return a set with the hardware addresses of its hosts; one of an older state file has none."""
+        source, sink = (self._network.hosts.at(each) for each in (known.ends.source, known.ends.sink))
+        if known.hardware is not None or source is None or sink is None:
+            return known
+        return replace(known, hardware=(source.hardware, sink.hardware))
 
     def _ends(self, source: str, sink: str) -> Ends:
         found = []

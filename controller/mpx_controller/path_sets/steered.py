@@ -7,6 +7,7 @@ from dataclasses import replace
 from mpx_controller.cookies import Kind, cookie
 from mpx_controller.flows import Entry, Messages
 from mpx_controller.forwarding import Bands
+from mpx_controller.graph import Graph, Path, switches_of
 from mpx_controller.network.network import Network
 from mpx_controller.path_sets.path_set import PathSet, StreamKey, alive, least_filled
 from mpx_controller.shortest import shortest_path
@@ -19,52 +20,79 @@ class Steered:
     def __init__(self, network: Network, bands: Bands, idle_s: int) -> None:
         self._network, self._bands, self._idle_s = network, bands, idle_s
         self._ways: defaultdict[int, dict[StreamKey, int | None]] = defaultdict(dict)
-        self._on: defaultdict[int, dict[StreamKey, frozenset[int]]] = defaultdict(dict)
+        self._where: dict[int, Ends] = {}  # of each set with streams, where these lead
+        self._on: defaultdict[int, dict[StreamKey, dict[int, list[Entry]]]] = defaultdict(dict)
 
-    def switches_of(self, number: int) -> frozenset[int]:
-        """Return the switches that are to hold entries of a set."""
-        return frozenset().union(*self._on[number].values()) if number in self._on else frozenset()
+    def switches_of(self, number: int, keys: Iterable[StreamKey] | None = None) -> frozenset[int]:
+        """Return the switches that are to hold entries of a set; `keys`: of these of its streams."""
+        held = self._on.get(number, {})
+        return frozenset().union(*(held.get(key, ()) for key in (held if keys is None else keys)))
+
+    def lacks(self, number: int, key: StreamKey) -> bool:
+        """Whether a switch has refused an entry of a stream."""
+        return any(
+            self._network.rules(switch).lacks(_owner(number, key))
+            for switch in self.switches_of(number, [key])
+        )
 
     def ways(self, number: int) -> dict[StreamKey, int | None]:
         """Return on which path of its set each stream is now; None: on none of them."""
         return dict(self._ways[number]) if number in self._ways else {}
 
+    def has_moved(self, known: PathSet) -> bool:
+        """Whether one of its hosts is not where its streams lead."""
+        now = self._where_they_are(known)
+        return self._where.get(known.number, now) != now
+
     def alive(self, known: PathSet) -> frozenset[int]:
-        """Return the places of the paths of a set that are there now."""
-        graph = self._network.graph
+        """Return the places of the paths of a set that are there now, and lead from host to host."""
+        graph, now = self._network.graph, self._where_they_are(known)
+        if (known.ends.source_port.switch, known.ends.sink_port.switch) != (
+            now.source_port.switch,
+            now.sink_port.switch,
+        ):
+            return frozenset()
         return frozenset(place for place, each in enumerate(known.paths) if alive(graph, each.path))
 
-    def steer(self, known: PathSet, keys: Iterable[StreamKey]) -> Messages:
-        """Have the entries of streams on their paths; where that is not there, on another of the set.
+    def ready(self, known: PathSet) -> frozenset[int]:
+        """Return the places of the paths that a stream can be put on: all their switches are connected."""
+        start, connected = known.ends.source_port.switch, self._network.connected
+        return frozenset(
+            place
+            for place in self.alive(known)
+            if connected.issuperset(switches_of(known.paths[place].path, start))
+        )
 
-        Where none is there, on the shortest there is; where nothing leads there, on none.
+    def leads(self, known: PathSet) -> bool:
+        """Whether there is any way for a new stream."""
+        return bool(self.ready(known)) or self._shortest_ready(self._where_they_are(known)) is not None
+
+    def steer(self, known: PathSet, keys: Iterable[StreamKey]) -> Messages:
+        """Have the entries of streams on their paths; where that is not ready, on another of the set.
+
+        Where none is ready, on the shortest way that is; where nothing leads there, on none. A stream that
+        is on a path stays there while a switch of it is away, as that goes on forwarding. Where a host has
+        moved all streams of the set follow.
         """
-        graph, usable = self._network.graph, self.alive(known)
-        ends = self._where_they_are(known.ends)
-        filled = Counter(place for place in known.placed.values() if place in usable)
+        there, ready = self.alive(known), self.ready(known)
+        ends = self._where_they_are(known)
+        if self.has_moved(known):
+            keys = known.placed
+        if known.placed:
+            self._where[known.number] = ends
+        filled = Counter(place for place in known.placed.values() if place in there)
         messages: Messages = []
         for key in keys:
+            usable = ready | there.intersection([self._ways[known.number].get(key)])
             place = known.placed[key]
             if place not in usable and usable:
                 place = least_filled(known.paths, filled, usable)
                 filled[place] += 1
             self._ways[known.number][key] = place if place in usable else None
-            path = known.paths[place].path if place in usable else None
-            if path is None:
-                path = shortest_path(graph, ends.source_port.switch, ends.sink_port.switch)
-            back = graph.reverse(path) if path is not None else None
-            entries: dict[int, list[Entry]] = {}
-            if path is not None and back is not None:
-                entries = stream_entries(
-                    ends,
-                    key.port,
-                    key.side,
-                    (path, back),
-                    table=self._bands.table,
-                    priority=self._bands.path_sets + (key.side == "source"),
-                    cookie=cookie(Kind.PATH_SET, known.number),
-                    idle_s=self._idle_s,
-                )
+            if place in usable:
+                entries = self._entries(known, key, ends, known.paths[place].path)
+            else:
+                entries = self._shortest(known, key, ends)
             messages += self._have(known.number, key, entries)
         return messages
 
@@ -73,26 +101,70 @@ class Steered:
         self._ways[known.number].pop(key, None)
         if not self._ways[known.number]:
             del self._ways[known.number]
+            self._where.pop(known.number, None)
         return self._have(known.number, key, {})
 
     def _have(self, number: int, key: StreamKey, entries: dict[int, list[Entry]]) -> Messages:
         """Have exactly these entries of a stream, those furthest from the source first."""
         held = self._on[number]
-        before = held.pop(key, frozenset())
+        before = held.pop(key, {})
         if entries:
-            held[key] = frozenset(entries)
+            held[key] = entries
         if not held:
             del self._on[number]
         messages: Messages = []
-        for switch in [*reversed(list(entries)), *(before - set(entries))]:
-            messages += self._network.change(switch, ("stream", number, key), entries.get(switch, []))
+        for switch in [*reversed(list(entries)), *(before.keys() - entries.keys())]:
+            messages += self._network.change(switch, _owner(number, key), entries.get(switch, []))
         return messages
 
-    def _where_they_are(self, ends: Ends) -> Ends:
-        """Return where two hosts are now; where they were if that is not known."""
-        source, sink = (self._network.hosts.at(address) for address in (ends.source, ends.sink))
+    def _shortest(self, known: PathSet, key: StreamKey, ends: Ends) -> dict[int, list[Entry]]:
+        """Return the entries of a stream on the shortest way; switches that are away have theirs already."""
+        graph = self._network.graph
+        path = shortest_path(graph, ends.source_port.switch, ends.sink_port.switch)
+        entries = self._entries(known, key, ends, path)
+        held = self._on.get(known.number, {}).get(key, {})
+        if all(held.get(switch) == entries[switch] for switch in entries.keys() - self._network.connected):
+            return entries
+        return self._entries(known, key, ends, self._shortest_ready(ends))
+
+    def _shortest_ready(self, ends: Ends) -> Path | None:
+        """Return the shortest way whose switches are all connected."""
+        graph = Graph.of(self._network.connected, self._network.graph.links)
+        path = None
+        if {ends.source_port.switch, ends.sink_port.switch} <= graph.switches:
+            path = shortest_path(graph, ends.source_port.switch, ends.sink_port.switch)
+        return path if path is not None and graph.reverse(path) is not None else None
+
+    def _entries(
+        self, known: PathSet, key: StreamKey, ends: Ends, path: Path | None
+    ) -> dict[int, list[Entry]]:
+        """Return the entries of a stream on a path, by switch; none where it does not lead back as well."""
+        back = self._network.graph.reverse(path) if path is not None else None
+        if path is None or back is None:
+            return {}
+        return stream_entries(
+            ends,
+            key.port,
+            key.side,
+            (path, back),
+            table=self._bands.table,
+            priority=self._bands.path_sets + (key.side == "source"),
+            cookie=cookie(Kind.PATH_SET, known.number),
+            idle_s=self._idle_s,
+        )
+
+    def _where_they_are(self, known: PathSet) -> Ends:
+        """Return where the two hosts of a set are now; where they were if that is not known."""
+        ends = known.ends
+        if known.hardware is None:
+            return ends
+        source, sink = (self._network.hosts.with_hardware(each) for each in known.hardware)
         return replace(
             ends,
             source_port=source.port if source else ends.source_port,
             sink_port=sink.port if sink else ends.sink_port,
         )
+
+
+def _owner(number: int, key: StreamKey) -> object:
+    return "stream", number, key

@@ -1,0 +1,173 @@
+"""Streams of path sets while switches are away, over a restart, and when hosts move."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from ipaddress import ip_address
+from pathlib import Path
+
+import pytest
+from graphs import THESIS_A, M, graph_of
+from mpx_controller.errors import NoWay
+from mpx_controller.forwarding import Bands
+from mpx_controller.graph import Port
+from mpx_controller.network.network import SETTLED_S
+from mpx_controller.network.ports import PortState
+from mpx_controller.path_sets.path_set import StreamKey
+from mpx_controller.path_sets.sets import PathSets
+from running_controller import controller
+from stream_wans import DST, LIMITS, SRC, put, steered, ways
+from switches import Wan, address, arp_from
+from wans import ENDS, network
+from wire_switches import held, wire_wan
+
+Eventually = Callable[..., None]
+
+
+def ip(host: str) -> bytes:
+    return ip_address(address(host)).packed
+
+
+def test_a_restart_beside_another_controller_keeps_streams_too() -> None:
+    wan = Wan(THESIS_A, ENDS)
+    wan.answering = True
+    first = network(forwarding=False)
+    wan.connect(first)
+    wan.wait(3)
+    for each in (SRC, DST):
+        wan.do(first.host_questions(each))
+    sets = PathSets(first, Bands(), LIMITS)
+    made = sets.assign(SRC, DST, 4, "me", wan.now_s)
+    put(wan, sets, made.number, 4000, 4001, 4002, 4003)
+    passed = [ways(wan, port) for port in range(4000, 4004)]
+    assert [there for there, _ in passed] == [[1, between, 6] for between in (2, 3, 4, 5)]
+    again = network(wan.now_s, forwarding=False)
+    again.hosts.restore(first.hosts.all)
+    anew = PathSets(again, Bands(), LIMITS)
+    anew.restore(sets.all.values(), sets.last)
+    for switches in ((1, 6), (2,), (3,), (4,), (5,)):
+        wan.connect(again, switches)
+        wan.wait(0.25)
+        wan.do(anew.reroute())
+        assert [ways(wan, port) for port in range(4000, 4004)] == passed
+    wan.wait(SETTLED_S)
+    wan.do(anew.reroute())
+    assert [ways(wan, port) for port in range(4000, 4004)] == passed
+
+
+def test_streams_are_put_only_where_all_switches_can_be_told() -> None:
+    wan, sets = steered(THESIS_A)
+    assert wan.network is not None
+    made = sets.assign(SRC, DST, 4, "me", wan.now_s)
+    put(wan, sets, made.number, 4000, path=1)
+    wan.network.switch_down(3, wan.now_s)
+    wan.do(sets.reroute())
+    assert ways(wan, 4000) == ([1, 3, 6], [6, 3, 1])  # which goes on forwarding
+    put(wan, sets, made.number, 4000)
+    assert ways(wan, 4000) == ([1, 3, 6], [6, 3, 1])
+    assert put(wan, sets, made.number, 4001, 4002, 4003, 4004) == [0, 2, 3, 0]
+    assert put(wan, sets, made.number, 4001, 4005, path=1) == [1, 1]  # once it is there
+    assert ways(wan, 4001)[0] == ways(wan, 4001)[1][::-1] != [1, 3, 6]
+    assert ways(wan, 4005)[0] == ways(wan, 4005)[1][::-1] != [1, 3, 6]
+    for switch in (2, 4, 5):
+        wan.network.switch_down(switch, wan.now_s)
+    with pytest.raises(NoWay, match="switches connected"):
+        put(wan, sets, made.number, 4006)
+    assert 4006 not in {key.port for key in sets.get(made.number).placed}
+    wan.connect(wan.network, [3])
+    wan.wait(0.1)
+    wan.do(sets.reroute())
+    assert ways(wan, 4001) == ways(wan, 4005) == ([1, 3, 6], [6, 3, 1])
+
+
+def test_without_a_path_of_the_set_only_a_way_of_connected_switches_is_taken() -> None:
+    wan, sets = steered(THESIS_A)
+    assert wan.network is not None
+    made = sets.assign(SRC, DST, 1, "me", wan.now_s)
+    put(wan, sets, made.number, 4000)
+    wan.network.switch_down(2, wan.now_s)
+    put(wan, sets, made.number, 4001)
+    assert (ways(wan, 4000)[0], ways(wan, 4001)) == ([1, 2, 6], ([1, 3, 6], [6, 3, 1]))
+
+
+def test_frames_do_not_circle_where_a_switch_cannot_be_told() -> None:
+    graph = graph_of(
+        *((1, 6, 100 * M, 0.0), (1, 3, 1e9, 0.0), (3, 4, 1e9, 0.0)),
+        *((4, 1, 10 * M, 0.0), (4, 5, 1e9, 0.0), (5, 7, 1e9, 0.0), (7, 6, 1e9, 0.0)),
+    )
+    wan, sets = steered(graph)
+    assert wan.network is not None
+    made = sets.assign(SRC, DST, 0, "me", wan.now_s)
+    longest = max(range(len(made.paths)), key=lambda place: len(made.paths[place].path))
+    assert len(made.paths[longest].path) > 3
+    wan.network.switch_down(4, wan.now_s)
+    put(wan, sets, made.number, 4000, path=longest)
+    assert ways(wan, 4000) == ([1, 6], [6, 1])
+
+
+def test_streams_follow_a_host_that_moves_to_another_switch_and_back() -> None:
+    wan, sets = steered(THESIS_A)
+    assert wan.network is not None
+    old, new = next(port for port, name in wan.hosts.items() if name == "dst"), Port(5, 1500)
+    wan.hosts[new] = "nobody"
+    wan.do(wan.network.port_changed(PortState(new, "0e:00:00:00:05:99"), wan.now_s))
+    wan.wait(3)
+    made = sets.assign(SRC, DST, 4, "me", wan.now_s)
+    put(wan, sets, made.number, 4000, 4001, path=0)
+    graph = wan.network.graph
+    assert sets.follow() == ([], [])
+    wan.hosts |= {old: "nobody", new: "dst"}
+    wan.send("dst", arp_from("dst"))
+    assert put(wan, sets, made.number, 4002) == [1]  # all of them move
+    assert wan.network.graph is graph and sets.follow() == ([], [])
+    for port in (4000, 4001, 4002):
+        assert ways(wan, port) == ([1, 5], [5, 1])
+    wan.hosts |= {old: "dst", new: "nobody"}
+    wan.send("dst", arp_from("dst"))
+    numbers, messages = sets.follow()
+    wan.do(messages)
+    assert numbers == [made.number]
+    assert [ways(wan, port)[0][1] for port in (4000, 4001, 4002)] == [2, 2, 3]
+
+
+@pytest.mark.parametrize("restart", ["", "anew", "with an older state file"])
+def test_who_says_to_have_the_address_of_a_host_does_not_get_its_streams(restart: str) -> None:
+    wan, sets = steered(THESIS_A)
+    assert wan.network is not None
+    at = Port(6, 1500)
+    wan.hosts[at] = "other"
+    wan.do(wan.network.port_changed(PortState(at, "0e:00:00:00:06:99"), wan.now_s))
+    wan.wait(3)
+    made = sets.assign(SRC, DST, 4, "me", wan.now_s)
+    put(wan, sets, made.number, 4000)
+    if restart:
+        older = restart == "with an older state file"
+        saved = [replace(each, hardware=None) if older else each for each in sets.all.values()]
+        sets = PathSets(wan.network, Bands(), LIMITS)
+        for switch in wan.switches:
+            wan.network.rules(switch).put(("stream", made.number, StreamKey(4000, "source")), [])
+        wan.do(sets.restore(saved, made.number))
+    wan.send("other", arp_from("other").replace(ip("other"), ip("dst")))
+    taker = wan.network.hosts.at(DST)
+    assert taker is not None and taker.port == at
+    wan.do(sets.follow()[1])
+    wan.do(sets.reroute())
+    put(wan, sets, made.number, 4001)
+    wan.received.clear()
+    for port in (4000, 4001):
+        ways(wan, port)
+    assert [host for host, _ in wan.received] == ["dst", "src"] * 2
+
+
+def test_a_host_that_moves_is_followed_without_being_asked(tmp_path: Path, eventually: Eventually) -> None:
+    told = [(link.start, link.end) for link in THESIS_A.links if link.start < link.end]  # else delays change
+    ends = [[{"datapath_id": each.switch, "port": each.number} for each in link] for link in told]
+    links = [{"a": a, "b": b, "rate_bps": 1e8, "delay_s": 0.01} for a, b in ends]
+    (tmp_path / "capacities.json").write_text(json.dumps(links))
+    hosts = {**ENDS, "another": 5}
+    with controller(tmp_path / "state.json") as running, wire_wan(running.port, THESIS_A, hosts) as switches:
+        eventually(lambda: running.get("topology")["edges"] == ["1:1000", "5:1000", "6:1000"])
+        number = running.ask("POST", "path-sets", {"source": SRC, "sink": DST})["id"]
+        running.ask("POST", f"path-sets/{number}/streams", {"ports": [4000]})
+        switches[5].frame_in(1000, arp_from("dst"))
+        eventually(lambda: held(switches, 4000) == [1, 5])

@@ -1,0 +1,89 @@
+"""Switches without room for a stream: who asked for it is told, nobody else, and nothing of it stays."""
+
+import urllib.error
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+from mpx_controller.cookies import Kind, cookie
+from mpx_controller.flows import Add, Entry, Remove, SwitchRules, match
+from running_controller import Running
+from switches import address
+from wire_switches import WireSwitch, held
+
+Eventually = Callable[..., None]
+Network = tuple[Running, dict[int, WireSwitch]]
+
+
+@contextmanager
+def path_set(running: Running) -> Iterator[int]:
+    asked = {"source": address("src"), "sink": address("dst"), "paths": 4}
+    number = int(running.ask("POST", "path-sets", asked)["id"])
+    yield number
+    running.ask("DELETE", f"path-sets/{number}")
+
+
+def place(running: Running, number: int, port: int, path: int = 0) -> int:
+    """Return the status of the answer."""
+    try:
+        running.ask("POST", f"path-sets/{number}/streams", {"ports": [port], "path": path})
+    except urllib.error.HTTPError as error:
+        return error.code
+    return 200
+
+
+def passed(running: Running, number: int, path: int = 0) -> list[int]:
+    """Return the switches of a path of a set."""
+    told = running.get(f"path-sets/{number}")["paths"][path]["switches"]
+    return [int(each, 16) for each in told]
+
+
+def test_what_is_refused_is_refused_again_and_not_kept(network: Network, eventually: Eventually) -> None:
+    running, switches = network
+    with path_set(running) as number:
+        switches[1].refused = {4000}
+        for _ in range(3):
+            assert place(running, number, 4000) == 503
+            assert running.get(f"path-sets/{number}")["ports"] == {}
+            eventually(lambda: held(switches, 4000) == [])
+        switches[1].refused = set()
+        assert place(running, number, 4000) == 200 and held(switches, 4000) == passed(running, number)
+        assert running.get(f"path-sets/{number}")["ports"] == {"source:4000": 0}
+
+
+def test_a_stream_that_cannot_move_stays_where_it_was(network: Network) -> None:
+    running, switches = network
+    with path_set(running) as number:
+        assert place(running, number, 4000) == 200
+        middle = switches[passed(running, number, 1)[1]]
+        middle.refused = {4000}
+        assert place(running, number, 4000, path=1) == 503
+        assert running.get(f"path-sets/{number}")["ports"] == {"source:4000": 0}
+        assert place(running, number, 4000) == 200 and held(switches, 4000) == passed(running, number)
+        middle.refused = set()
+
+
+def test_who_is_refused_is_told_and_nobody_else(network: Network, eventually: Eventually) -> None:
+    running, switches = network
+    with path_set(running) as number, ThreadPoolExecutor(3) as callers:
+        bad, good = range(5000, 5060), range(6000, 6030)
+        middle = switches[passed(running, number)[1]]
+        middle.refused = set(bad)
+        for one, other, third in zip(bad[::2], good, bad[1::2], strict=True):
+            answers = [callers.submit(place, running, number, port) for port in (one, other, third)]
+            assert [answer.result() for answer in answers] == [503, 200, 503]
+        assert all(held(switches, port) == passed(running, number) for port in good)
+        eventually(lambda: not any(held(switches, port) for port in bad))
+        middle.refused = set()
+
+
+def test_a_refused_entry_is_told_anew_when_it_is_put_again() -> None:
+    one, other = (Entry(0, 1, match(tcp_src=port), cookie(Kind.PATH_SET, 1), (1,)) for port in (1, 2))
+    rules = SwitchRules()
+    rules.put("me", [one, other])
+    rules.refused(one)
+    assert rules.lacks("me") and not rules.lacks("you")
+    assert rules.put("me", [one, other]) == [Add(one)] and not rules.lacks("me")
+    assert rules.put("me", [one, other]) == []
+    rules.refused(one)
+    assert rules.put("me", []) == [Remove(one.key, one.cookie), Remove(other.key, other.cookie)]
