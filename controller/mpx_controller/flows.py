@@ -126,7 +126,7 @@ class SwitchRules:
             Add(entry) for key, entry in after.items() if before.get(key) != entry or key in self._refused
         ]
         changes += [Remove(key, entry.cookie) for key, entry in before.items() if key not in after]
-        self._refused -= before.keys()
+        self._refused -= {key for key, entry in before.items() if after.get(key) != entry}
         for key in before:
             del self._wanted[key]
         self._wanted.update(after)
@@ -140,6 +140,10 @@ class SwitchRules:
         """Note that the switch has not taken an entry."""
         if self._wanted.get(entry.key) == entry:
             self._refused.add(entry.key)
+
+    def asked_anew(self, owner: object) -> None:
+        """Somebody waits for whether the switch takes the entries of `owner` this time."""
+        self._refused.difference_update(self._owned.get(owner, {}))
 
     def lacks(self, owner: object) -> bool:
         """Whether the switch has refused one of the entries of `owner`."""

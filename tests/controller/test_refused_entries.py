@@ -83,7 +83,9 @@ def test_a_refused_entry_is_told_anew_when_it_is_put_again() -> None:
     rules.put("me", [one, other])
     rules.refused(one)
     assert rules.lacks("me") and not rules.lacks("you")
-    assert rules.put("me", [one, other]) == [Add(one)] and not rules.lacks("me")
+    assert rules.put("me", [one, other]) == [Add(one)] and rules.lacks("me")  # until it is asked for anew
+    rules.asked_anew("me")
+    assert not rules.lacks("me")
     assert rules.put("me", [one, other]) == []
     rules.refused(one)
     assert rules.put("me", []) == [Remove(one.key, one.cookie), Remove(other.key, other.cookie)]

@@ -154,7 +154,10 @@ class PathSets:
                 known = known.with_stream(key, at)
             self._taken[_claim(known, key)] = number
         self._sets[number] = replace(known, expires_s=now_s + self._limits.lease_s)
-        return [known.placed[key] for key in keys], self._steered.steer(known, keys)
+        messages = self._steered.steer(known, keys)
+        for key in keys:
+            self._steered.asked_anew(number, key)
+        return [known.placed[key] for key in keys], messages
 
     def check_held(self, number: int, keys: Iterable[StreamKey]) -> None:
         """Raise NotThere or NoWay unless the switches that have confirmed hold what these streams need."""

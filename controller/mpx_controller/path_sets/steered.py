@@ -28,6 +28,11 @@ class Steered:
         held = self._on.get(number, {})
         return frozenset().union(*(held.get(key, ()) for key in (held if keys is None else keys)))
 
+    def asked_anew(self, number: int, key: StreamKey) -> None:
+        """Somebody waits for whether switches take the entries of a stream this time."""
+        for switch in self.switches_of(number, [key]):
+            self._network.rules(switch).asked_anew(_owner(number, key))
+
     def lacks(self, number: int, key: StreamKey) -> bool:
         """Whether a switch has refused an entry of a stream."""
         return any(
