@@ -218,6 +218,10 @@ def read_capacities(file: Path) -> tuple[Rates, Rates]:
                 if rate_bps is not None:
                     rates[ends] = rate_bps
                 delays[ends] = delay_s
-    except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
-        raise UsageError(f"the capacities in {file} cannot be read: {error!r}") from None
+    except KeyError as error:
+        raise UsageError(f"{file} cannot be used: a link has no {error}") from None
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}") from None
+    except (ValueError, TypeError, OverflowError) as error:
+        raise UsageError(f"{file} cannot be used: {error}") from None
     return rates, delays

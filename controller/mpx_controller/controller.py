@@ -65,7 +65,7 @@ class Controller:
         self._counting = asyncio.Lock()
         self._unsaved = False
         self._subflows_saved: Mapping[FourTuple, Subflow] = {}
-        self._capacities_at = 0.0
+        self._capacities_at: float | None = None
         if config.state is not None and config.state.exists():
             self._restore(config.state, now_s)
 
@@ -244,7 +244,9 @@ class Controller:
             except Exception as error:  # the file may be gone or half-written by others: what was told holds
                 if str(error) != told:
                     told = str(error)
-                    log.warning("%s; what was told before holds", told)
+                    known = self._capacities_at is not None
+                    holds = "what was told before holds" if known else "links count as links.default_bps"
+                    log.warning("the capacities are not taken over: %s; %s", told, holds)
             await asyncio.sleep(CAPACITIES_EVERY_S)
 
     def _save(self) -> None:
