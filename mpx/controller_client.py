@@ -48,7 +48,7 @@ class ControllerClient:
         self._path = told.path.rstrip("/")
         self._tls = ssl.create_default_context() if told.scheme == "https" else None
         self._token = os.environ.get(TOKEN_VARIABLE, "").strip()
-        if self._token and self._tls is None and not _is_loopback(self._host):
+        if self._token and self._tls is None and not is_loopback(self._host):
             raise UsageError(
                 f"{TOKEN_VARIABLE} is not sent to {url!r}, as anybody on the way could read it; "
                 "give the controller's https:// URL, or unset it"
@@ -116,7 +116,8 @@ class ControllerClient:
             self._asking.add(exchange)
         try:
             exchange.start()
-            is_late = not exchange.ended.wait(ANSWER_S)
+            in_time = exchange.ended.wait(ANSWER_S)  # its socket may find the same a moment sooner
+            is_late = not in_time or isinstance(exchange.error, TimeoutError)
         except RuntimeError as error:  # there can be no further thread
             raise ControllerError(f"the controller at {self.url} cannot be asked: {error}") from None
         finally:
@@ -180,7 +181,8 @@ class _Exchange(threading.Thread):
             self._connection.sock.shutdown(socket.SHUT_RDWR)
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether what goes to a host, by its address or name, stays on this one."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -11,8 +11,8 @@ from mpx.errors import Interrupted, MpxError
 from mpx.whole_file import whole
 
 ONE_SUBFLOW = (
-    "each connection of Multipath TCP had one subflow, so one path: the host that connects needs further "
-    "addresses, each told to Linux by 'ip mptcp endpoint add ADDRESS dev DEVICE subflow'"
+    "each connection of Multipath TCP had one subflow, so one path; for more the host that connects needs "
+    "further addresses, each told to Linux by 'ip mptcp endpoint add ADDRESS dev DEVICE subflow'"
 )
 
 

@@ -1,7 +1,6 @@
 """One question to a controller that runs, over REST."""
 
 import http.client
-import ipaddress
 import json
 import os
 import ssl
@@ -11,10 +10,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from mpx.controller_client import TOKEN_VARIABLE, is_loopback
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError, TransferTimeout, UsageError
 from mpx.shown import shown
 
-TOKEN = "MPX_CONTROLLER_TOKEN"
 ANSWER_S = 10.0
 MOST_ANSWER = 64 << 20  # bytes: nothing that answers as a controller says more
 
@@ -29,7 +28,7 @@ class Asking:
                 f"'{shown(url)}' is no URL of a controller: write http://HOST:PORT or https://..."
             )
         parts = urlsplit(url)
-        if token and parts.scheme == "http" and not _is_loopback(parts.hostname or ""):
+        if token and parts.scheme == "http" and not is_loopback(parts.hostname or ""):
             raise UsageError(
                 f"a token is not sent to {shown(url)}: anybody on the way could read it; use https://"
             )
@@ -65,7 +64,7 @@ class Asking:
         if error.code in (401, 403):
             return AuthenticationError(
                 f"the controller at {self.url} does not let us ask: {why}; "
-                f"set {TOKEN}, or give --token-file FILE"
+                f"set {TOKEN_VARIABLE}, or give --token-file FILE"
             )
         if error.code == 404 and not why:
             return self._no_controller()
@@ -94,7 +93,7 @@ class Asking:
 def read_token(file: Path | None) -> str | None:
     """Return the token in a file, or that of the environment; raises UsageError where it cannot be read."""
     if file is None:
-        token = os.environ.get(TOKEN, "")
+        token = os.environ.get(TOKEN_VARIABLE, "")
     else:
         try:
             token = file.read_text()
@@ -102,7 +101,7 @@ def read_token(file: Path | None) -> str | None:
             raise UsageError(f"the token in {file} cannot be read: {error}") from None
     token = token.strip()
     if not token.isascii() or not token.isprintable():
-        raise UsageError(f"the token in {file or TOKEN} has characters that no token has")
+        raise UsageError(f"the token in {file or TOKEN_VARIABLE} has characters that no token has")
     return token or None
 
 
@@ -133,10 +132,3 @@ def _is_of_http(url: str) -> bool:
         )
     except ValueError:
         return False
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -118,6 +118,26 @@ def test_a_controller_that_was_away_has_all_streams_when_it_is_back(
         assert book.sets == {}
 
 
+def test_a_stream_that_was_placed_too_late_is_taken_off_at_its_end(
+    monkeypatch: pytest.MonkeyPatch, eventually: Eventually
+) -> None:
+    monkeypatch.setattr(steered_paths, "AWAY_S", 1000.0)  # nobody tells it anew meanwhile
+    book = Book()
+    with kept(book) as url:
+        steering = Steering(url)
+        monkeypatch.setattr(controller_client, "ANSWER_S", 0.1)
+        book.answers.clear()
+        steering.begin("1", 40_001)
+        assert "does not answer" in steering.notes[0]
+        monkeypatch.setattr(controller_client, "ANSWER_S", 30.0)
+        book.answers.set()
+        eventually(lambda: book.sets == {1: {40_001: 1}})
+        steering.paths._away_until_s = 0.0
+        steering.paths.ended(40_001, "source")
+        eventually(lambda: book.sets == {1: {}})
+        steering.paths.close()
+
+
 def test_the_lease_is_renewed(monkeypatch: pytest.MonkeyPatch, eventually: Eventually) -> None:
     monkeypatch.setattr(steered_paths, "RENEWALS", 1000)
     book = Book()

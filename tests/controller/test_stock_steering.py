@@ -29,6 +29,24 @@ class Direct(Client):
         return told
 
 
+class Late(Direct):
+    """Its controller does what it is asked, and answers too late."""
+
+    def place(self, number: int, ports: list[int], path: int | None = None) -> list[int]:
+        super().place(number, ports, path)
+        raise Unsteered("no answer")
+
+
+def test_a_stream_that_was_placed_too_late_is_taken_off_at_its_end() -> None:
+    book = Book()
+    steering = Steering(Late(book), 0)
+    with pytest.raises(Unsteered):
+        steering.place(PAIR, 1, 0.0)
+    assert book.sets == {1: {1: 0}}
+    steering.remove(PAIR, 1)
+    assert book.sets == {1: {}}
+
+
 def test_one_path_set_for_all_streams_of_a_pair() -> None:
     book = Book()
     steering = Steering(Direct(book), 0)

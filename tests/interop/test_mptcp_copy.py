@@ -40,6 +40,12 @@ def test_up_and_down(far: Site, here: Path, options: tuple[str, ...]) -> None:
     assert (here / "back").read_bytes() == data
 
 
+def test_one_subflow_is_said_without_v(own: Site, here: Path) -> None:
+    done = mpx("copy", "--transport", "mptcp", make(here / "a", 1000), own.url)
+    copied(done)
+    assert "had one subflow, so one path" in done.out
+
+
 def test_it_is_plain_tcp_unless_asked_for(far: Site, here: Path) -> None:
     make(here / "a", 1000)
     copied(mpx("copy", "--report", here / "report.json", here / "a", far.url))
