@@ -1,5 +1,6 @@
 """The topologies of the papers and random ones, as graphs."""
 
+import json
 from collections.abc import Iterable, Sequence
 
 from hypothesis import strategies as st
@@ -21,6 +22,13 @@ def graph_of(*edges: tuple[int, int, float, float]) -> Graph:
         one, other = port(a), port(b)
         links += [Link(one, other, rate_bps, delay_s), Link(other, one, rate_bps, delay_s)]
     return Graph.of(ports, links)
+
+
+def capacities(graph: Graph, rate_bps: float = 100 * M, delay_s: float = 0.01) -> str:
+    """Return what tells a controller of all links: what it would measure itself changes with the machine."""
+    one_way = [(link.start, link.end) for link in graph.links if link.start < link.end]
+    ends = [[{"datapath_id": each.switch, "port": each.number} for each in link] for link in one_way]
+    return json.dumps([{"a": a, "b": b, "rate_bps": rate_bps, "delay_s": delay_s} for a, b in ends])
 
 
 def plain(*pairs: tuple[int, int], rate_bps: float = 100 * M) -> Graph:

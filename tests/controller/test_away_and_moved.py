@@ -1,13 +1,12 @@
 """Streams of path sets while switches are away, over a restart, and when hosts move."""
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
-from graphs import THESIS_A, M, graph_of
+from graphs import THESIS_A, M, capacities, graph_of
 from mpx_controller.errors import NoWay
 from mpx_controller.forwarding import Bands
 from mpx_controller.graph import Port
@@ -78,6 +77,20 @@ def test_streams_are_put_only_where_all_switches_can_be_told() -> None:
     wan.wait(0.1)
     wan.do(sets.reroute())
     assert ways(wan, 4001) == ways(wan, 4005) == ([1, 3, 6], [6, 3, 1])
+
+
+def test_a_new_set_has_no_path_over_a_switch_that_is_away() -> None:
+    wan, sets = steered(THESIS_A)
+    assert wan.network is not None
+    wan.network.switch_down(3, wan.now_s)
+    made = sets.assign(SRC, DST, 0, "me", wan.now_s)
+    assert [each.path[0].end.switch for each in made.paths] == [2, 4, 5]
+    assert made.max_flow_bps == 300 * M
+    wan.connect(wan.network, [3])
+    assert len(sets.assign(SRC, DST, 0, "me", wan.now_s).paths) == 4
+    wan.network.switch_down(6, wan.now_s)
+    with pytest.raises(NoWay, match="now"):
+        sets.assign(SRC, DST, 0, "me", wan.now_s)
 
 
 def test_without_a_path_of_the_set_only_a_way_of_connected_switches_is_taken() -> None:
@@ -160,10 +173,7 @@ def test_who_says_to_have_the_address_of_a_host_does_not_get_its_streams(restart
 
 
 def test_a_host_that_moves_is_followed_without_being_asked(tmp_path: Path, eventually: Eventually) -> None:
-    told = [(link.start, link.end) for link in THESIS_A.links if link.start < link.end]  # else delays change
-    ends = [[{"datapath_id": each.switch, "port": each.number} for each in link] for link in told]
-    links = [{"a": a, "b": b, "rate_bps": 1e8, "delay_s": 0.01} for a, b in ends]
-    (tmp_path / "capacities.json").write_text(json.dumps(links))
+    (tmp_path / "capacities.json").write_text(capacities(THESIS_A))
     hosts = {**ENDS, "another": 5}
     with controller(tmp_path / "state.json") as running, wire_wan(running.port, THESIS_A, hosts) as switches:
         eventually(lambda: running.get("topology")["edges"] == ["1:1000", "5:1000", "6:1000"])

@@ -215,15 +215,36 @@ def test_a_switch_that_is_back_has_its_entries_again() -> None:
     assert way(wan) == BETWEEN[0] and {entry.key for entry in steering(wan)} == there
 
 
+def test_a_switch_that_is_away_keeps_its_subflows_and_gets_none() -> None:
+    wan = spread(THESIS_A)
+    connect(wan)
+    add(wan, MORE[0])
+    assert wan.network is not None
+    wan.network.switch_down(3, wan.now_s)
+    wan.do(of(wan).network_changed(wan.now_s))
+    for source in MORE[1:4]:
+        add(wan, source)
+    assert [way(wan, source) for source in (None, *MORE[:4])] == [BETWEEN[n] for n in (0, 1, 2, 3, 0)]
+    cut = next(link for link in THESIS_A.links if (link.start.switch, link.end.switch) == (1, 4))
+    wan.carrier(cut.start, up=False)
+    wan.wait(0)
+    assert [way(wan, source) for source in MORE[:2]] == [BETWEEN[1], BETWEEN[3]]
+    for switch in (2, 5):
+        wan.network.switch_down(switch, wan.now_s)
+    add(wan, MORE[4])
+    assert len(of(wan).subflows) == 5, "there is no path on which it could be put"
+    wan.carrier(cut.start, up=True)
+    wan.wait(0.1)
+    assert [way(wan, source) for source in (None, *MORE[:4])] == [BETWEEN[n] for n in (0, 1, 2, 3, 0)]
+
+
 def test_a_host_that_moves() -> None:
     wan = spread(THESIS_A, {**ENDS, "third": 3})
     connect(wan)
     there, third = (next(at for at, name in wan.hosts.items() if name == host) for host in ("dst", "third"))
     wan.hosts[there], wan.hosts[third] = "third", "dst"
     wan.send("dst", arp_from("dst"))
-    assert wan.network is not None
-    wan.network.rates_changed({}, {})
-    wan.wait(0)
+    wan.wait(1)
     assert way(wan) == ([1, 3], [3, 1])
 
 

@@ -37,7 +37,9 @@ class MultipathTcp:
         self.off: set[int] = set()  # switches that refuse what it needs
         self._subflows: dict[FourTuple, Subflow] = {}
         self._choices: dict[tuple[int, int], list[Path]] = {}
+        self._chosen_in = network.ready_graph
         self._seen: tuple[Graph, bool] | None = None
+        self._moves = 0  # of hosts, that subflows have followed
         self._copied: set[int] = set()  # switches that hand us copies
 
     @property
@@ -70,12 +72,17 @@ class MultipathTcp:
     def network_changed(self, now_s: float) -> Messages:
         """Have copies from all ports where hosts are, and all subflows on paths that are there."""
         seen = (self._network.graph, self._network.settled)
-        if self._seen is not None and self._seen[0] is seen[0] and self._seen[1] == seen[1]:
-            return []
+        is_same = self._seen is not None and self._seen[0] is seen[0] and self._seen[1] == seen[1]
         self._seen = seen
-        self._choices.clear()
-        messages = self._copies()
-        for four in list(self._subflows):
+        messages = [] if is_same else self._copies()
+        if not is_same:
+            concerned = list(self._subflows)
+        elif self._moves != self._network.hosts.moves:
+            concerned = [four for four, known in self._subflows.items() if self._where_it_is(known) != known]
+        else:
+            concerned = []
+        self._moves = self._network.hosts.moves
+        for four in concerned:
             messages += self._steer(four, now_s)
         return messages
 
@@ -179,8 +186,10 @@ class MultipathTcp:
         return connection.number if connection is not None else 0
 
     def _paths(self, known: Subflow) -> list[Path]:
-        """Return the paths between the switches of its hosts."""
-        graph = self._network.graph
+        """Return the paths between the switches of its hosts that it can be put on now."""
+        graph = self._network.ready_graph
+        if graph is not self._chosen_in:
+            self._chosen_in, self._choices = graph, {}
         if known.between not in self._choices:
             there = set(known.between) <= graph.switches
             found = self._select(graph, *known.between, MOST_PATHS) if there else []
@@ -199,19 +208,35 @@ class MultipathTcp:
     def _steer(self, four: FourTuple, now_s: float) -> Messages:
         """Have a subflow on its path; where that is not there, on that with the fewest of its connection.
 
-        After a start it is left as it is until its own path is found, or is late.
+        After a start it is left as it is until its own path is found, or is late. Where a host has moved to
+        another switch that is its new home.
         """
-        graph, known = self._network.graph, self._where_it_is(four)
-        path: Path | None = known.home
-        if not alive(graph, known.home):
+        before = self._subflows[four]
+        known = self._where_it_is(before)
+        if known.between == before.between:
+            path = self._way(four, known)
+        else:
             path = self._fewest(four, known) if self._network.settled else None
-        back = graph.reverse(path) if path is not None else None
+            known = replace(known, home=path if path is not None else known.home)
+        back = self._network.graph.reverse(path) if path is not None else None
         if path is None or back is None:
-            self._subflows[four] = replace(known, lost_s=now_s if known.lost_s is None else known.lost_s)
+            self._subflows[four] = replace(before, lost_s=now_s if before.lost_s is None else before.lost_s)
             return []
-        self._subflows[four] = replace(known, path=path, lost_s=None)
+        self._subflows[four] = known = replace(known, path=path, lost_s=None)
         entries = subflow_entries(self._bands, four, known, (path, back), self._number(four))
         return self._have(four, entries)
+
+    def _way(self, four: FourTuple, known: Subflow) -> Path | None:
+        """Return the path that a subflow belongs on: over a switch that is away only where it is already."""
+        graph = self._network.graph
+        if alive(self._network.ready_graph, known.home) or (
+            route(known.home) == route(known.path) and alive(graph, known.home)
+        ):
+            return known.home
+        if not self._network.settled:
+            return None
+        path = self._fewest(four, known)
+        return known.path if path is None and alive(graph, known.path) else path
 
     def _have(self, four: FourTuple, entries: Mapping[int, list[Entry]]) -> Messages:
         """Have exactly these entries of a subflow, those furthest from the source first."""
@@ -233,16 +258,12 @@ class MultipathTcp:
             messages += self._network.change(switch, "copies of SYNs", copies(self._bands, ports))
         return messages
 
-    def _where_it_is(self, four: FourTuple) -> Subflow:
-        """Return a subflow with the ports where its hosts are now, and a path between these."""
-        known = self._subflows[four]
+    def _where_it_is(self, known: Subflow) -> Subflow:
+        """Return a subflow with the ports where its hosts are now."""
         source, sink = (self._network.hosts.with_hardware(each) for each in known.hardware)
         ends = replace(
             known.ends,
             source_port=source.port if source else known.ends.source_port,
             sink_port=sink.port if sink else known.ends.sink_port,
         )
-        moved = replace(known, ends=ends)
-        if moved.between == known.between:
-            return moved
-        return replace(moved, home=self._fewest(four, moved) or moved.home)
+        return known if ends == known.ends else replace(known, ends=ends)

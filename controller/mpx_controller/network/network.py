@@ -52,7 +52,8 @@ class Network:
         self._ticked_s = now_s
         self._answers_s: dict[int, float] = {}  # the least time in which each switch has answered
         self._delays_at_s = now_s
-        self._graph = Graph.of((), ())
+        self._graph = self._ready_graph = Graph.of((), ())
+        self._ready_from: tuple[Graph, frozenset[int]] = self._graph, frozenset()
         self._edges: set[Port] = set()
         self._towards: dict[int, dict[int, Port]] = {}  # for each switch with hosts: from each other
         self._placed: dict[str, Host] = {}  # those that have entries, by their hardware address
@@ -64,6 +65,16 @@ class Network:
     def graph(self) -> Graph:
         """Switches and links, with what each carries."""
         return self._graph
+
+    @property
+    def ready_graph(self) -> Graph:
+        """That of it whose switches are connected to us: new ways can lead there only."""
+        seen = self._graph, self.connected
+        if seen[0] is not self._ready_from[0] or seen[1] != self._ready_from[1]:
+            all_there = seen[1] >= self._graph.switches
+            self._ready_graph = self._graph if all_there else Graph.of(seen[1], self._graph.links)
+            self._ready_from = seen
+        return self._ready_graph
 
     @property
     def connected(self) -> frozenset[int]:

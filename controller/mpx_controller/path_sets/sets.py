@@ -90,7 +90,7 @@ class PathSets:
         if len(self._sets) >= self._limits.all_sets:
             raise TooMany(f"there are {self._limits.all_sets} path sets already; try again later")
         ends = self._ends(source, sink)
-        graph = self._network.graph
+        graph = self._network.ready_graph
         start, destination = ends.source_port.switch, ends.sink_port.switch
         choice = self._choices.of(graph, start, destination, count)
         most = min(MOST_PATHS, self._limits.streams)  # a path on which no stream may be is of no use

@@ -7,7 +7,7 @@ from dataclasses import replace
 from mpx_controller.cookies import Kind, cookie
 from mpx_controller.flows import Entry, Messages
 from mpx_controller.forwarding import Bands
-from mpx_controller.graph import Graph, Path, switches_of
+from mpx_controller.graph import Path, switches_of
 from mpx_controller.network.network import Network
 from mpx_controller.path_sets.path_set import PathSet, StreamKey, alive, least_filled
 from mpx_controller.shortest import shortest_path
@@ -134,7 +134,7 @@ class Steered:
 
     def _shortest_ready(self, ends: Ends) -> Path | None:
         """Return the shortest way whose switches are all connected."""
-        graph = Graph.of(self._network.connected, self._network.graph.links)
+        graph = self._network.ready_graph
         path = None
         if {ends.source_port.switch, ends.sink_port.switch} <= graph.switches:
             path = shortest_path(graph, ends.source_port.switch, ends.sink_port.switch)
