@@ -220,7 +220,7 @@ def test_hosts_that_have_not_spoken_are_asked_for(forwarding: bool, of: Callable
 
 
 @given(graphs())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_whatever_the_network_frames_to_all_arrive_once_where_there_is_a_way(graph: Graph) -> None:
     hosts = {f"h{switch}": switch for switch in graph.switches}
     wan = known(graph, hosts)

@@ -123,7 +123,7 @@ def test_a_restart_moves_nothing() -> None:
     graphs(),
     st.lists(st.tuples(st.integers(0, 8), st.integers(0, 3)), max_size=25),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_whatever_happens_subflows_arrive_once_and_nothing_is_left(
     graph: Graph, happens: list[tuple[int, int]]
 ) -> None:
@@ -171,7 +171,7 @@ def test_entries_are_for_both_directions_of_one_connection_only() -> None:
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_saved_connections_that_are_damaged_are_refused_or_read(data: st.DataObject) -> None:
     wan = spread(THESIS_A)
     connect(wan)

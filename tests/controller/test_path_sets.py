@@ -199,7 +199,7 @@ WHAT = st.sampled_from(["place", "remove", "cut", "mend", "release", "assign"])
 
 
 @given(st.lists(st.tuples(WHAT, st.integers(0, 7)), max_size=25))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_whatever_happens_streams_arrive_and_nothing_is_left(steps: list[tuple[str, int]]) -> None:
     wan, sets = steered(THESIS_A)
     before = {switch: dict(state.entries) for switch, state in wan.switches.items()}

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from graphs import THESIS_A
+from graphs import THESIS_A, capacities
 from pretended import PATHS, Book, kept
 from running_controller import Running, controller
 from switches import address
@@ -178,6 +178,7 @@ def measured(multipath: Multipath) -> bool:
 
 def test_a_copy_tells_what_each_path_has_carried(tmp_path: Path, eventually: Eventually) -> None:
     """So that the next begins with as many streams."""
+    (tmp_path / "capacities.json").write_text(capacities(THESIS_A))
     with (
         controller(tmp_path / "state.json") as running,
         wire_wan(running.port, THESIS_A, ENDS),

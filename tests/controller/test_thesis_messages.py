@@ -8,7 +8,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from running_controller import Running
 from switches import address
@@ -185,6 +185,6 @@ def test_what_is_no_call(network: Network, body: bytes) -> None:
 
 
 @given(st.binary(max_size=300) | st.text(max_size=300).map(lambda text: call("MakePath", text).encode()))
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30)
 def test_whatever_is_sent_a_fault_comes_back(network: Network, body: bytes) -> None:
     assert fault_of(post(network[0], body)).faultCode in (-32700, -32602, -32601)

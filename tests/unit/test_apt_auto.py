@@ -211,7 +211,7 @@ def test_senseless_limits_are_refused() -> None:
         AutoTuner(max_streams=0)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     steps=st.lists(
         st.tuples(st.floats(0.0, 3.0), st.integers(0, 40), st.integers(0, 10**9), st.floats(0.0, 1.0)),
@@ -290,7 +290,7 @@ def test_streams_that_every_file_keeps_are_not_asked_to_go_for_ever() -> None:
     assert 1 <= len([d for _, d in log if d.streams < 4]) <= 8
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     st.lists(
         st.tuples(

@@ -2,7 +2,7 @@
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from mpx.backlog import GROUP, LARGEST_SHARE, Backlog, Batch, Section, Sections
 from mpx.checksum import SECTION_BYTES
@@ -183,7 +183,6 @@ SIZES = st.lists(st.sampled_from([0, 1, 10, SECTION_BYTES, LARGE]), min_size=1, 
 ANSWERS = st.lists(st.sampled_from(["same", "same", "same", "damaged", "unknown", "lost"]), max_size=60)
 
 
-@settings(deadline=None)
 @given(SIZES, ANSWERS)
 def test_whatever_comparing_says_only_what_is_the_same_is_committed(sizes, answers) -> None:
     """Plays a finisher of which sessions are lost, with files that arrive at once."""

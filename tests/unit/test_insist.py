@@ -40,7 +40,7 @@ class Fragile(LocalEndpoint):
         self.closed += 1
 
 
-@settings(deadline=None, max_examples=8)
+@settings(max_examples=8)
 @given(st.lists(st.integers(0, 50), max_size=2))
 def test_every_name_is_told_once(losses: list[int]) -> None:
     end = Fragile(list(losses))

@@ -110,7 +110,7 @@ def test_against_plain_loops() -> None:
     assert [found[f"fifths mean {i}"] for i in range(5)] == pytest.approx(fifth)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     arrays(float, (2, STEPS), elements=st.floats(1e-6, 100.0)),
     arrays(bool, (2, STEPS)),

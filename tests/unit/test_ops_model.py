@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from ops_examples import simulated
 from small_model import WINDOW_S, small_part, write_small_model
@@ -52,7 +52,6 @@ def test_the_end_of_a_series_counts(model: Model) -> None:
 rtts = st.lists(st.one_of(st.none(), st.floats(1e-4, 5.0)), min_size=0, max_size=80)
 
 
-@settings(deadline=None)
 @given(rtts, st.floats(1e-4, 5.0))
 def test_it_always_says_something_with_probabilities(rtts: list[float | None], base_s: float) -> None:
     model = Model({PASSIVE: [small_part()]}, {})

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_model import small_part, write_small_model
 
@@ -21,7 +21,7 @@ from mpx.errors import UsageError
 from mpx.ops_model import load_model
 from mpx.ops_model_file import ARRAYS_NAME, JSON_NAME, PLACES, RANKS, TREES, sum_of
 
-again = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+again = settings(max_examples=150)
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),

@@ -81,7 +81,7 @@ def test_what_is_no_tree_is_refused(other: dict[str, np.ndarray], said: str) -> 
         stump(**other)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.data())
 def test_whatever_is_accepted_can_be_walked(data: st.DataObject) -> None:
     """Any arrays at all: refused, or every walk ends with shares that sum to 1."""

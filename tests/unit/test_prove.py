@@ -48,7 +48,7 @@ def proven(source: Path, partial: bytes, journaled: RangeSet | None = None) -> t
     return move, far
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     st.lists(st.tuples(st.integers(0, SIZE - 1), st.integers(1, 900_000)), max_size=6),
     st.integers(0, SIZE),

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from raw_client import RawClient, block, connect, end
 
@@ -188,7 +188,7 @@ VERBS = [
 ]  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150)
 @given(
     verb=st.sampled_from(VERBS),
     argument=st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=40)
@@ -205,7 +205,7 @@ def test_no_argument_makes_the_server_stumble(hasty_client, verb, argument):
     assert client.do("PASS x").code == 230
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50)
 @given(st.binary(max_size=200))
 def test_no_garbage_makes_the_server_stumble(server, garbage):
     with connect(("127.0.0.1", server.port)) as sock:

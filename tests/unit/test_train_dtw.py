@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mpx_train.dtw import distances
 from mpx_train.paper import NEIGHBOURS, RADIUS, vote
@@ -31,7 +31,6 @@ values = st.floats(-100, 100)
 pairs = st.integers(1, 6).flatmap(lambda n: st.tuples(*[st.lists(values, min_size=n, max_size=n)] * 2))
 
 
-@settings(deadline=None)
 @given(pairs, st.integers(1, 6))
 def test_it_is_the_cheapest_path(pair: tuple[list[float], list[float]], radius: int) -> None:
     a, b = pair

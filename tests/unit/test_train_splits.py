@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mpx_lab.dataset.load import Example
 from mpx_train.splits import Split, by_link, by_range, by_run, shuffled
@@ -30,7 +30,6 @@ def whole(splits: list[Split], count: int) -> None:
         assert len(split.learn) + len(split.judge) == count
 
 
-@settings(deadline=None)
 @given(runs, st.integers(2, 10), st.integers(0, 99))
 def test_no_run_is_on_both_sides(told: list[tuple[int, str]], folds: int, seed: int) -> None:
     some = examples(told)
@@ -41,7 +40,6 @@ def test_no_run_is_on_both_sides(told: list[tuple[int, str]], folds: int, seed: 
         assert max(sizes) - min(sizes) <= 1
 
 
-@settings(deadline=None)
 @given(runs, st.integers(2, 10), st.integers(0, 99))
 def test_no_link_is_on_both_sides(told: list[tuple[int, str]], folds: int, seed: int) -> None:
     some = examples([*told, (1, "C"), (2, "C")])
@@ -67,7 +65,6 @@ def test_more_folds_than_links_leave_one_link_out_each() -> None:
     ]
 
 
-@settings(deadline=None)
 @given(runs)
 def test_by_range_learns_from_short_links_only(told: list[tuple[int, str]]) -> None:
     some = examples([*told, (3, "C"), (4, "C")])

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mpx.probing.way import LOST_AFTER_S
@@ -209,7 +209,6 @@ def test_a_slow_source_stores_up_no_rate() -> None:
     assert rate_bps < 3e6
 
 
-@settings(deadline=None)
 @given(st.lists(st.one_of(st.none(), st.floats(0.001, 5)), max_size=60))
 def test_there_is_always_a_rate(rtts: list[float | None]) -> None:
     yielding = Yielding()
