@@ -14,11 +14,12 @@ from mpx_controller.errors import NotYours, NoWay, Refused
 from mpx_controller.events import Event, Listeners
 from mpx_controller.flows import Counted, Messages
 from mpx_controller.host_search import HostSearch
+from mpx_controller.in_turn import InTurn
 from mpx_controller.mptcp.multipath_tcp import MultipathTcp
 from mpx_controller.mptcp.segment import FourTuple
 from mpx_controller.mptcp.subflow import Subflow
 from mpx_controller.network.network import Network
-from mpx_controller.openflow import Switches
+from mpx_controller.openflow import TOGETHER_S, Switches
 from mpx_controller.path_sets import reasons, usage
 from mpx_controller.path_sets.path_set import PathSet, StreamKey
 from mpx_controller.path_sets.selection import SELECTORS
@@ -57,7 +58,10 @@ class Controller:
             self.mptcp,
             frozenset(allowed) if allowed is not None else None,
             self._network_changed,
+            self._set_refused,
         )
+        self._refused: set[int] = set()  # path sets of which switches have refused entries
+        self._placing = InTurn()
         self.listeners = Listeners()
         self._graph = self.network.graph
         self._moves = 0  # of hosts, that path sets have followed
@@ -95,15 +99,17 @@ class Controller:
         self, number: int, keys: list[StreamKey], owner: str | None, path: int | None = None
     ) -> list[int]:
         """Put streams on paths and return which, when all switches there have confirmed; raises Refused."""
-        before = self.sets.get(number, owner).placed
-        places, messages = self.sets.place(number, keys, owner, self._now(), path)
-        self._unsaved = True
-        try:
-            await self._done(messages, self.sets.switches_of(number, keys) & self.network.connected)
-            self.sets.check_held(number, keys)
-        except NoWay:
-            self.switches.send(self.sets.take_back(number, keys, before))
-            raise
+        async with self._placing.on((number, key) for key in keys):
+            before = self.sets.get(number, owner).placed
+            places, messages = self.sets.place(number, keys, owner, self._now(), path)
+            self._unsaved = True
+            try:
+                await self._done(messages, self.sets.switches_of(number, keys) & self.network.connected)
+                self.sets.check_held(number, keys)
+            except NoWay:
+                self.switches.send(self.sets.take_back(number, keys, before))
+                self._set_refused(number)  # which may be of where it was, too
+                raise
         if (known := self.sets.all.get(number)) is not None:
             ways = self.sets.ways(number)
             now = {key: ways[key] for key in keys if key in ways}
@@ -178,6 +184,24 @@ class Controller:
             why = reasons.why_moved(known, was[number], self.sets.ways(number), lost, found)
             if why:
                 self._note(known, f"rerouted: {why}")
+
+    def _set_refused(self, number: int) -> None:
+        if not self._refused:  # others of the same change are on their way
+            asyncio.get_running_loop().call_later(TOGETHER_S, self._go_round)
+        self._refused.add(number)
+
+    def _go_round(self) -> None:
+        """No caller waits for the streams that a switch has refused when they were moved."""
+        refused, self._refused = self._refused, set()
+        for number in refused:
+            was = self.sets.ways(number)
+            messages = self.sets.go_round(number, self._placing.busy)
+            self.switches.send(messages)
+            if messages:
+                known, ways = self.sets.get(number), self.sets.ways(number)
+                moved = {key: place for key, place in ways.items() if was.get(key) != place}
+                where = reasons.where_they_are(known, moved)
+                self._note(known, f"rerouted: {where}, as a switch has refused them")
 
     def _follow_hosts(self) -> None:
         if self.network.hosts.moves == self._moves:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from mpx_controller.answers import SwitchLost
 from mpx_controller.budget import Budget
 from mpx_controller.channel import Channel, Refused, Told
-from mpx_controller.cookies import Kind, kind_of
+from mpx_controller.cookies import Kind, kind_of, number_of
 from mpx_controller.flows import Counted, Gone, Message, Messages, Total
 from mpx_controller.frame_budget import ALL_BURST, ALL_RATE, FrameBudget
 from mpx_controller.graph import Port
@@ -25,7 +25,10 @@ log = logging.getLogger(__name__)
 
 
 class Switches:
-    """The connections of all switches. `allowed`: datapath ids; None: all. `mptcp`: None where it is off."""
+    """The connections of all switches. `allowed`: datapath ids; None: all. `mptcp`: None where it is off.
+
+    `refused` is given the number of a path set for each entry of it that a switch does not take.
+    """
 
     def __init__(
         self,
@@ -33,8 +36,10 @@ class Switches:
         mptcp: MultipathTcp | None = None,
         allowed: frozenset[int] | None = None,
         changed: Callable[[], None] = lambda: None,
+        refused: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._network, self._mptcp, self._allowed, self._changed = network, mptcp, allowed, changed
+        self._set_refused = refused
         self._channels: dict[int, Channel] = {}
         self._told = asyncio.Event()
         self._open = 0
@@ -177,6 +182,7 @@ class Switches:
     def _refused(self, switch: int, refused: Refused) -> None:
         if refused.entry is not None:
             self._network.refused(switch, refused.entry)
+            self._set_refused(number_of(refused.entry.cookie))
         elif self._mptcp is not None:
             self.send(self._mptcp.refused(switch, refused.cookie, self._now()))
 

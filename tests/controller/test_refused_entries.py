@@ -63,6 +63,31 @@ def test_a_stream_that_cannot_move_stays_where_it_was(network: Network) -> None:
         middle.refused = set()
 
 
+def test_a_stream_that_is_moved_goes_round_a_switch_that_refuses_it(
+    network: Network, eventually: Eventually
+) -> None:
+    running, switches = network
+    with path_set(running) as number:
+        assert place(running, number, 4000) == 200
+        ways = [passed(running, number, path) for path in range(4)]
+        for way in ways[1:3]:
+            switches[way[1]].refused = {4000}
+        switches[1].carrier(ways[0][1] - 1, up=False)
+        eventually(lambda: held(switches, 4000) == ways[3])
+        told = running.get(f"path-sets/{number}")
+        assert (told["ports"], told["elsewhere"]) == ({"source:4000": 0}, {"source:4000": 3})
+        switches[ways[3][1]].refused = {4000}
+        switches[1].carrier(ways[3][1] - 1, up=False)
+        switches[1].carrier(ways[3][1] - 1, up=True)
+        eventually(lambda: held(switches, 4000) == [])
+        assert place(running, number, 4000) == 503
+        for way in ways:
+            switches[way[1]].refused = set()
+        assert place(running, number, 4000) == 200 and held(switches, 4000) == ways[1]
+        switches[1].carrier(ways[0][1] - 1, up=True)
+        eventually(lambda: held(switches, 4000) == ways[0])
+
+
 def test_who_is_refused_is_told_and_nobody_else(network: Network, eventually: Eventually) -> None:
     running, switches = network
     with path_set(running) as number, ThreadPoolExecutor(3) as callers:
@@ -75,6 +100,18 @@ def test_who_is_refused_is_told_and_nobody_else(network: Network, eventually: Ev
         assert all(held(switches, port) == passed(running, number) for port in good)
         eventually(lambda: not any(held(switches, port) for port in bad))
         middle.refused = set()
+
+
+def test_two_who_place_the_same_stream_are_both_refused(network: Network, eventually: Eventually) -> None:
+    running, switches = network
+    with path_set(running) as number, ThreadPoolExecutor(4) as callers:
+        switches[6].refused = {4000}
+        for _ in range(10):
+            answers = [callers.submit(place, running, number, 4000, path) for path in range(4)]
+            assert [answer.result() for answer in answers] == [503] * 4
+            assert running.get(f"path-sets/{number}")["ports"] == {}
+        switches[6].refused = set()
+        eventually(lambda: held(switches, 4000) == [])
 
 
 def test_a_refused_entry_is_told_anew_when_it_is_put_again() -> None:

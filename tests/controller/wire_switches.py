@@ -49,6 +49,11 @@ class WireSwitch:
         head = struct.pack("!IHBBQ", ofp.OFP_NO_BUFFER, len(frame), ofp.OFPR_ACTION, 0, 0)
         self.send(ofp.OFPT_PACKET_IN, 0, head + matched + b"\0\0" + frame)
 
+    def carrier(self, port: int, *, up: bool) -> None:
+        """Tell the controller that a port has lost its carrier, or has it again."""
+        state = 0 if up else ofp.OFPPS_LINK_DOWN
+        self.send(ofp.OFPT_PORT_STATUS, 0, struct.pack("!B7x", ofp.OFPPR_MODIFY) + self._port(port, state))
+
     def echo(self, answered: Callable[[], None]) -> None:
         """Ask the controller for an echo; `answered` is called when it comes."""
         xid = len(self._echoes) + 1
@@ -113,15 +118,15 @@ class WireSwitch:
             self.frame_in(port, said)
 
     def _described(self) -> bytes:
-        return b"".join(
-            struct.pack(
-                "!I4x6s2x16sIIIIIIII",
-                port,
-                bytes([14, 0, 0, 0, self.number % 256, port % 256]),
-                f"port{port}".encode(),
-                *(0, 0, 0, 0, 0, 0, 10_000_000, 0),
-            )
-            for port in self.ports
+        return b"".join(self._port(port, 0) for port in self.ports)
+
+    def _port(self, port: int, state: int) -> bytes:
+        return struct.pack(
+            "!I4x6s2x16sIIIIIIII",
+            port,
+            bytes([14, 0, 0, 0, self.number % 256, port % 256]),
+            f"port{port}".encode(),
+            *(0, state, 0, 0, 0, 0, 10_000_000, 0),
         )
 
 

@@ -1,7 +1,7 @@
 """All path sets: who has which, on which paths their streams are, and what switches are to hold for them."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mpx_controller.errors import NotThere, NotYours, NoWay, Taken, TooMany
@@ -154,6 +154,7 @@ class PathSets:
                 known = known.with_stream(key, at)
             self._taken[_claim(known, key)] = number
         self._sets[number] = replace(known, expires_s=now_s + self._limits.lease_s)
+        self._steered.avoid_none_with(number, keys)
         messages = self._steered.steer(known, keys)
         for key in keys:
             self._steered.asked_anew(number, key)
@@ -162,7 +163,7 @@ class PathSets:
     def check_held(self, number: int, keys: Iterable[StreamKey]) -> None:
         """Raise NotThere or NoWay unless the switches that have confirmed hold what these streams need."""
         placed = self.get(number).placed
-        if not all(key in placed and not self._steered.lacks(number, key) for key in keys):
+        if any(key not in placed or self._steered.lacks(number, key) for key in keys):
             raise NoWay(f"a switch refuses entries of path set {number}; see the controller's log")
 
     def take_back(self, number: int, keys: Iterable[StreamKey], before: Mapping[StreamKey, int]) -> Messages:
@@ -242,9 +243,18 @@ class PathSets:
         lead: switches that are left alone until it has settled are then told what is different.
         """
         messages: Messages = []
+        self._steered.avoid_none()
         for known in self._sets.values():
             messages += self._steered.steer(known, known.placed)
         return self._without_left_alone(messages)
+
+    def go_round(self, number: int, but: Container[Hashable]) -> Messages:
+        """Have the streams of a set go round switches that have refused them; `but`: set and stream."""
+        known = self._sets.get(number)
+        if known is None:
+            return []
+        keys = [key for key in known.placed if (number, key) not in but and self._steered.avoid(number, key)]
+        return self._steered.steer(known, keys) if keys else []
 
     def follow(self) -> tuple[list[int], Messages]:
         """Have streams lead to where hosts are now; return the sets one of whose hosts has moved."""

@@ -22,6 +22,7 @@ class Steered:
         self._ways: defaultdict[int, dict[StreamKey, int | None]] = defaultdict(dict)
         self._where: dict[int, Ends] = {}  # of each set with streams, where these lead
         self._on: defaultdict[int, dict[StreamKey, dict[int, list[Entry]]]] = defaultdict(dict)
+        self._refuse: defaultdict[int, dict[StreamKey, frozenset[int]]] = defaultdict(dict)  # which switches
 
     def switches_of(self, number: int, keys: Iterable[StreamKey] | None = None) -> frozenset[int]:
         """Return the switches that are to hold entries of a set; `keys`: of these of its streams."""
@@ -33,12 +34,29 @@ class Steered:
         for switch in self.switches_of(number, [key]):
             self._network.rules(switch).asked_anew(_owner(number, key))
 
-    def lacks(self, number: int, key: StreamKey) -> bool:
-        """Whether a switch has refused an entry of a stream."""
-        return any(
-            self._network.rules(switch).lacks(_owner(number, key))
+    def lacks(self, number: int, key: StreamKey) -> frozenset[int]:
+        """Return the switches that have refused an entry of a stream."""
+        return frozenset(
+            switch
             for switch in self.switches_of(number, [key])
+            if self._network.rules(switch).lacks(_owner(number, key))
         )
+
+    def avoid(self, number: int, key: StreamKey) -> bool:
+        """Have a stream keep clear of the switches that refuse it; return whether there are any."""
+        lacks = self.lacks(number, key)
+        if lacks:
+            self._refuse[number][key] = self._refuse[number].get(key, frozenset()) | lacks
+        return bool(lacks)
+
+    def avoid_none(self) -> None:
+        """Have switches that have refused streams asked once more."""
+        self._refuse.clear()
+
+    def avoid_none_with(self, number: int, keys: Iterable[StreamKey]) -> None:
+        """Have them asked once more for these streams of a set."""
+        for key in keys:
+            self._refuse[number].pop(key, None)
 
     def ways(self, number: int) -> dict[StreamKey, int | None]:
         """Return on which path of its set each stream is now; None: on none of them."""
@@ -77,7 +95,8 @@ class Steered:
 
         Where none is ready, on the shortest way that is; where nothing leads there, on none. A stream that
         is on a path stays there while a switch of it is away, as that goes on forwarding. Where a host has
-        moved all streams of the set follow.
+        moved all streams of the set follow. Where a switch refuses a stream it goes round that, or has no
+        entries: it is forwarded as what nobody has assigned.
         """
         there, ready = self.alive(known), self.ready(known)
         ends = self._where_they_are(known)
@@ -88,7 +107,12 @@ class Steered:
         filled = Counter(place for place in known.placed.values() if place in there)
         messages: Messages = []
         for key in keys:
-            usable = ready | there.intersection([self._ways[known.number].get(key)])
+            refuse = self._refuse[known.number].get(key, frozenset())
+            usable = frozenset(
+                place
+                for place in ready | there.intersection([self._ways[known.number].get(key)])
+                if refuse.isdisjoint(switches_of(known.paths[place].path, ends.source_port.switch))
+            )
             place = known.placed[key]
             if place not in usable and usable:
                 place = least_filled(known.paths, filled, usable)
@@ -97,15 +121,16 @@ class Steered:
             if place in usable:
                 entries = self._entries(known, key, ends, known.paths[place].path)
             else:
-                entries = self._shortest(known, key, ends)
+                entries = {} if refuse else self._shortest(known, key, ends)
             messages += self._have(known.number, key, entries)
         return messages
 
     def unsteer(self, known: PathSet, key: StreamKey) -> Messages:
         """Have none."""
         self._ways[known.number].pop(key, None)
+        self._refuse[known.number].pop(key, None)
         if not self._ways[known.number]:
-            del self._ways[known.number]
+            del self._ways[known.number], self._refuse[known.number]
             self._where.pop(known.number, None)
         return self._have(known.number, key, {})
 

@@ -1,0 +1,32 @@
+"""Work on the same things goes one after the other, work on others beside it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Hashable, Iterable
+from contextlib import asynccontextmanager
+
+
+class InTurn:
+    """Knows what is being worked on."""
+
+    def __init__(self) -> None:
+        self._busy: set[Hashable] = set()
+        self._freed = asyncio.Event()
+
+    @property
+    def busy(self) -> frozenset[Hashable]:
+        """What is being worked on now."""
+        return frozenset(self._busy)
+
+    @asynccontextmanager
+    async def on(self, things: Iterable[Hashable]) -> AsyncIterator[None]:
+        """Wait until nobody works on any of these; nobody else does until the end."""
+        wanted = set(things)
+        while not self._busy.isdisjoint(wanted):
+            await self._freed.wait()
+        self._busy |= wanted
+        try:
+            yield
+        finally:
+            self._busy -= wanted
+            self._freed.set()
+            self._freed = asyncio.Event()
