@@ -166,6 +166,7 @@ def test_a_compiler_whose_lab_was_killed_ends_with_what_is_left_of_it(
         with python(UP, lab_id) as program:
             assert first_line(program) == "begins"
             eventually(lambda: list(fresh_cache.glob("link-*")))
+            eventually(lambda: any("sleep" in line for line in traces(lab_id)))
     assert any("sleep" in line for line in traces(lab_id))
     by_attaching(lab_id)
     assert not traces(lab_id)
