@@ -12,7 +12,6 @@ late the links were, and a run in which they were late says little.
 import argparse
 import json
 import os
-import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from mpx_lab.lab import Lab
 from mpx_lab.own_controller import OWN
 from mpx_lab.simulated import is_simulated
 from mpx_lab.topologies import named
+from served_copies import copying, serving
 
 PAYLOAD_SHARE = 1448 / 1514
 SIZES = {"quick": 200_000_000, "full": 1_000_000_000}
@@ -82,27 +82,12 @@ def copied(network: str, scale: float, size_bytes: int) -> Copied:
             for _ in range(size_bytes >> 20):
                 file.write(block)
         size_bytes = (folder / "file").stat().st_size
-        source, sink = lab.host(lab.topology.sources[0]), lab.host(lab.topology.sinks[0])
-        mpx = [sys.executable, "-m", "mpx"]
-        address = sink.addresses[0]
-        serve = [*mpx, "serve", str(folder / "served"), "--writable", "--host", address]
-        serve += ["--insecure", "--allow-from", "10.0.0.0/8"]
-        with sink.popen(serve, stdout=subprocess.PIPE) as server:
-            try:
-                assert server.stdout is not None and server.stdout.readline()
-                words = ["copy", "--progress", "json", "--controller", str(OWN.rest)]
-                words += ["--report", str(folder / "report.json")]
-                done = source.run(
-                    [*mpx, *words, str(folder / "file"), f"ftp://{address}/file"],
-                    stderr=subprocess.PIPE,
-                    env={**os.environ, "MPX_STATE_DIR": str(folder / "state")},
-                    check=False,
-                )
-            finally:
-                server.terminate()
-        if done.returncode:
-            raise RuntimeError(done.stderr.decode())
-        rows = progress(done.stderr.decode())
+        with serving(lab, folder / "served") as url:
+            process = copying(lab, folder, [str(folder / "file"), f"{url}file"])
+            told = process.communicate()[1].decode()
+        if process.returncode:
+            raise RuntimeError(told)
+        rows = progress(told)
         report = json.loads((folder / "report.json").read_text())
         late = [
             max(each.late.quantile_s(0.99) for each in (stats.a_to_b, stats.b_to_a))

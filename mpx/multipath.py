@@ -5,21 +5,20 @@ import math
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mpx.controller_client import ControllerClient
 from mpx.endpoint import Endpoint, Rtt
 from mpx.errors import ControllerError
 from mpx.options import CopyOptions
-from mpx.path_health import PathHealth, Seen
+from mpx.path_health import SUSPECT_S, PathHealth, Seen
 from mpx.path_probe import PathProbe
 from mpx.path_set import PathSet, Side
 from mpx.report import Report
 from mpx.steered_paths import SteeredPaths
 from mpx.tuner import Sample
 
-WONDER_S = 0.2  # a path that is silent for so long may have been lost
 MEASURED_S = 5.0  # what a path carries is the most it has carried for so long
 END_S = 2.0  # a controller that is told the end is waited for so long; its leases end anyway
 STOPPED_END_S = 0.5  # where the copy is stopped before its end
@@ -88,6 +87,7 @@ class Multipath:
         self._carried = {name: _Carried() for name in known.names}
         self._down: frozenset[str] = frozenset()  # as the controller says
         self._told_down: frozenset[str] = frozenset()
+        self.is_in_doubt = False  # a path may have been lost: it is worth looking again soon
         self._closed = False
         self._end_s = END_S
 
@@ -129,11 +129,20 @@ class Multipath:
             self.described[self.known.names.index(path)]["carried_bytes"] = sample.arrived_bytes
             self._carried[path].add(now_s, sample.arrived_bytes, sample.streams)
             rtt_s = probe.latest.asked_s if probe.latest else self._offered_rtt_s(path)
-            # One that has given up, as the server has no session left for it, cannot tell: the path is tried.
-            answered_s = probe.answered_at_s if probe.is_alive() else math.inf
-            seen[path] = Seen(silent_s(path), rtt_s, answered_s)
+            asked_s = probe.asked_at_s
+            seen[path] = Seen(
+                silent_s(path), rtt_s, probe.answered_at_s, now_s - asked_s if asked_s is not None else None
+            )
+            if (
+                not probe.is_alive()
+            ):  # the server has no session left for it: it cannot tell, and paths are tried
+                seen[path] = replace(seen[path], answered_at_s=math.inf if path in self._health.lost else 0.0)
         lost, back = self._health.observe(now_s, seen)
-        if any((each.silent_s or 0.0) > WONDER_S for each in seen.values()):
+        doubtful = [path for path, each in seen.items() if each.is_in_doubt and path not in self._health.lost]
+        self.is_in_doubt = bool(doubtful)
+        for path in doubtful:
+            self._probes[path].ask()
+        if any((seen[path].silent_s or 0.0) > SUSPECT_S for path in doubtful):
             self.paths.look()  # the controller may have lost it
         if lost or back:
             self._move()

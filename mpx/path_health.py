@@ -7,10 +7,11 @@ over it does, within some tenths of a second.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-LOST_S = 0.35  # and two round trips: nothing on this path, though others move; less than two timeouts of TCP
-TIMES = (
-    2.0  # as long as the path was last silent of itself, where that is longer: hosts and disks have pauses
-)
+DOUBT_S = 0.1  # silent for so long a path may have been lost: it is asked, ...
+SUSPECT_S = 0.25  # ... and the controller, too; less is no loss
+UNANSWERED_S, UNANSWERED_RTTS = 0.1, 1.5  # and has not answered by then: before the first timeout of TCP
+LOST_S = 0.35  # and two round trips, where nobody can be asked: less than two timeouts of TCP
+TIMES = 2.0  # as long as it was last silent of itself, where that is longer: hosts and disks have pauses
 FORGOTTEN_S = 30.0  # a pause counts half as much after so long
 LONGEST_S = 3.0
 MOVES_S = 0.2  # who has had something within so long moves
@@ -26,6 +27,12 @@ class Seen:
     silent_s: float | None  # for how long nothing of what is under way has come; None: nothing is
     rtt_s: float
     answered_at_s: float  # when somebody has last answered over the path itself
+    unanswered_s: float | None = None  # how old the question over it is that waits for an answer; None: none
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether it may have been lost."""
+        return (self.silent_s or 0.0) > DOUBT_S
 
 
 @dataclass
@@ -47,9 +54,13 @@ class _State:
         at_s, pause_s = self.paused
         return float(pause_s * 0.5 ** ((now_s - at_s) / FORGOTTEN_S))
 
-    def patience_s(self, now_s: float, rtt_s: float) -> float:
-        """Return for how long it may be silent."""
-        return min(LONGEST_S, max(LOST_S + 2 * rtt_s, TIMES * self.pause_s(now_s)))
+    def patience_s(self, now_s: float, seen: Seen) -> float:
+        """Return for how long it may be silent: least where it does not answer, longest where it does."""
+        if (seen.unanswered_s or 0.0) > UNANSWERED_S + UNANSWERED_RTTS * seen.rtt_s:
+            return min(LONGEST_S, max(SUSPECT_S, self.pause_s(now_s)))
+        if seen.answered_at_s > now_s - (seen.silent_s or 0.0) + seen.rtt_s:
+            return LONGEST_S
+        return min(LONGEST_S, max(LOST_S + 2 * seen.rtt_s, TIMES * self.pause_s(now_s)))
 
 
 class PathHealth:
@@ -75,7 +86,7 @@ class PathHealth:
             silent_s = each.silent_s or 0.0
             if state.lost_at_s is None:
                 state.heed(now_s, silent_s)
-                if moves and silent_s > state.patience_s(now_s, each.rtt_s):
+                if moves and silent_s > state.patience_s(now_s, each):
                     soon = now_s - state.back_at_s < STEADY_S
                     state.rest_s = min(LONGEST_REST_S, 2 * state.rest_s) if soon else FIRST_REST_S
                     state.lost_at_s, state.silent_s = now_s, 0.0

@@ -16,7 +16,7 @@ MOST_REFUSALS = 3  # in a row, none of them for want of an answer: the server le
 
 
 class PathProbe(threading.Thread):
-    """Asks once a second until it is told to end.
+    """Asks once a second, and whenever it is told to, until it is told to end.
 
     `open_session`: with short timeouts; what it is given is told the port before it connects. `steer` has
     a port take the path, `ended` lets it go. It begins when `may_begin`: a server may let few sessions in.
@@ -34,11 +34,13 @@ class PathProbe(threading.Thread):
         super().__init__(name=f"mpx-path-{path}", daemon=True)
         self.latest: Rtt | None = None
         self.answered_at_s = 0.0
+        self.asked_at_s: float | None = None  # the question that has no answer yet
         self._open_session = open_session
         self._steer, self._ended = steer, ended
         self._may_begin = may_begin
         self._ports: list[int] = []
         self._done = threading.Event()
+        self._wake = threading.Event()
 
     def run(self) -> None:
         """Measure."""
@@ -49,13 +51,15 @@ class PathProbe(threading.Thread):
         while not self._done.is_set() and refusals < MOST_REFUSALS:
             endpoint = self._open_session(self._bound)
             try:
-                while True:
+                while not self._done.is_set():
+                    self._wake.clear()
+                    self.asked_at_s = time.monotonic()
                     self.latest = endpoint.measure_rtt()
-                    self.answered_at_s = time.monotonic()
+                    self.answered_at_s, self.asked_at_s = time.monotonic(), None
                     refusals = 0
-                    if self._done.wait(INTERVAL_S):
-                        break
+                    self._wake.wait(INTERVAL_S)
             except MpxError as error:
+                self.asked_at_s = None
                 refusals = 0 if error.may_retry else refusals + 1
                 self._done.wait(INTERVAL_S)
             finally:
@@ -67,6 +71,11 @@ class PathProbe(threading.Thread):
         self._ports.append(port)
         self._steer(port)
 
+    def ask(self) -> None:
+        """Ask at once, unless an answer is waited for."""
+        self._wake.set()
+
     def end(self) -> None:
         """Stop; the session is closed when this returns, or soon after."""
         self._done.set()
+        self._wake.set()

@@ -22,6 +22,7 @@ from mpx.selection import Selection
 from mpx.tuner import Decision, Sample, Tuner
 
 TICK_S = 0.1
+DOUBT_TICK_S = 0.02  # while a path may have been lost
 GOODPUT_WINDOW_S = 1.0
 ENDING_S = 1.0  # less than this is left: nothing decided now would show
 WORTH_A_SWITCH_S = 8.0  # less than this is left: nobody is known by then who is not known already
@@ -110,7 +111,7 @@ class Watcher:
 
     def _watch(self) -> None:
         while not self._pool.is_settled and not self._failure.cancel.is_set():
-            self._pool.wait_settled(TICK_S)
+            self._wait()
             if self._cancel.is_set():
                 self._failure.set(Interrupted())
                 return
@@ -134,6 +135,17 @@ class Watcher:
             if self._selection is not None and lasts_s >= WORTH_A_SWITCH_S:
                 self._select(self._selection, now, samples[DEFAULT_PATH])
             self._tune(now, samples)
+
+    def _wait(self) -> None:
+        """Return after a tick; a path that may have been lost is looked at more often."""
+        until_s = time.monotonic() + TICK_S
+        while self._multipath is not None and self._multipath.is_in_doubt:
+            self._pool.wait_settled(DOUBT_TICK_S)
+            if self._pool.is_settled or self._cancel.is_set() or time.monotonic() >= until_s:
+                return
+            now = time.monotonic() - self._began_s
+            self._mind(self._multipath, now, self._samples(self._carrier.samples()))
+        self._pool.wait_settled(max(0.0, until_s - time.monotonic()))
 
     def _tune(self, now: float, samples: Mapping[str, Sample]) -> None:
         """Ask the tuners; what takes another path for now tells nothing of its own."""

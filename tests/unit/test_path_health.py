@@ -1,14 +1,26 @@
 """When a path counts as lost, and when as back."""
 
-from mpx.path_health import FIRST_REST_S, LONGEST_REST_S, PathHealth, Seen
+import pytest
+
+from mpx.path_health import (
+    FIRST_REST_S,
+    LONGEST_REST_S,
+    LONGEST_S,
+    LOST_S,
+    SUSPECT_S,
+    PathHealth,
+    Seen,
+)
 
 RTT_S = 0.02
 
 
 class Watched:
-    """Two paths, looked at ten times a second."""
+    """Two paths, looked at ten times a second; `asks`: whether there is anybody who can ask over them."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, asks: bool = False) -> None:
+        self.asks = asks
+        self.asked_at_s: dict[str, float | None] = {"0": None, "1": None}
         self.health = PathHealth()
         self.now_s = 1000.0
         self.silent_since_s: dict[str, float | None] = {"0": None, "1": None}
@@ -21,10 +33,14 @@ class Watched:
             self.now_s += 0.1
             seen = {}
             for path, since_s in self.silent_since_s.items():
-                if self.answers[path]:
-                    self.answered_at_s[path] = self.now_s
                 silent_s = 0.05 if since_s is None else self.now_s - since_s
-                seen[path] = Seen(silent_s, RTT_S, self.answered_at_s[path])
+                asked_s = self.asked_at_s[path]
+                if self.answers[path] and (since_s is None or asked_s is not None):
+                    self.answered_at_s[path], self.asked_at_s[path], asked_s = self.now_s, None, None
+                unanswered_s = self.now_s - asked_s if asked_s is not None else None
+                seen[path] = Seen(silent_s, RTT_S, self.answered_at_s[path], unanswered_s)
+                if self.asks and seen[path].is_in_doubt and asked_s is None:
+                    self.asked_at_s[path] = self.now_s
             lost, back = self.health.observe(self.now_s, seen)
             self.log += [(self.now_s, "lost", path) for path in lost]
             self.log += [(self.now_s, "back", path) for path in back]
@@ -49,6 +65,38 @@ def test_a_silent_path_is_lost_within_half_a_second_and_back_when_it_answers() -
     two.go(1)
     assert [what for _, what, _ in two.log] == ["lost", "back"]
     assert two.health.lost == frozenset()
+
+
+def test_a_silent_path_that_does_not_answer_is_lost_sooner() -> None:
+    two = Watched(asks=True)
+    two.go(5)
+    cut_s = two.now_s
+    two.cut("1")
+    two.go(5)
+    ((lost_s, what, _),) = two.log
+    assert what == "lost" and SUSPECT_S < lost_s - cut_s < LOST_S
+
+
+def test_a_silent_path_that_answers_is_not_lost_before_it_has_been_silent_for_long() -> None:
+    two = Watched(asks=True)
+    two.go(5)
+    silent_s = two.now_s
+    two.silent_since_s["1"] = silent_s  # as where one stream waits for a timeout of TCP
+    two.go(5)
+    assert two.log[0][0] - silent_s == pytest.approx(LONGEST_S, abs=0.15)
+
+
+@pytest.mark.parametrize("asks", [False, True])
+def test_what_is_silent_for_no_longer_than_before_is_not_lost(asks: bool) -> None:
+    two = Watched(asks=asks)
+    two.go(5)
+    for _ in range(5):
+        two.silent_since_s["1"] = two.now_s
+        two.answers["1"] = False  # its server rests
+        two.go(0.2)
+        two.silent_since_s["1"], two.answers["1"] = None, True
+        two.go(0.5)
+    assert two.log == []
 
 
 def test_who_pauses_of_itself_is_waited_for_longer_for_a_while() -> None:

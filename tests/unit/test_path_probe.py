@@ -1,0 +1,86 @@
+"""Questions over one path of a copy."""
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+import pytest
+
+from mpx import path_probe
+from mpx.endpoint import Endpoint, Rtt
+from mpx.errors import ConnectionLost
+from mpx.path_probe import PathProbe
+
+Eventually = Callable[..., None]
+
+
+class Far:
+    """A server that answers when it may."""
+
+    def __init__(self) -> None:
+        self.asked, self.closed = 0, 0
+        self.may_answer = threading.Event()
+        self.may_answer.set()
+        self.is_lost = False
+
+    def measure_rtt(self) -> Rtt:
+        self.asked += 1
+        self.may_answer.wait()
+        if self.is_lost:
+            raise ConnectionLost("nothing comes")
+        return Rtt(0.01, 0.01, "cubic", congestion_is_fixed=False, address=("h", 1), local_host="me")
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+@pytest.fixture
+def far() -> Far:
+    return Far()
+
+
+@pytest.fixture
+def probe(far: Far, monkeypatch: pytest.MonkeyPatch) -> Iterator[PathProbe]:
+    monkeypatch.setattr(path_probe, "INTERVAL_S", 1000.0)
+    may_begin = threading.Event()
+    may_begin.set()
+
+    def open_session(_: Callable[[int], None]) -> Endpoint:
+        return cast("Any", far)
+
+    made = PathProbe("0", open_session, steer=lambda _: None, ended=lambda _: None, may_begin=may_begin)
+    made.start()
+    yield made
+    far.may_answer.set()
+    made.end()
+    made.join(30)
+    assert not made.is_alive() and far.closed
+
+
+def test_it_asks_at_once_when_it_is_told_to(far: Far, probe: PathProbe, eventually: Eventually) -> None:
+    eventually(lambda: probe.latest is not None and probe.asked_at_s is None)
+    before_s = probe.answered_at_s
+    probe.ask()
+    eventually(lambda: probe.answered_at_s > before_s)
+    assert far.asked == 2
+
+
+def test_a_question_that_waits_is_known(far: Far, probe: PathProbe, eventually: Eventually) -> None:
+    eventually(lambda: probe.latest is not None and probe.asked_at_s is None)
+    far.may_answer.clear()
+    probe.ask()
+    eventually(lambda: far.asked == 2)
+    asked_s = probe.asked_at_s
+    probe.ask()  # changes nothing
+    assert asked_s is not None and probe.asked_at_s == asked_s > probe.answered_at_s
+    far.may_answer.set()
+    eventually(lambda: probe.asked_at_s is None and probe.answered_at_s > asked_s)
+
+
+def test_a_session_that_is_lost_leaves_no_question(
+    far: Far, probe: PathProbe, eventually: Eventually
+) -> None:
+    eventually(lambda: probe.latest is not None and probe.asked_at_s is None)
+    far.is_lost = True
+    probe.ask()
+    eventually(lambda: far.asked == 2 and probe.asked_at_s is None)
