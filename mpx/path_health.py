@@ -9,9 +9,11 @@ from dataclasses import dataclass
 
 DOUBT_S = 0.1  # silent for so long a path may have been lost: it is asked, ...
 SUSPECT_S = 0.25  # ... and the controller, too; less is no loss
-UNANSWERED_S, UNANSWERED_RTTS = 0.1, 1.5  # and has not answered by then: before the first timeout of TCP
+UNANSWERED_S = 0.1  # it has not answered by then, ...
+LATE_S, LATE_RTTS = 0.05, 1.25  # ... nor by then and so many round trips: before the first timeout of TCP
 LOST_S = 0.35  # and two round trips, where nobody can be asked: less than two timeouts of TCP
 TIMES = 2.0  # as long as it was last silent of itself, where that is longer: hosts and disks have pauses
+AT_ONCE_S = 0.5  # who answers within so long of being lost was late, and is waited for longer
 FORGOTTEN_S = 30.0  # a pause counts half as much after so long
 LONGEST_S = 3.0
 MOVES_S = 0.2  # who has had something within so long moves
@@ -40,27 +42,38 @@ class _State:
     lost_at_s: float | None = None
     back_at_s: float = -STEADY_S
     rest_s: float = FIRST_REST_S
-    silent_s: float = 0.0
+    silent_s: float = 0.0  # at the last look; when it was lost
     paused: tuple[float, float] = (0.0, 0.0)  # when it was last silent and moved again, and for how long
+    late: tuple[float, float] = (0.0, 0.0)  # when it was last lost and answered at once, silent for how long
 
     def heed(self, now_s: float, silent_s: float) -> None:
         """Note a pause that has ended of itself, if it is the longest that counts."""
-        if silent_s < self.silent_s and self.silent_s > self.pause_s(now_s):
+        if silent_s < self.silent_s and self.silent_s > _faded(self.paused, now_s):
             self.paused = now_s, self.silent_s
         self.silent_s = silent_s
 
-    def pause_s(self, now_s: float) -> float:
-        """Return the longest pause; those of long ago count less."""
-        at_s, pause_s = self.paused
-        return float(pause_s * 0.5 ** ((now_s - at_s) / FORGOTTEN_S))
-
     def patience_s(self, now_s: float, seen: Seen) -> float:
         """Return for how long it may be silent: least where it does not answer, longest where it does."""
-        if (seen.unanswered_s or 0.0) > UNANSWERED_S + UNANSWERED_RTTS * seen.rtt_s:
-            return min(LONGEST_S, max(SUSPECT_S, self.pause_s(now_s)))
+        if (seen.unanswered_s or 0.0) > max(UNANSWERED_S, LATE_S + LATE_RTTS * seen.rtt_s):
+            return min(LONGEST_S, max(SUSPECT_S, TIMES * _faded(self.late, now_s)))
         if seen.answered_at_s > now_s - (seen.silent_s or 0.0) + seen.rtt_s:
             return LONGEST_S
-        return min(LONGEST_S, max(LOST_S + 2 * seen.rtt_s, TIMES * self.pause_s(now_s)))
+        return min(LONGEST_S, max(LOST_S + 2 * seen.rtt_s, TIMES * _faded(self.paused, now_s)))
+
+    def is_back(self, now_s: float, answered_at_s: float) -> bool:
+        """Whether it can be used again, having been lost. One that has answered at once was only late."""
+        if self.lost_at_s is None or answered_at_s <= self.lost_at_s:
+            return False
+        if answered_at_s - self.lost_at_s < AT_ONCE_S and self.late[0] < self.lost_at_s:
+            self.late = now_s, self.silent_s
+            self.rest_s = 0.0
+        return now_s - self.lost_at_s >= self.rest_s
+
+
+def _faded(pause: tuple[float, float], now_s: float) -> float:
+    """Return how long a pause was, less if that was long ago."""
+    at_s, pause_s = pause
+    return float(pause_s * 0.5 ** ((now_s - at_s) / FORGOTTEN_S))
 
 
 class PathHealth:
@@ -88,10 +101,10 @@ class PathHealth:
                 state.heed(now_s, silent_s)
                 if moves and silent_s > state.patience_s(now_s, each):
                     soon = now_s - state.back_at_s < STEADY_S
-                    state.rest_s = min(LONGEST_REST_S, 2 * state.rest_s) if soon else FIRST_REST_S
-                    state.lost_at_s, state.silent_s = now_s, 0.0
+                    state.rest_s = min(LONGEST_REST_S, max(FIRST_REST_S, 2 * state.rest_s if soon else 0.0))
+                    state.lost_at_s = now_s
                     lost.append(path)
-            elif each.answered_at_s > state.lost_at_s and now_s - state.lost_at_s >= state.rest_s:
-                state.lost_at_s, state.back_at_s = None, now_s
+            elif state.is_back(now_s, each.answered_at_s):
+                state.lost_at_s, state.back_at_s, state.silent_s = None, now_s, 0.0
                 back.append(path)
         return lost, back

@@ -3,12 +3,12 @@
 import http.client
 import json
 import ssl
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from certificates import make_certificates
 from graphs import THESIS_A
 from mpx_command import mpx, refused
 from mpx_controller.graph import Graph
@@ -37,30 +37,12 @@ tokens = [
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Certificates of a controller and of a switch from one authority, one of another, and tokens."""
+    """Certificates and tokens."""
     made = tmp_path_factory.mktemp("certificates")
-    for authority, signed in (("authority", ("controller", "switch")), ("other", ("stranger",))):
-        own = ("-keyout", f"{authority}.key", "-out", f"{authority}.pem")
-        openssl("req", "-x509", *KEY, *own, *name(authority), at=made)
-        for each in signed:
-            openssl("req", *KEY, "-keyout", f"{each}.key", "-out", f"{each}.csr", *name(each), at=made)
-            by = ("-CA", f"{authority}.pem", "-CAkey", f"{authority}.key", "-CAcreateserial")
-            whole = ("-in", f"{each}.csr", "-out", f"{each}.pem", "-copy_extensions", "copy")
-            openssl("x509", "-req", *by, *whole, at=made)
+    make_certificates(made)
     for owner, token in TOKENS.items():
         (made / f"{owner}.token").write_text(token + "\n")
     return made
-
-
-KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
-
-
-def name(of: str) -> tuple[str, ...]:
-    return ("-subj", f"/CN={of}", "-addext", "subjectAltName=IP:127.0.0.1")
-
-
-def openssl(*words: str, at: Path) -> None:
-    subprocess.run(["openssl", *words], cwd=at, check=True, capture_output=True)
 
 
 @pytest.fixture

@@ -182,9 +182,17 @@ def test_streams_are_placed_as_they_come_and_go(
     assert process.returncode == 0 and book[0].sets == {}
 
 
+def test_a_command_without_streams_is_told_of(book: tuple[Book, str]) -> None:
+    done = mpx("controller", "run", "--url", book[1], *OURS, 0, "--", "echo", "{streams}")
+    assert (done.code, done.out) == (0, "4\n") and "no stream from 127.0.0.1 to 127.0.0.1" in done.err
+    done = mpx("controller", "run", "--url", book[1], *OURS, 0, "--", "false")
+    assert done.code == 1 and "no stream" not in done.err  # it has said itself what is wrong
+
+
 def test_without_a_controller_it_runs_all_the_same() -> None:
     done = mpx("controller", "run", *NOBODY, *OURS, 3, "echo", "{streams}")
     assert (done.code, done.out) == (0, "3\n") and "streams take one path" in done.err
+    assert "no stream" not in done.err
 
 
 def test_what_cannot_be_run() -> None:

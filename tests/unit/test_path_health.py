@@ -86,6 +86,24 @@ def test_a_silent_path_that_answers_is_not_lost_before_it_has_been_silent_for_lo
     assert two.log[0][0] - silent_s == pytest.approx(LONGEST_S, abs=0.15)
 
 
+def test_a_path_that_was_only_late_is_used_again_at_once_and_waited_for_longer() -> None:
+    two = Watched(asks=True)
+    two.go(5)
+    lasted_s = []
+    for _ in range(3):
+        cut_s = two.now_s
+        two.cut("1")
+        while not two.health.lost:
+            two.go(0.1)
+        lasted_s.append(two.now_s - cut_s)
+        two.go(0.1)
+        two.mend("1")
+        two.go(0.2)
+        assert two.health.lost == frozenset()
+    assert lasted_s[1] > 1.9 * lasted_s[0] and lasted_s[2] > 1.9 * lasted_s[1]
+    assert lasted_s[-1] < LONGEST_S
+
+
 @pytest.mark.parametrize("asks", [False, True])
 def test_what_is_silent_for_no_longer_than_before_is_not_lost(asks: bool) -> None:
     two = Watched(asks=asks)

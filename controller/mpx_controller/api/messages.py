@@ -131,7 +131,10 @@ class Placed(BaseModel):
 
 def what_is_wrong(error: RequestValidationError) -> str:
     """Return what is wrong with a request, without what was in it, as that can be anything."""
-    told = (f"{'.'.join(map(str, each['loc'][1:])) or 'it'}: {each['msg']}" for each in error.errors()[:3])
+    told = (
+        f"{'.'.join(map(str, each['loc'][1:])) or 'the request'}: {each['msg']}"
+        for each in error.errors()[:3]
+    )
     return "; ".join(told).encode("ascii", "backslashreplace").decode()[:500]
 
 

@@ -119,10 +119,10 @@ def run(
     except ValueError as error:
         raise UsageError(str(error)) from None
     try:
-        count = steering.get(pair, time.monotonic()).streams
+        count, is_steered = steering.get(pair, time.monotonic()).streams, True
     except Unsteered as error:
         complain(f"streams take one path: {error}")
-        count = max(1, paths)
+        count, is_steered = max(1, paths), False
     streams = Streams(pair, ports, we_send)
     words = [word.replace("{streams}", str(count)) for word in wanted]
     watch = Watch(steering, streams, connections, complain)
@@ -133,6 +133,11 @@ def run(
         code = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
     finally:
         steering.release()
+    if is_steered and code == 0 and not watch.has_seen:
+        complain(
+            f"no stream from {source} to {sink} was seen, so none took several paths: globus-url-copy needs "
+            "-p {streams} or -fast, and a file of more than some blocks"
+        )
     sys.exit(code)
 
 

@@ -33,12 +33,14 @@ class Watch:
         self._placed: set[int] = set()
         self._failed = False
         self._again_s = 0.0
+        self.has_seen = False  # any stream
 
     def look(self) -> float:
         """Look once, and return how long to wait until the next."""
         began_s = time.monotonic()
         try:
             self._streams, there = self._streams.seen(self._connections.now())
+            self.has_seen |= bool(there)
             took_s = time.monotonic() - began_s
             if began_s >= self._again_s:
                 self._follow(there, began_s)
