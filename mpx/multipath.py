@@ -5,7 +5,7 @@ import math
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from mpx.controller_client import ControllerClient
@@ -87,7 +87,6 @@ class Multipath:
         self._carried = {name: _Carried() for name in known.names}
         self._down: frozenset[str] = frozenset()  # as the controller says
         self._told_down: frozenset[str] = frozenset()
-        self.is_in_doubt = False  # a path may have been lost: it is worth looking again soon
         self._closed = False
         self._end_s = END_S
 
@@ -115,34 +114,29 @@ class Multipath:
         """The paths whose streams take others for now."""
         return self._health.lost | self._down
 
-    def observe(
-        self, now_s: float, samples: Mapping[str, Sample], silent_s: Callable[[str], float | None]
-    ) -> Sequence[Change]:
-        """Look at what has moved; have the streams of lost paths take others. Return what has changed.
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether a path may have been lost: it is worth looking again soon."""
+        return bool(self._health.doubtful)
+
+    def carried(self, now_s: float, samples: Mapping[str, Sample]) -> None:
+        """Note what has moved; `now_s` is of time.monotonic()."""
+        for place, path in enumerate(self.known.names):
+            sample = samples[path]
+            self.described[place]["carried_bytes"] = sample.arrived_bytes
+            self._carried[path].add(now_s, sample.arrived_bytes, sample.streams)
+
+    def observe(self, now_s: float, silent_s: Callable[[str], float | None]) -> Sequence[Change]:
+        """Look which paths are silent; have the streams of lost ones take others. Return what has changed.
 
         `now_s` is of time.monotonic().
         """
         changes: list[Change] = []
-        seen = {}
-        for path, sample in samples.items():
-            probe = self._probes[path]
-            self.described[self.known.names.index(path)]["carried_bytes"] = sample.arrived_bytes
-            self._carried[path].add(now_s, sample.arrived_bytes, sample.streams)
-            rtt_s = probe.latest.asked_s if probe.latest else self._offered_rtt_s(path)
-            asked_s = probe.asked_at_s
-            seen[path] = Seen(
-                silent_s(path), rtt_s, probe.answered_at_s, now_s - asked_s if asked_s is not None else None
-            )
-            if (
-                not probe.is_alive()
-            ):  # the server has no session left for it: it cannot tell, and paths are tried
-                seen[path] = replace(seen[path], answered_at_s=math.inf if path in self._health.lost else 0.0)
+        seen = {path: self._seen(path, now_s, silent_s(path)) for path in self.known.names}
         lost, back = self._health.observe(now_s, seen)
-        doubtful = [path for path, each in seen.items() if each.is_in_doubt and path not in self._health.lost]
-        self.is_in_doubt = bool(doubtful)
-        for path in doubtful:
+        for path in self._health.doubtful:
             self._probes[path].ask()
-        if any((seen[path].silent_s or 0.0) > SUSPECT_S for path in doubtful):
+        if any((seen[path].silent_s or 0.0) > SUSPECT_S for path in self._health.doubtful):
             self.paths.look()  # the controller may have lost it
         if lost or back:
             self._move()
@@ -192,6 +186,14 @@ class Multipath:
                 )
             except ControllerError:
                 return  # the copy is over, and nothing is lost by it
+
+    def _seen(self, path: str, now_s: float, silent_s: float | None) -> Seen:
+        probe = self._probes[path]
+        rtt_s = probe.latest.asked_s if probe.latest else self._offered_rtt_s(path)
+        if not probe.is_alive():  # the server has no session left for it: it cannot tell, and paths are tried
+            return Seen(silent_s, rtt_s, math.inf if path in self._health.lost else 0.0)
+        asked_s = probe.asked_at_s
+        return Seen(silent_s, rtt_s, probe.answered_at_s, now_s - asked_s if asked_s is not None else None)
 
     def _has_changed(self, now: PathSet) -> None:
         names = frozenset(self.known.names)

@@ -10,13 +10,16 @@ from dataclasses import dataclass
 DOUBT_S = 0.1  # silent for so long a path may have been lost: it is asked, ...
 SUSPECT_S = 0.25  # ... and the controller, too; less is no loss
 UNANSWERED_S = 0.1  # it has not answered by then, ...
-LATE_S, LATE_RTTS = 0.05, 1.25  # ... nor by then and so many round trips: before the first timeout of TCP
+LATE_S, LATE_RTTS = (
+    0.05,
+    1.25,
+)  # ... nor by then and so many RTTs: on long paths before TCP's first timeout
 LOST_S = 0.35  # and two round trips, where nobody can be asked: less than two timeouts of TCP
 TIMES = 2.0  # as long as it was last silent of itself, where that is longer: hosts and disks have pauses
 AT_ONCE_S = 0.5  # who answers within so long of being lost was late, and is waited for longer
 FORGOTTEN_S = 30.0  # a pause counts half as much after so long
 LONGEST_S = 3.0
-MOVES_S = 0.2  # who has had something within so long moves
+MOVES_S = 0.1  # who has had something within so long moves: a pause of all is none of one
 FIRST_REST_S = 2.0  # a path that is lost again soon is left alone for longer, twice as long each time ...
 LONGEST_REST_S = 60.0
 STEADY_S = 60.0  # ... until it has been there for so long
@@ -32,9 +35,14 @@ class Seen:
     unanswered_s: float | None = None  # how old the question over it is that waits for an answer; None: none
 
     @property
-    def is_in_doubt(self) -> bool:
-        """Whether it may have been lost."""
-        return (self.silent_s or 0.0) > DOUBT_S
+    def late_s(self) -> float:
+        """For how long an answer, or what is under way, may take at least."""
+        return LATE_S + LATE_RTTS * self.rtt_s
+
+    @property
+    def is_unanswered(self) -> bool:
+        """Whether what was asked over it should have been answered by now."""
+        return (self.unanswered_s or 0.0) > max(UNANSWERED_S, self.late_s)
 
 
 @dataclass
@@ -43,6 +51,7 @@ class _State:
     back_at_s: float = -STEADY_S
     rest_s: float = FIRST_REST_S
     silent_s: float = 0.0  # at the last look; when it was lost
+    was_unanswered: bool = False  # it was lost for want of an answer
     paused: tuple[float, float] = (0.0, 0.0)  # when it was last silent and moved again, and for how long
     late: tuple[float, float] = (0.0, 0.0)  # when it was last lost and answered at once, silent for how long
 
@@ -54,19 +63,19 @@ class _State:
 
     def patience_s(self, now_s: float, seen: Seen) -> float:
         """Return for how long it may be silent: least where it does not answer, longest where it does."""
-        if (seen.unanswered_s or 0.0) > max(UNANSWERED_S, LATE_S + LATE_RTTS * seen.rtt_s):
-            return min(LONGEST_S, max(SUSPECT_S, TIMES * _faded(self.late, now_s)))
+        if seen.is_unanswered:
+            return min(LONGEST_S, max(SUSPECT_S, seen.late_s, TIMES * _faded(self.late, now_s)))
         if seen.answered_at_s > now_s - (seen.silent_s or 0.0) + seen.rtt_s:
             return LONGEST_S
         return min(LONGEST_S, max(LOST_S + 2 * seen.rtt_s, TIMES * _faded(self.paused, now_s)))
 
     def is_back(self, now_s: float, answered_at_s: float) -> bool:
-        """Whether it can be used again, having been lost. One that has answered at once was only late."""
+        """Whether it can be used again, having been lost. An answer that has come at once was only late."""
         if self.lost_at_s is None or answered_at_s <= self.lost_at_s:
             return False
-        if answered_at_s - self.lost_at_s < AT_ONCE_S and self.late[0] < self.lost_at_s:
+        if self.was_unanswered and answered_at_s - self.lost_at_s < AT_ONCE_S:
             self.late = now_s, self.silent_s
-            self.rest_s = 0.0
+            self.rest_s, self.was_unanswered = 0.0, False
         return now_s - self.lost_at_s >= self.rest_s
 
 
@@ -81,6 +90,7 @@ class PathHealth:
 
     def __init__(self) -> None:
         self._states: dict[str, _State] = {}
+        self.doubtful: list[str] = []  # paths that may have been lost, at the last look
 
     @property
     def lost(self) -> frozenset[str]:
@@ -94,16 +104,20 @@ class PathHealth:
             for path, each in seen.items()
         )
         lost, back = [], []
+        self.doubtful = []
         for path, each in seen.items():
             state = self._states.setdefault(path, _State())
             silent_s = each.silent_s or 0.0
             if state.lost_at_s is None:
                 state.heed(now_s, silent_s)
                 if moves and silent_s > state.patience_s(now_s, each):
+                    state.was_unanswered = each.is_unanswered
                     soon = now_s - state.back_at_s < STEADY_S
                     state.rest_s = min(LONGEST_REST_S, max(FIRST_REST_S, 2 * state.rest_s if soon else 0.0))
                     state.lost_at_s = now_s
                     lost.append(path)
+                elif moves and silent_s > DOUBT_S:
+                    self.doubtful.append(path)
             elif state.is_back(now_s, each.answered_at_s):
                 state.lost_at_s, state.back_at_s, state.silent_s = None, now_s, 0.0
                 back.append(path)

@@ -34,7 +34,7 @@ class PathProbe(threading.Thread):
         super().__init__(name=f"mpx-path-{path}", daemon=True)
         self.latest: Rtt | None = None
         self.answered_at_s = 0.0
-        self.asked_at_s: float | None = None  # the question that has no answer yet
+        self.asked_at_s: float | None = None  # the question that has no answer yet, of an open session
         self._open_session = open_session
         self._steer, self._ended = steer, ended
         self._may_begin = may_begin
@@ -50,13 +50,16 @@ class PathProbe(threading.Thread):
         refusals = 0
         while not self._done.is_set() and refusals < MOST_REFUSALS:
             endpoint = self._open_session(self._bound)
+            is_open = False  # to open it takes more than an answer
             try:
-                while not self._done.is_set():
+                while True:
                     self._wake.clear()
-                    self.asked_at_s = time.monotonic()
+                    if self._done.is_set():
+                        break
+                    self.asked_at_s = time.monotonic() if is_open else None
                     self.latest = endpoint.measure_rtt()
                     self.answered_at_s, self.asked_at_s = time.monotonic(), None
-                    refusals = 0
+                    refusals, is_open = 0, True
                     self._wake.wait(INTERVAL_S)
             except MpxError as error:
                 self.asked_at_s = None
@@ -73,7 +76,8 @@ class PathProbe(threading.Thread):
 
     def ask(self) -> None:
         """Ask at once, unless an answer is waited for."""
-        self._wake.set()
+        if self.asked_at_s is None:
+            self._wake.set()
 
     def end(self) -> None:
         """Stop; the session is closed when this returns, or soon after."""

@@ -123,7 +123,8 @@ class Watcher:
                 self._window.popleft()
             self._tell(now, samples)
             if self._multipath is not None:
-                self._mind(self._multipath, now, samples)
+                self._multipath.carried(time.monotonic(), samples)
+                self._mind(self._multipath)
             if self._congestion_refused.is_set():
                 self._congestion_refused.clear()
                 self._go_back(now, samples)
@@ -143,8 +144,7 @@ class Watcher:
             self._pool.wait_settled(DOUBT_TICK_S)
             if self._pool.is_settled or self._cancel.is_set() or time.monotonic() >= until_s:
                 return
-            now = time.monotonic() - self._began_s
-            self._mind(self._multipath, now, self._samples(self._carrier.samples()))
+            self._mind(self._multipath)
         self._pool.wait_settled(max(0.0, until_s - time.monotonic()))
 
     def _tune(self, now: float, samples: Mapping[str, Sample]) -> None:
@@ -156,13 +156,16 @@ class Watcher:
                 self._act(decision)
                 self._record(decision, now, samples[decision.path].arrived_bytes)
 
-    def _mind(self, multipath: Multipath, now: float, samples: Mapping[str, Sample]) -> None:
+    def _mind(self, multipath: Multipath) -> None:
         """Look after the paths; where one is lost or back, others carry what they did not before."""
-        changes = multipath.observe(time.monotonic(), samples, self._carrier.silent_s)
+        changes = multipath.observe(time.monotonic(), self._carrier.silent_s)
+        if not changes:
+            return
+        now, samples = time.monotonic() - self._began_s, self._carrier.samples()
         for change in changes:
             sample = samples[change.path]
             self._record(Decision(change.path, sample.streams, change.reason), now, sample.arrived_bytes)
-        for tuner in self._tuners.values() if changes else ():
+        for tuner in self._tuners.values():
             tuner.disturbed(now)
 
     def _yield(self, scavenger: Scavenger, now: float, sample: Sample) -> None:

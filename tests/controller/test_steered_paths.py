@@ -193,7 +193,7 @@ def test_a_copy_tells_what_each_path_has_carried(tmp_path: Path, eventually: Eve
             eventually(partial(measured, multipath))
             for now_s in range(12):
                 carried = {name: Sample(40, int(now_s * 1e8 / 8), 1 << 40) for name in names}
-                multipath.observe(now_s + MEASURED_S, carried, lambda _: 0.0)
+                multipath.carried(now_s + MEASURED_S, carried)
             multipath.close()
             eventually(lambda: not running.get("path-sets"))  # on a busy host it ends after close
         assert client.assign(SRC, DST, 1).paths[0].streams > untaught.paths[0].streams
@@ -241,14 +241,13 @@ def test_a_lost_path_that_nobody_can_ask_over_is_tried_again(eventually: Eventua
         for probe in multipath._probes.values():
             probe.end()  # as one that has given up
             eventually(lambda of=probe: not of.is_alive())
-        samples = {name: Sample(1, 0, 1 << 40) for name in known.names}
 
         def silent_s(path: str) -> float:
             return 10.0 if path == "1" else 0.0
 
-        multipath.observe(1000.0, samples, silent_s)
+        multipath.observe(1000.0, silent_s)
         assert multipath.lost == {"1"}
-        (change,) = multipath.observe(1010.0, samples, lambda _: 0.0)
+        (change,) = multipath.observe(1010.0, lambda _: 0.0)
         assert change.path == "1" and not multipath.lost
         multipath.close()
 

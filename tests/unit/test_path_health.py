@@ -39,9 +39,10 @@ class Watched:
                     self.answered_at_s[path], self.asked_at_s[path], asked_s = self.now_s, None, None
                 unanswered_s = self.now_s - asked_s if asked_s is not None else None
                 seen[path] = Seen(silent_s, RTT_S, self.answered_at_s[path], unanswered_s)
-                if self.asks and seen[path].is_in_doubt and asked_s is None:
-                    self.asked_at_s[path] = self.now_s
             lost, back = self.health.observe(self.now_s, seen)
+            for path in {*self.health.doubtful, *self.health.lost} if self.asks else ():
+                if self.asked_at_s[path] is None:
+                    self.asked_at_s[path] = self.now_s
             self.log += [(self.now_s, "lost", path) for path in lost]
             self.log += [(self.now_s, "back", path) for path in back]
 
@@ -84,6 +85,17 @@ def test_a_silent_path_that_answers_is_not_lost_before_it_has_been_silent_for_lo
     two.silent_since_s["1"] = silent_s  # as where one stream waits for a timeout of TCP
     two.go(5)
     assert two.log[0][0] - silent_s == pytest.approx(LONGEST_S, abs=0.15)
+
+
+def test_a_path_that_answers_and_carries_nothing_is_left_alone_for_ever_longer() -> None:
+    two = Watched(asks=True)
+    two.go(5)
+    two.silent_since_s["1"] = two.now_s
+    two.go(60)
+    lost_s = [at_s for at_s, what, _ in two.log if what == "lost"]
+    back_s = [at_s for at_s, what, _ in two.log if what == "back"]
+    rests = [round(back - lost) for lost, back in zip(lost_s, back_s, strict=False)]
+    assert rests[:4] == [2, 4, 8, 16]
 
 
 def test_a_path_that_was_only_late_is_used_again_at_once_and_waited_for_longer() -> None:
@@ -138,6 +150,31 @@ def test_where_nobody_moves_no_path_is_to_blame() -> None:
     two.cut("1")
     two.go(20)
     assert two.log == []
+
+
+def test_nobody_is_asked_again_and_again_where_nothing_moves() -> None:
+    health = PathHealth()
+    for look in range(1, 100):
+        now_s = 1000 + look / 10
+        health.observe(now_s, {path: Seen(look / 10, RTT_S, 0.0) for path in "01"})
+        assert health.doubtful == []
+
+
+@pytest.mark.parametrize("looked_at_s", [0.01, 0.05, 0.09])
+def test_a_pause_of_all_is_not_blamed_on_who_had_something_last(looked_at_s: float) -> None:
+    health = PathHealth()
+    for look in range(8):
+        paused_s = looked_at_s + look / 10
+        silent_s = {"0": paused_s, "1": paused_s + 0.09}
+        seen = {path: Seen(each_s, RTT_S, 0.0, each_s) for path, each_s in silent_s.items()}
+        assert health.observe(1000 + paused_s, seen) == ([], [])
+
+
+def test_a_long_path_has_time_to_answer() -> None:
+    health = PathHealth()
+    seen = {"0": Seen(0.01, 0.3, 0.0), "1": Seen(0.4, 0.3, 0.0, 0.45)}
+    assert health.observe(1000.0, seen) == ([], [])
+    assert health.observe(1000.1, seen | {"1": Seen(0.5, 0.3, 0.0, 0.55)}) == (["1"], [])
 
 
 def test_who_has_nothing_under_way_is_not_silent() -> None:

@@ -40,6 +40,11 @@ def far() -> Far:
 
 
 @pytest.fixture
+def mute(far: Far) -> None:
+    far.may_answer.clear()
+
+
+@pytest.fixture
 def probe(far: Far, monkeypatch: pytest.MonkeyPatch) -> Iterator[PathProbe]:
     monkeypatch.setattr(path_probe, "INTERVAL_S", 1000.0)
     may_begin = threading.Event()
@@ -75,6 +80,21 @@ def test_a_question_that_waits_is_known(far: Far, probe: PathProbe, eventually: 
     assert asked_s is not None and probe.asked_at_s == asked_s > probe.answered_at_s
     far.may_answer.set()
     eventually(lambda: probe.asked_at_s is None and probe.answered_at_s > asked_s)
+    answered_s = probe.answered_at_s
+    probe.ask()
+    eventually(lambda: probe.answered_at_s > answered_s)
+    assert far.asked == 3
+
+
+@pytest.mark.usefixtures("mute", "probe")
+def test_a_session_that_is_being_opened_leaves_no_question(
+    far: Far, probe: PathProbe, eventually: Eventually
+) -> None:
+    """It takes several answers, and some of the controller and the server's login."""
+    eventually(lambda: far.asked == 1)
+    assert probe.asked_at_s is None
+    far.may_answer.set()
+    eventually(lambda: probe.latest is not None)
 
 
 def test_a_session_that_is_lost_leaves_no_question(
