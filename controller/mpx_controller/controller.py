@@ -107,7 +107,7 @@ class Controller:
                 await self._done(messages, self.sets.switches_of(number, keys) & self.network.connected)
                 self.sets.check_held(number, keys)
             except NoWay:
-                self.switches.send(self.sets.take_back(number, keys, before))
+                self.switches.send(self.sets.take_back(number, keys, before, self._now()))
                 self._set_refused(number)  # which may be of where it was, too
                 raise
         if (known := self.sets.all.get(number)) is not None:
@@ -176,7 +176,7 @@ class Controller:
         before, self._graph = self._graph, self.network.graph
         sets = self.sets.all
         was = {number: self.sets.ways(number) for number in sets}
-        self.switches.send(self.sets.reroute())
+        self.switches.send(self.sets.reroute(self._now()))
         if self.network.left_alone:  # nothing has moved: it is being found again
             return
         lost, found = reasons.changes(before, self._graph)
@@ -194,13 +194,11 @@ class Controller:
         """No caller waits for the streams that a switch has refused when they were moved."""
         refused, self._refused = self._refused, set()
         for number in refused:
-            was = self.sets.ways(number)
-            messages = self.sets.go_round(number, self._placing.busy)
+            keys, messages = self.sets.go_round(number, self._placing.busy, self._now())
             self.switches.send(messages)
-            if messages:
+            if keys:
                 known, ways = self.sets.get(number), self.sets.ways(number)
-                moved = {key: place for key, place in ways.items() if was.get(key) != place}
-                where = reasons.where_they_are(known, moved)
+                where = reasons.where_they_are(known, {key: ways[key] for key in keys})
                 self._note(known, f"rerouted: {where}, as a switch has refused them")
 
     def _follow_hosts(self) -> None:

@@ -14,6 +14,7 @@ from mpx_controller.network.network import SETTLED_S
 from mpx_controller.network.ports import PortState
 from mpx_controller.path_sets.path_set import StreamKey
 from mpx_controller.path_sets.sets import PathSets
+from mpx_controller.path_sets.steered import AGAIN_S
 from running_controller import controller
 from stream_wans import DST, LIMITS, SRC, put, steered, ways
 from switches import Wan, address, arp_from
@@ -47,10 +48,10 @@ def test_a_restart_beside_another_controller_keeps_streams_too() -> None:
     for switches in ((1, 6), (2,), (3,), (4,), (5,)):
         wan.connect(again, switches)
         wan.wait(0.25)
-        wan.do(anew.reroute())
+        wan.do(anew.reroute(wan.now_s))
         assert [ways(wan, port) for port in range(4000, 4004)] == passed
     wan.wait(SETTLED_S)
-    wan.do(anew.reroute())
+    wan.do(anew.reroute(wan.now_s))
     assert [ways(wan, port) for port in range(4000, 4004)] == passed
 
 
@@ -60,7 +61,7 @@ def test_streams_are_put_only_where_all_switches_can_be_told() -> None:
     made = sets.assign(SRC, DST, 4, "me", wan.now_s)
     put(wan, sets, made.number, 4000, path=1)
     wan.network.switch_down(3, wan.now_s)
-    wan.do(sets.reroute())
+    wan.do(sets.reroute(wan.now_s))
     assert ways(wan, 4000) == ([1, 3, 6], [6, 3, 1])  # which goes on forwarding
     put(wan, sets, made.number, 4000)
     assert ways(wan, 4000) == ([1, 3, 6], [6, 3, 1])
@@ -75,22 +76,88 @@ def test_streams_are_put_only_where_all_switches_can_be_told() -> None:
     assert 4006 not in {key.port for key in sets.get(made.number).placed}
     wan.connect(wan.network, [3])
     wan.wait(0.1)
-    wan.do(sets.reroute())
+    wan.do(sets.reroute(wan.now_s))
     assert ways(wan, 4001) == ways(wan, 4005) == ([1, 3, 6], [6, 3, 1])
 
 
-def test_a_new_set_has_no_path_over_a_switch_that_is_away() -> None:
+def test_a_new_set_has_a_path_over_a_switch_that_is_away_only_where_so_there_are_more() -> None:
     wan, sets = steered(THESIS_A)
     assert wan.network is not None
     wan.network.switch_down(3, wan.now_s)
-    made = sets.assign(SRC, DST, 0, "me", wan.now_s)
+    made = sets.assign(SRC, DST, 3, "me", wan.now_s)
     assert [each.path[0].end.switch for each in made.paths] == [2, 4, 5]
     assert made.max_flow_bps == 300 * M
+    made = sets.assign(SRC, DST, 0, "me", wan.now_s)
+    assert [each.path[0].end.switch for each in made.paths] == [2, 3, 4, 5]
+    put(wan, sets, made.number, 4000, path=1)
+    assert ways(wan, 4000)[0] != [1, 3, 6]
     wan.connect(wan.network, [3])
-    assert len(sets.assign(SRC, DST, 0, "me", wan.now_s).paths) == 4
+    wan.wait(0.1)
+    wan.do(sets.reroute(wan.now_s))
+    assert ways(wan, 4000) == ([1, 3, 6], [6, 3, 1])
+
+
+def test_a_host_whose_switch_is_away_for_a_moment_has_its_paths_when_that_is_back() -> None:
+    wan, sets = steered(THESIS_A)
+    assert wan.network is not None
     wan.network.switch_down(6, wan.now_s)
-    with pytest.raises(NoWay, match="now"):
-        sets.assign(SRC, DST, 0, "me", wan.now_s)
+    made = sets.assign(SRC, DST, 4, "me", wan.now_s)
+    assert len(made.paths) == 4
+    with pytest.raises(NoWay, match="switches connected; try again"):
+        put(wan, sets, made.number, 4000)
+    wan.connect(wan.network, [6])
+    put(wan, sets, made.number, 4000, path=1)
+    assert ways(wan, 4000) == ([1, 3, 6], [6, 3, 1])
+
+
+def refuse(wan: Wan, sets: PathSets, number: int, key: StreamKey, switch: int) -> None:
+    """Have a switch refuse the entries that it was told for a stream, as that is told of."""
+    assert wan.network is not None
+    for entry in wan.network.rules(switch).wanted.values():
+        if key.port in dict(entry.match).values():
+            wan.network.refused(switch, entry)
+
+
+def test_a_switch_that_has_refused_a_stream_is_asked_again_when_it_may_have_changed() -> None:
+    wan, sets = steered(THESIS_A)
+    assert wan.network is not None
+    number, key = sets.assign(SRC, DST, 4, "me", wan.now_s).number, StreamKey(4000, "source")
+
+    def changed() -> list[int]:
+        wan.do(sets.reroute(wan.now_s))
+        return ways(wan, 4000)[0]
+
+    put(wan, sets, number, 4000, path=1)
+    refuse(wan, sets, number, key, 3)
+    keys, messages = sets.go_round(number, (), wan.now_s)
+    wan.do(messages)
+    assert keys == [key] and ways(wan, 4000)[0] == [1, 2, 6]
+    assert sets.go_round(number, (), wan.now_s) == ([], [])
+    assert changed() == [1, 2, 6]  # something else
+    wan.wait(AGAIN_S - 1)
+    assert changed() == [1, 2, 6]
+    wan.wait(2)
+    assert changed() == [1, 3, 6]
+    refuse(wan, sets, number, key, 3)
+    wan.do(sets.go_round(number, (), wan.now_s)[1])
+    wan.wait(1)
+    wan.connect(wan.network, [3])
+    assert changed() == [1, 3, 6]
+
+
+def test_a_stream_that_is_taken_back_goes_round_who_has_just_refused_it() -> None:
+    wan, sets = steered(THESIS_A)
+    assert wan.network is not None
+    number, key = sets.assign(SRC, DST, 4, "me", wan.now_s).number, StreamKey(4000, "source")
+    put(wan, sets, number, 4000, path=1)
+    for asked in (1, 2):
+        before = sets.get(number).placed
+        put(wan, sets, number, 4000, path=asked)
+        refuse(wan, sets, number, key, 3)
+        refuse(wan, sets, number, key, 4)
+        wan.do(sets.take_back(number, [key], before, wan.now_s))
+        assert sets.get(number).placed == before
+        assert ways(wan, 4000)[0] == {1: [1, 2, 6], 2: [1, 3, 6]}[asked]
 
 
 def test_without_a_path_of_the_set_only_a_way_of_connected_switches_is_taken() -> None:
@@ -164,7 +231,7 @@ def test_who_says_to_have_the_address_of_a_host_does_not_get_its_streams(restart
     taker = wan.network.hosts.at(DST)
     assert taker is not None and taker.port == at
     wan.do(sets.follow()[1])
-    wan.do(sets.reroute())
+    wan.do(sets.reroute(wan.now_s))
     put(wan, sets, made.number, 4001)
     wan.received.clear()
     for port in (4000, 4001):

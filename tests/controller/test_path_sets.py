@@ -56,12 +56,12 @@ def test_a_path_that_dies_gives_its_streams_to_the_others_and_has_them_again() -
     third = next(ln.start for ln in THESIS_A.links if (ln.start.switch, ln.end.switch) == (4, 6))
     wan.carrier(third, up=False)
     wan.wait(0)
-    wan.do(sets.reroute())
+    wan.do(sets.reroute(wan.now_s))
     passed = [ways(wan, port)[0] for port in range(4000, 4008)]
     assert sorted(there[1] for there in passed) == [2, 2, 2, 3, 3, 3, 5, 5]
     wan.carrier(third, up=True)
     wan.wait(1)
-    wan.do(sets.reroute())
+    wan.do(sets.reroute(wan.now_s))
     assert [ways(wan, port)[0][1] for port in range(4000, 4008)] == [2, 3, 4, 5] * 2
 
 
@@ -71,7 +71,7 @@ def test_without_any_path_of_the_set_streams_go_as_all_else() -> None:
     put(wan, sets, made.number, 4000)
     wan.carrier(made.paths[0].path[0].start, up=False)
     wan.wait(0)
-    wan.do(sets.reroute())
+    wan.do(sets.reroute(wan.now_s))
     assert len(ways(wan, 4000)[0]) == 4
 
 
@@ -119,7 +119,7 @@ def test_a_restart_keeps_streams_on_their_paths() -> None:
     for _ in range(20):
         assert [ways(wan, port)[0][1] for port in range(4000, 4004)] == [2, 3, 4, 5]
         wan.wait(0.5)
-        wan.do(anew.reroute())
+        wan.do(anew.reroute(wan.now_s))
     assert anew.assign(SRC, DST, 1, "me", wan.now_s).number == number + 1
 
 
@@ -129,15 +129,15 @@ def test_after_a_restart_streams_stay_while_switches_come_back_one_by_one() -> N
         wan.connect(again, switches)
         for _ in range(3):
             wan.wait(0.25)
-            wan.do(anew.reroute())
+            wan.do(anew.reroute(wan.now_s))
             assert [ways(wan, port)[0][1] for port in range(4000, 4004)] == [2, 3, 4, 5]
     wan.wait(SETTLED_S)
-    wan.do(anew.reroute())
+    wan.do(anew.reroute(wan.now_s))
     assert [ways(wan, port)[0][1] for port in range(4000, 4004)] == [2, 3, 4, 5]
     link = next(link for link in THESIS_A.links if link.start.switch == 3 and link.end.switch == 6)
     wan.carrier(link.start, up=False)
     wan.wait(0)
-    wan.do(anew.reroute())
+    wan.do(anew.reroute(wan.now_s))
     assert [ways(wan, port)[0][1] for port in range(4000, 4004)] == [2, 2, 4, 5]
 
 
@@ -220,7 +220,7 @@ def test_whatever_happens_streams_arrive_and_nothing_is_left(steps: list[tuple[s
         elif what == "mend" and port in wan.cut:
             wan.carrier(port, up=True)
         wan.wait(1)
-        wan.do(sets.reroute())
+        wan.do(sets.reroute(wan.now_s))
         for number in range(8):
             wan.received.clear()
             ways(wan, 4000 + number)

@@ -43,7 +43,7 @@ def test_where_streams_are_and_why_they_move() -> None:
     assert why_moved(known, was, was, [], []) == ""
     wan.carrier(THIRD.start, up=False)
     wan.wait(0)
-    wan.do(sets.reroute())
+    wan.do(sets.reroute(wan.now_s))
     lost, found = changes(before, wan.network.graph)
     now = sets.ways(made.number)
     assert why_moved(known, was, now, lost, found) == (
@@ -52,7 +52,7 @@ def test_where_streams_are_and_why_they_move() -> None:
     before = wan.network.graph
     wan.carrier(THIRD.start, up=True)
     wan.wait(1)
-    wan.do(sets.reroute())
+    wan.do(sets.reroute(wan.now_s))
     lost, found = changes(before, wan.network.graph)
     assert why_moved(known, now, sets.ways(made.number), lost, found) == (
         f"source:4002 on path 2 (1-4-6), as {THIRD}, {THIRD.end}-{THIRD.start} are there again"

@@ -24,7 +24,7 @@ def test_a_path_that_is_down_is_said_to_be_and_its_streams_are_where_they_go() -
     third = next(ln.start for ln in THESIS_A.links if (ln.start.switch, ln.end.switch) == (4, 6))
     wan.carrier(third, up=False)
     wan.wait(0)
-    wan.do(sets.reroute())
+    wan.do(sets.reroute(wan.now_s))
     _, _, *after = shown(wan, sets, made.number)
     assert [("down" in line, line.count("source:")) for line in after] == [
         (False, 2),
@@ -40,5 +40,5 @@ def test_streams_that_no_path_of_their_set_can_carry_are_named() -> None:
     put(wan, sets, made.number, 4000)
     wan.carrier(made.paths[0].path[0].start, up=False)
     wan.wait(0)
-    wan.do(sets.reroute())
+    wan.do(sets.reroute(wan.now_s))
     assert "on none of them: source:4000" in shown(wan, sets, made.number)[-1]

@@ -46,6 +46,7 @@ class Network:
         self._discovery = Discovery(secret)
         self._rules: dict[int, SwitchRules] = {}
         self._connected: set[int] = set()
+        self._connected_at_s: dict[int, float] = {}
         self._silent_s: dict[int, float] = {}
         self._found: dict[int, list[Entry]] = {}  # in switches that are left alone for now
         self._settles_s = now_s + SETTLED_S
@@ -80,6 +81,10 @@ class Network:
     def connected(self) -> frozenset[int]:
         """The switches that are connected to us."""
         return frozenset(self._connected)
+
+    def connected_at_s(self, switch: int) -> float:
+        """Return when a switch has last connected."""
+        return self._connected_at_s.get(switch, -float("inf"))
 
     @property
     def tables(self) -> int:
@@ -123,6 +128,7 @@ class Network:
     ) -> Messages:
         """A switch has connected: with these ports, holding these entries of ours."""
         self._connected.add(switch)
+        self._connected_at_s[switch] = now_s
         self._silent_s.pop(switch, None)
         self._answers_s.pop(switch, None)
         rules = self.rules(switch)
@@ -316,6 +322,7 @@ class Network:
 
     def _forget(self, switch: int) -> None:
         del self._silent_s[switch]
+        self._connected_at_s.pop(switch, None)
         self._answers_s.pop(switch, None)
         self._rules.pop(switch, None)
         self._found.pop(switch, None)

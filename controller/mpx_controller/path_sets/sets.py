@@ -9,7 +9,7 @@ from mpx_controller.flows import Messages
 from mpx_controller.forwarding import Bands
 from mpx_controller.graph import Path, Route, delay_s, route
 from mpx_controller.network.network import Network
-from mpx_controller.path_sets.choices import Choices
+from mpx_controller.path_sets.choices import Choice, Choices
 from mpx_controller.path_sets.path_set import PathSet, StreamKey, described
 from mpx_controller.path_sets.prediction import (
     BYTES_PER_STREAM,
@@ -90,14 +90,12 @@ class PathSets:
         if len(self._sets) >= self._limits.all_sets:
             raise TooMany(f"there are {self._limits.all_sets} path sets already; try again later")
         ends = self._ends(source, sink)
-        graph = self._network.ready_graph
-        start, destination = ends.source_port.switch, ends.sink_port.switch
-        choice = self._choices.of(graph, start, destination, count)
+        choice = self._choice(ends, count)
         most = min(MOST_PATHS, self._limits.streams)  # a path on which no stream may be is of no use
         paths = list(choice.paths)[:most]
         if not paths:
             raise NoWay(f"no path leads from {source} to {sink} and back now")
-        back_s = [delay_s(graph.reverse(path) or ()) for path in paths]
+        back_s = [delay_s(self._network.graph.reverse(path) or ()) for path in paths]
         rates = shares_bps(paths)
         streams = [
             self._predicted(path, rate, delay_s(path) + back)
@@ -166,19 +164,26 @@ class PathSets:
         if any(key not in placed or self._steered.lacks(number, key) for key in keys):
             raise NoWay(f"a switch refuses entries of path set {number}; see the controller's log")
 
-    def take_back(self, number: int, keys: Iterable[StreamKey], before: Mapping[StreamKey, int]) -> Messages:
-        """Have streams that could not be placed where they were `before`: on those paths, or not at all."""
+    def take_back(
+        self, number: int, keys: Iterable[StreamKey], before: Mapping[StreamKey, int], now_s: float
+    ) -> Messages:
+        """Have streams that could not be placed where they were `before`: on those paths, or not at all.
+
+        They go round switches that have just refused them.
+        """
         messages: Messages = []
         known = self._sets.get(number)
         for key in keys:
-            if known is not None and key in known.placed and known.placed[key] != before.get(key):
-                if key in before:
-                    known = known.with_stream(key, before[key])
-                    messages += self._steered.steer(known, [key])
-                else:
-                    messages += self._unsteer(known, key)
-                    known = known.without_stream(key)
-                self._sets[number] = known
+            if known is None or key not in known.placed:
+                continue
+            if key in before:
+                known = known.with_stream(key, before[key])
+                self._steered.avoid(number, key, now_s)
+                messages += self._steered.steer(known, [key])
+            else:
+                messages += self._unsteer(known, key)
+                known = known.without_stream(key)
+            self._sets[number] = known
         return messages
 
     def remove_streams(self, number: int, keys: Iterable[StreamKey], owner: str | None) -> Messages:
@@ -236,25 +241,31 @@ class PathSets:
         """Return the places of the paths of a set that the network has now."""
         return self._steered.alive(known)
 
-    def reroute(self) -> Messages:
+    def reroute(self, now_s: float) -> Messages:
         """The network has changed: have all streams on paths that are there.
 
         After a restart the network is found piece by piece, and streams would go wherever the first pieces
         lead: switches that are left alone until it has settled are then told what is different.
         """
         messages: Messages = []
-        self._steered.avoid_none()
+        self._steered.ask_again(now_s)
         for known in self._sets.values():
             messages += self._steered.steer(known, known.placed)
         return self._without_left_alone(messages)
 
-    def go_round(self, number: int, but: Container[Hashable]) -> Messages:
-        """Have the streams of a set go round switches that have refused them; `but`: set and stream."""
+    def go_round(
+        self, number: int, but: Container[Hashable], now_s: float
+    ) -> tuple[list[StreamKey], Messages]:
+        """Have the streams of a set go round switches that have refused them; return which these are.
+
+        `but`: set and stream of those that somebody is placing.
+        """
         known = self._sets.get(number)
         if known is None:
-            return []
-        keys = [key for key in known.placed if (number, key) not in but and self._steered.avoid(number, key)]
-        return self._steered.steer(known, keys) if keys else []
+            return [], []
+        there = [key for key in known.placed if (number, key) not in but]
+        keys = [key for key in there if self._steered.avoid(number, key, now_s)]
+        return keys, self._steered.steer(known, keys) if keys else []
 
     def follow(self) -> tuple[list[int], Messages]:
         """Have streams lead to where hosts are now; return the sets one of whose hosts has moved."""
@@ -279,6 +290,19 @@ class PathSets:
         self._bytes_each[route(on)] = learnt(self.bytes_per_stream(on), rate_bps, rtt_s, streams)
 
     # --- what follows --------------------------------------------------------------------------------
+
+    def _choice(self, ends: Ends, count: int) -> Choice:
+        """Return the paths of a new set: over switches that are away for a moment where so there are more.
+
+        Streams take others until these are back.
+        """
+        start, destination = ends.source_port.switch, ends.sink_port.switch
+        graph, ready = self._network.graph, self._network.ready_graph
+        whole = self._choices.of(graph, start, destination, count)
+        if ready is graph:
+            return whole
+        now = self._choices.of(ready, start, destination, count)
+        return now if len(now.paths) >= len(whole.paths) else whole
 
     def _without_left_alone(self, messages: Messages) -> Messages:
         left_alone = self._network.left_alone

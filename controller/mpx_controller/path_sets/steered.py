@@ -13,6 +13,8 @@ from mpx_controller.path_sets.path_set import PathSet, StreamKey, alive, least_f
 from mpx_controller.shortest import shortest_path
 from mpx_controller.steering import Ends, stream_entries
 
+AGAIN_S = 60.0  # a switch that has refused a stream is asked again at the first change after so long
+
 
 class Steered:
     """Has entries where they belong by now; `idle_s`: of each entry, 0 for ever."""
@@ -22,7 +24,8 @@ class Steered:
         self._ways: defaultdict[int, dict[StreamKey, int | None]] = defaultdict(dict)
         self._where: dict[int, Ends] = {}  # of each set with streams, where these lead
         self._on: defaultdict[int, dict[StreamKey, dict[int, list[Entry]]]] = defaultdict(dict)
-        self._refuse: defaultdict[int, dict[StreamKey, frozenset[int]]] = defaultdict(dict)  # which switches
+        # of each stream the switches that have refused it, and when
+        self._refuse: defaultdict[int, dict[StreamKey, dict[int, float]]] = defaultdict(dict)
 
     def switches_of(self, number: int, keys: Iterable[StreamKey] | None = None) -> frozenset[int]:
         """Return the switches that are to hold entries of a set; `keys`: of these of its streams."""
@@ -42,16 +45,22 @@ class Steered:
             if self._network.rules(switch).lacks(_owner(number, key))
         )
 
-    def avoid(self, number: int, key: StreamKey) -> bool:
+    def avoid(self, number: int, key: StreamKey, now_s: float) -> bool:
         """Have a stream keep clear of the switches that refuse it; return whether there are any."""
         lacks = self.lacks(number, key)
         if lacks:
-            self._refuse[number][key] = self._refuse[number].get(key, frozenset()) | lacks
+            self._refuse[number].setdefault(key, {}).update(dict.fromkeys(lacks, now_s))
         return bool(lacks)
 
-    def avoid_none(self) -> None:
-        """Have switches that have refused streams asked once more."""
-        self._refuse.clear()
+    def ask_again(self, now_s: float) -> None:
+        """Have switches asked once more that refused streams long ago, or before they connected anew."""
+        for refused in self._refuse.values():
+            for key, switches in list(refused.items()):
+                refused[key] = {
+                    switch: at_s
+                    for switch, at_s in switches.items()
+                    if now_s < at_s + AGAIN_S and at_s > self._network.connected_at_s(switch)
+                }
 
     def avoid_none_with(self, number: int, keys: Iterable[StreamKey]) -> None:
         """Have them asked once more for these streams of a set."""
@@ -107,7 +116,7 @@ class Steered:
         filled = Counter(place for place in known.placed.values() if place in there)
         messages: Messages = []
         for key in keys:
-            refuse = self._refuse[known.number].get(key, frozenset())
+            refuse = self._refuse[known.number].get(key, {}).keys()
             usable = frozenset(
                 place
                 for place in ready | there.intersection([self._ways[known.number].get(key)])

@@ -133,7 +133,7 @@ def run(
         code = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
     finally:
         steering.release()
-    if is_steered and code == 0 and not watch.has_seen:
+    if is_steered and code == 0 and not watch.has_told:
         complain(
             f"no stream from {source} to {sink} was seen, so none took several paths: globus-url-copy needs "
             "-p {streams} or -fast, and a file of more than some blocks"

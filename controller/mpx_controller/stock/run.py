@@ -33,14 +33,14 @@ class Watch:
         self._placed: set[int] = set()
         self._failed = False
         self._again_s = 0.0
-        self.has_seen = False  # any stream
+        self.has_told = False  # of a stream, or why there is none
 
     def look(self) -> float:
         """Look once, and return how long to wait until the next."""
         began_s = time.monotonic()
         try:
             self._streams, there = self._streams.seen(self._connections.now())
-            self.has_seen |= bool(there)
+            self.has_told |= bool(there)
             took_s = time.monotonic() - began_s
             if began_s >= self._again_s:
                 self._follow(there, began_s)
@@ -50,7 +50,7 @@ class Watch:
             self._again_s = time.monotonic() + AGAIN_S
             if not self._failed:
                 self._complain(f"streams are not steered: {error}")
-            self._failed = True
+            self._failed = self.has_told = True
         return max(LOOKS_EVERY_S, took_s / LOOKING_COSTS)
 
     def _follow(self, there: Sequence[int], now_s: float) -> None:
