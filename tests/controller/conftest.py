@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from graphs import THESIS_A
+from graphs import THESIS_A, capacities
 from running_controller import Running, controller
 from wans import ENDS
 from wire_switches import WireSwitch, wire_wan
@@ -17,6 +17,7 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Network]:
     """A controller with the network of six switches, all links found; at its end it has said nothing bad."""
     folder = tmp_path_factory.mktemp("controller")
     config = "[api]\nrequests_per_s = 100\n[path_sets]\nsets = 1000"
+    (folder / "capacities.json").write_text(capacities(THESIS_A))
     with (
         controller(folder / "state.json", 0, config, "-v", errors=folder / "log") as running,
         wire_wan(running.port, THESIS_A, ENDS) as switches,

@@ -19,8 +19,10 @@ Network = tuple[Running, dict[int, WireSwitch]]
 def path_set(running: Running) -> Iterator[int]:
     asked = {"source": address("src"), "sink": address("dst"), "paths": 4}
     number = int(running.ask("POST", "path-sets", asked)["id"])
-    yield number
-    running.ask("DELETE", f"path-sets/{number}")
+    try:
+        yield number
+    finally:
+        running.ask("DELETE", f"path-sets/{number}")
 
 
 def place(running: Running, number: int, port: int, path: int = 0) -> int:

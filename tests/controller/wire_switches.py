@@ -75,7 +75,9 @@ class WireSwitch:
         try:
             self.send(ofp.OFPT_HELLO, 0)
             while header := stream.read(8):
-                _, kind, length, xid = struct.unpack("!BBHI", header)
+                version, kind, length, xid = struct.unpack("!BBHI", header)
+                if version != ofp.OFP_VERSION:  # an alert of TLS, say
+                    return
                 self._told(kind, xid, header, stream.read(length - 8))
         except (OSError, ValueError):  # the connection has ended
             pass
