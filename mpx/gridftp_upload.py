@@ -29,6 +29,7 @@ UNSENT_S = (
 )
 DRAIN_TICK_S = 0.02
 DRAIN_S = 30.0
+LEAVE_S = 1.0
 BYTES_PER_STREAM = 256 * 1024  # a file shorter than this needs no second stream
 REJOIN_S = 1.0  # after a connection was refused, wait so long before the next is tried
 
@@ -165,6 +166,15 @@ class DataPort:
             self._closed = True
             self._changed.notify_all()
 
+    def leave(self) -> None:
+        """Close, and wait until every connection has told what it was: soon, as none has anything to send.
+
+        A controller that is asked for a path just then may keep one; that is not waited for.
+        """
+        self.close()
+        with self._changed:
+            self._changed.wait_for(lambda: not self._streams, LEAVE_S)
+
     def cut(self) -> None:
         """Reset every connection and wait until their threads have ended."""
         self.close()
@@ -253,6 +263,7 @@ class DataPort:
         with self._changed:
             self._streams.remove(stream)
             self._ended.setdefault(stream.path, StreamTotals()).add(totals)
+            self._changed.notify_all()
 
 
 class UploadStream(Stream):

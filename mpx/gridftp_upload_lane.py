@@ -367,7 +367,7 @@ class UploadLane(threading.Thread):
         if port is None:
             return
         if politely:
-            port.close()
+            port.leave()
         else:
             port.cut()
         with self._counting:

@@ -1,6 +1,7 @@
 """Copies whose data goes over Multipath TCP, where the server speaks it and where it does not."""
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from sites import Site, make, opened
 
 import mpx as api
 from mpx import mptcp
+from mpx.stream import Stream
 
 pytestmark = pytest.mark.peers
 SIZE = 30_000_000
@@ -84,3 +86,20 @@ def test_a_kernel_that_has_none(own: Site, here: Path, monkeypatch: pytest.Monke
     mptcp.why_not.cache_clear()
     assert any("this kernel cannot" in note for note in report.notes) and report.mptcp is None
     assert (own.folder / "a").read_bytes() == (here / "a").read_bytes()
+
+
+@pytest.mark.parametrize("download", [False, True])
+def test_a_stream_that_is_slow_to_end_is_reported(
+    own: Site, here: Path, monkeypatch: pytest.MonkeyPatch, download: bool
+) -> None:
+    ends = Stream.closed
+
+    def slowly(stream: Stream, *, clean: bool) -> None:
+        time.sleep(0.2)
+        ends(stream, clean=clean)
+
+    monkeypatch.setattr(Stream, "closed", slowly)
+    make((own.folder if download else here) / "a", 1000)
+    source, target = (own.url_of("a"), str(here / "b")) if download else (str(here / "a"), own.url)
+    report = api.copy(source, target, api.CopyOptions(transport="mptcp"))
+    assert report.mptcp == [1]
