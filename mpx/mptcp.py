@@ -2,6 +2,7 @@
 
 import socket
 import struct
+from contextlib import suppress
 from functools import cache
 from typing import NamedTuple
 
@@ -37,10 +38,13 @@ def mptcp_info(connection: socket.socket) -> MptcpInfo | None:
 
 
 @cache
-def why_not() -> str:
-    """Return why this kernel cannot do it as we need it; an empty text where it can."""
+def why_not(family: int = socket.AF_INET) -> str:
+    """Return why this kernel cannot do it as we need it; an empty text where it can.
+
+    Kernels may have it for IPv4 alone (`CONFIG_MPTCP_IPV6`), so it is asked for each family.
+    """
     try:
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM, PROTOCOL) as asked:
+        with socket.socket(family, socket.SOCK_STREAM, PROTOCOL) as asked:
             if len(asked.getsockopt(_SOL_MPTCP, _MPTCP_INFO, _INFO_BYTES)) == _INFO_BYTES:
                 return ""
             return "its Multipath TCP does not tell what has arrived (Linux 6.5 and later do)"
@@ -50,4 +54,7 @@ def why_not() -> str:
 
 def socket_for(family: int) -> socket.socket:
     """Return a new socket; of plain TCP where the kernel cannot. A peer may speak either."""
-    return socket.socket(family, socket.SOCK_STREAM, 0 if why_not() else PROTOCOL)
+    if not why_not(family):
+        with suppress(OSError):  # a host may have had it and have it no more (net.mptcp.enabled)
+            return socket.socket(family, socket.SOCK_STREAM, PROTOCOL)
+    return socket.socket(family, socket.SOCK_STREAM)

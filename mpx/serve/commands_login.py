@@ -37,7 +37,7 @@ def _features(session: Session, _: str) -> bytes:
     lines += [f"MLST {facts}"]
     if usable := tcp.usable_congestion():
         lines += [f"{far_congestion.FEATURE} {' '.join(usable)}"]
-    if not mptcp.why_not():
+    if not mptcp.why_not(session.control.family):
         lines += [mptcp.FEATURE]
     if session.echo:
         lines += [session.echo.feature, echo_wire.DIP_FEATURE]

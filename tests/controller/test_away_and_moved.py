@@ -9,10 +9,11 @@ import pytest
 from graphs import THESIS_A, M, capacities, graph_of
 from mpx_controller.errors import NoWay
 from mpx_controller.forwarding import Bands
-from mpx_controller.graph import Port
+from mpx_controller.graph import Graph, Path, Port
 from mpx_controller.network.network import SETTLED_S
 from mpx_controller.network.ports import PortState
 from mpx_controller.path_sets.path_set import StreamKey
+from mpx_controller.path_sets.selection import widest_apart
 from mpx_controller.path_sets.sets import PathSets
 from mpx_controller.path_sets.steered import AGAIN_S
 from running_controller import controller
@@ -88,13 +89,68 @@ def test_a_new_set_has_a_path_over_a_switch_that_is_away_only_where_so_there_are
     assert [each.path[0].end.switch for each in made.paths] == [2, 4, 5]
     assert made.max_flow_bps == 300 * M
     made = sets.assign(SRC, DST, 0, "me", wan.now_s)
-    assert [each.path[0].end.switch for each in made.paths] == [2, 3, 4, 5]
-    put(wan, sets, made.number, 4000, path=1)
+    assert [each.path[0].end.switch for each in made.paths] == [2, 4, 5, 3]
+    put(wan, sets, made.number, 4000, path=3)
     assert ways(wan, 4000)[0] != [1, 3, 6]
     wan.connect(wan.network, [3])
     wan.wait(0.1)
     wan.do(sets.reroute(wan.now_s))
     assert ways(wan, 4000) == ([1, 3, 6], [6, 3, 1])
+
+
+def over(sets: PathSets, count: int, now_s: float) -> set[int]:
+    """Return the switches that the paths of a new set lead over first."""
+    made = sets.assign(SRC, DST, count, "me", now_s)
+    return {each.path[0].end.switch for each in made.paths}
+
+
+@pytest.mark.parametrize("count", [0, 2, 3])
+def test_a_new_set_has_paths_that_can_be_used_at_once_where_those_away_do_not_carry_much_more(
+    count: int,
+) -> None:
+    both_wide = [(1, 2, 100 * M, 0.001), (2, 6, 100 * M, 0.001)] * 2  # two links beside each other
+    wan, sets = steered(graph_of(*both_wide, *((at, to, 90 * M, 0.01) for at, to in pairs(3, 4))))
+    assert wan.network is not None
+    assert over(sets, 2, wan.now_s) == {2}
+    wan.network.switch_down(2, wan.now_s)
+    assert over(sets, count, wan.now_s) == ({3, 4} if count == 2 else {2, 3, 4})
+
+
+def test_a_new_set_waits_a_moment_for_what_carries_far_more() -> None:
+    wan, sets = steered(graph_of(*((at, to, 1000 * M, 0.01) for at, to in pairs(2)), *narrow(3)))
+    assert wan.network is not None
+    wan.network.switch_down(2, wan.now_s)
+    assert over(sets, 1, wan.now_s) == {2}
+    assert over(sets, 0, wan.now_s) == {2, 3}
+    wan, sets = steered(graph_of(*((at, to, 1000 * M, 0.01) for at, to in pairs(2)), *narrow(3)))
+    assert wan.network is not None
+    wan.network.switch_down(3, wan.now_s)
+    assert over(sets, 1, wan.now_s) == {2}
+
+
+def test_paths_are_chosen_once_while_a_switch_is_away() -> None:
+    chosen: list[int] = []
+
+    def select(graph: Graph, start: int, destination: int, count: int) -> list[Path]:
+        chosen.append(len(graph.switches))
+        return widest_apart(graph, start, destination, count)
+
+    wan, _ = steered(THESIS_A)
+    assert wan.network is not None
+    sets = PathSets(wan.network, Bands(), LIMITS, select)
+    wan.network.switch_down(3, wan.now_s)
+    for _ in range(5):
+        sets.assign(SRC, DST, 4, "me", wan.now_s)
+    assert chosen == [6, 5]
+
+
+def pairs(*between: int) -> list[tuple[int, int]]:
+    """Return the links of a path of one switch each between those of the hosts."""
+    return [(at, to) for each in between for at, to in ((1, each), (each, 6))]
+
+
+def narrow(*between: int) -> list[tuple[int, int, float, float]]:
+    return [(at, to, 10 * M, 0.01) for at, to in pairs(*between)]
 
 
 def test_a_host_whose_switch_is_away_for_a_moment_has_its_paths_when_that_is_back() -> None:

@@ -157,6 +157,46 @@ def test_its_switches_forward_at_full_rates_as_the_controller_says(run: Run) -> 
     assert same == "True"
 
 
+COPY = """
+    import os, socket, subprocess, sys, tempfile
+    from pathlib import Path
+    from mpx import mptcp
+    from mpx_lab.lab import Lab
+    from mpx_lab.topology import Topology, wan
+
+    folder = Path(tempfile.mkdtemp(dir="/dev/shm"))
+    (folder / "file").write_bytes(os.urandom(1_000_000))
+    (folder / "far").mkdir()
+    print(not mptcp.why_not(), not mptcp.why_not(socket.AF_INET6))
+    with Lab.up(Topology("one", ("src",), ("dst",), (wan("src", "dst", 100_000_000, 0.01),)), "copies") as lab:
+        src, dst = lab.host("src"), lab.host("dst")
+        mpx = [sys.executable, "-m", "mpx"]
+        for address in dst.addresses[:2]:
+            serve = ["serve", "--host", address, "--port", "2811", "--writable", "--insecure"]
+            allowed = ["--allow-from", "10.0.0.0/8", "--allow-from", "fd00::/8", str(folder / "far")]
+            server = dst.popen([*mpx, *serve, *allowed], stdout=subprocess.PIPE)
+            server.stdout.readline()
+            there = f"[{address}]" if ":" in address else address
+            url = f"ftp://{there}:2811/copy"
+            src.run([*mpx, "copy", "-q", str(folder / "file"), url], check=True)
+            src.run([*mpx, "copy", "-q", url, str(folder / "back")], check=True)
+            server.terminate()
+            server.wait()
+            whole = (folder / "file").read_bytes()
+            print(address, all((folder / name).read_bytes() == whole for name in ("far/copy", "back")))
+            (folder / "far" / "copy").unlink()
+            (folder / "back").unlink()
+"""
+
+
+def test_a_copy_goes_over_both_of_ip_where_one_has_no_multipath_tcp(run: Run) -> None:
+    """The kernel there has Multipath TCP for IPv4 alone, as some others do."""
+    has, *copied = run(COPY)
+    assert has == "True False"
+    assert [line.split()[1] for line in copied] == ["True", "True"]
+    assert ":" in copied[1] or ":" in copied[0]
+
+
 CLIENT = """
     import tempfile, time
     from pathlib import Path

@@ -292,17 +292,12 @@ class PathSets:
     # --- what follows --------------------------------------------------------------------------------
 
     def _choice(self, ends: Ends, count: int) -> Choice:
-        """Return the paths of a new set: over switches that are away for a moment where so there are more.
-
-        Streams take others until these are back.
-        """
+        """Return the paths of a new set."""
         start, destination = ends.source_port.switch, ends.sink_port.switch
         graph, ready = self._network.graph, self._network.ready_graph
-        whole = self._choices.of(graph, start, destination, count)
         if ready is graph:
-            return whole
-        now = self._choices.of(ready, start, destination, count)
-        return now if len(now.paths) >= len(whole.paths) else whole
+            return self._choices.of(graph, start, destination, count)
+        return self._choices.beside_absent(graph, ready, start, destination, count)
 
     def _without_left_alone(self, messages: Messages) -> Messages:
         left_alone = self._network.left_alone
