@@ -197,9 +197,18 @@ class Controller:
             keys, messages = self.sets.go_round(number, self._placing.busy, self._now())
             self.switches.send(messages)
             if keys:
-                known, ways = self.sets.get(number), self.sets.ways(number)
-                where = reasons.where_they_are(known, {key: ways[key] for key in keys})
-                self._note(known, f"rerouted: {where}, as a switch has refused them")
+                self._note_where(number, keys, "as a switch has refused them")
+
+    def _ask_again(self) -> None:
+        asked, messages = self.sets.ask_again(self._now())
+        self.switches.send(messages)
+        for number, keys in asked.items():
+            self._note_where(number, keys, "as a switch that has refused them is asked again")
+
+    def _note_where(self, number: int, keys: Iterable[StreamKey], why: str) -> None:
+        known, ways = self.sets.get(number), self.sets.ways(number)
+        where = reasons.where_they_are(known, {key: ways[key] for key in keys})
+        self._note(known, f"rerouted: {where}, {why}")
 
     def _follow_hosts(self) -> None:
         if self.network.hosts.moves == self._moves:
@@ -227,6 +236,7 @@ class Controller:
             self.switches.send(messages)
             for number in ended:
                 self._note(before[number], "expired")
+            self._ask_again()
             if self.mptcp is not None:
                 self.switches.send(self.mptcp.expire(self._now()))
                 self._unsaved |= self.mptcp.subflows != self._subflows_saved

@@ -196,6 +196,15 @@ def test_a_switch_that_has_refused_a_stream_is_asked_again_when_it_may_have_chan
     assert changed() == [1, 3, 6]
     refuse(wan, sets, number, key, 3)
     wan.do(sets.go_round(number, (), wan.now_s)[1])
+    wan.wait(AGAIN_S + 1)  # it is left alone for longer when it refuses again
+    assert sets.ask_again(wan.now_s) == ({}, []) and changed() == [1, 2, 6]
+    wan.wait(AGAIN_S)
+    asked, messages = sets.ask_again(wan.now_s)  # where nothing else changes
+    wan.do(messages)
+    assert asked == {number: [key]} and ways(wan, 4000)[0] == [1, 3, 6]
+    assert sets.ask_again(wan.now_s) == ({}, [])
+    refuse(wan, sets, number, key, 3)
+    wan.do(sets.go_round(number, (), wan.now_s)[1])
     wan.wait(1)
     wan.connect(wan.network, [3])
     assert changed() == [1, 3, 6]

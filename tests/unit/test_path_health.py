@@ -3,6 +3,7 @@
 import pytest
 
 from mpx.path_health import (
+    ALL_ASKED_S,
     FIRST_REST_S,
     LONGEST_REST_S,
     LONGEST_S,
@@ -152,12 +153,47 @@ def test_where_nobody_moves_no_path_is_to_blame() -> None:
     assert two.log == []
 
 
+def test_a_path_that_dies_when_the_others_have_nothing_left_to_do_is_lost() -> None:
+    health = PathHealth()
+    found = []
+    for look in range(1, 12):
+        now_s = 1000 + look / 10
+        asked_s = 0.15 if look > 1 else None  # when the first look has found it in doubt
+        answered_s = 1000.16 if look > 1 else 990.0
+        unanswered_s = look / 10 - asked_s if asked_s else None
+        seen = {"0": Seen(None, RTT_S, answered_s), "1": Seen(look / 10 + 0.01, RTT_S, 0.0, unanswered_s)}
+        found += [(look, path) for path in health.observe(now_s, seen)[0]]
+        if look == 1:
+            assert health.doubtful == ["0", "1"]
+    assert [path for _, path in found] == ["1"] and found[0][0] <= 4
+
+
+@pytest.mark.parametrize("lag_s", [0.0, 0.01, 0.04])
+def test_a_pause_of_all_is_not_blamed_on_whose_answer_is_read_last(lag_s: float) -> None:
+    health = PathHealth()
+    seen = {"0": Seen(None, RTT_S, 1000.0 - lag_s), "1": Seen(2.0, RTT_S, 0.0, 1.9)}
+    assert health.observe(1000.0, seen) == ([], [])
+
+
+def test_a_path_that_answers_late_and_carries_nothing_is_left_alone_for_ever_longer() -> None:
+    two = Watched(asks=True)
+    two.go(5)
+    two.silent_since_s["1"] = two.now_s
+    for _ in range(300):  # whenever it is lost it answers soon, and carries nothing
+        two.answers["1"] = bool(two.health.lost)
+        two.go(0.1)
+    rests = [
+        back_s - lost_s for (lost_s, _, _), (back_s, _, _) in zip(two.log[::2], two.log[1::2], strict=False)
+    ]
+    assert rests[0] < 0.5 and rests[1] > 1.9 and rests[2] > 3.9
+
+
 def test_nobody_is_asked_again_and_again_where_nothing_moves() -> None:
     health = PathHealth()
     for look in range(1, 100):
         now_s = 1000 + look / 10
         health.observe(now_s, {path: Seen(look / 10, RTT_S, 0.0) for path in "01"})
-        assert health.doubtful == []
+        assert look / 10 < ALL_ASKED_S or health.doubtful == []
 
 
 @pytest.mark.parametrize("looked_at_s", [0.01, 0.05, 0.09])

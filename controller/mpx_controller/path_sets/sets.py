@@ -267,6 +267,14 @@ class PathSets:
         keys = [key for key in there if self._steered.avoid(number, key, now_s)]
         return keys, self._steered.steer(known, keys) if keys else []
 
+    def ask_again(self, now_s: float) -> tuple[dict[int, list[StreamKey]], Messages]:
+        """Have streams on their paths again whose switches refused them long ago; return which these are."""
+        asked = self._steered.ask_again(now_s)
+        messages = [
+            message for number, keys in asked.items() for message in self._steered.steer(self._sets[number], keys)
+        ]
+        return asked, self._without_left_alone(messages)
+
     def follow(self) -> tuple[list[int], Messages]:
         """Have streams lead to where hosts are now; return the sets one of whose hosts has moved."""
         moved = [known for known in self._sets.values() if self._steered.has_moved(known)]

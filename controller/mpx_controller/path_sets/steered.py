@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from mpx_controller.cookies import Kind, cookie
 from mpx_controller.flows import Entry, Messages
@@ -13,7 +13,16 @@ from mpx_controller.path_sets.path_set import PathSet, StreamKey, alive, least_f
 from mpx_controller.shortest import shortest_path
 from mpx_controller.steering import Ends, stream_entries
 
-AGAIN_S = 60.0  # a switch that has refused a stream is asked again at the first change after so long
+AGAIN_S, SELDOM_S = 60.0, 3600.0  # a switch that has refused a stream is asked again after so long, ...
+
+
+@dataclass(frozen=True)
+class _Refusal:
+    """Of a stream, by a switch. Each in a row is left alone for twice as long, SELDOM_S at most."""
+
+    at_s: float
+    rests_s: float = AGAIN_S
+    holds: bool = True  # it has not been asked again since
 
 
 class Steered:
@@ -24,8 +33,8 @@ class Steered:
         self._ways: defaultdict[int, dict[StreamKey, int | None]] = defaultdict(dict)
         self._where: dict[int, Ends] = {}  # of each set with streams, where these lead
         self._on: defaultdict[int, dict[StreamKey, dict[int, list[Entry]]]] = defaultdict(dict)
-        # of each stream the switches that have refused it, and when
-        self._refuse: defaultdict[int, dict[StreamKey, dict[int, float]]] = defaultdict(dict)
+        # of each stream the switches that have refused it
+        self._refuse: defaultdict[int, dict[StreamKey, dict[int, _Refusal]]] = defaultdict(dict)
 
     def switches_of(self, number: int, keys: Iterable[StreamKey] | None = None) -> frozenset[int]:
         """Return the switches that are to hold entries of a set; `keys`: of these of its streams."""
@@ -49,18 +58,30 @@ class Steered:
         """Have a stream keep clear of the switches that refuse it; return whether there are any."""
         lacks = self.lacks(number, key)
         if lacks:
-            self._refuse[number].setdefault(key, {}).update(dict.fromkeys(lacks, now_s))
+            known = self._refuse[number].setdefault(key, {})
+            for switch in lacks:
+                before = known.get(switch)
+                rests_s = min(SELDOM_S, 2 * before.rests_s) if before else AGAIN_S
+                known[switch] = _Refusal(now_s, rests_s)
         return bool(lacks)
 
-    def ask_again(self, now_s: float) -> None:
-        """Have switches asked once more that refused streams long ago, or before they connected anew."""
-        for refused in self._refuse.values():
-            for key, switches in list(refused.items()):
-                refused[key] = {
-                    switch: at_s
-                    for switch, at_s in switches.items()
-                    if now_s < at_s + AGAIN_S and at_s > self._network.connected_at_s(switch)
-                }
+    def ask_again(self, now_s: float) -> dict[int, list[StreamKey]]:
+        """Have switches asked once more that refused streams long ago, or before they connected anew.
+
+        Return which streams these are, of each set: they are to be steered.
+        """
+        found: dict[int, list[StreamKey]] = {}
+        for number, refused in self._refuse.items():
+            for key, switches in refused.items():
+                held = {switch for switch, refusal in switches.items() if refusal.holds}
+                for switch, refusal in list(switches.items()):
+                    if refusal.at_s <= self._network.connected_at_s(switch):
+                        del switches[switch]
+                    elif now_s >= refusal.at_s + refusal.rests_s:
+                        switches[switch] = replace(refusal, holds=False)
+                if any(switch not in switches or not switches[switch].holds for switch in held):
+                    found.setdefault(number, []).append(key)
+        return found
 
     def avoid_none_with(self, number: int, keys: Iterable[StreamKey]) -> None:
         """Have them asked once more for these streams of a set."""
@@ -116,7 +137,8 @@ class Steered:
         filled = Counter(place for place in known.placed.values() if place in there)
         messages: Messages = []
         for key in keys:
-            refuse = self._refuse[known.number].get(key, {}).keys()
+            refusals = self._refuse[known.number].get(key, {})
+            refuse = frozenset(switch for switch, refusal in refusals.items() if refusal.holds)
             usable = frozenset(
                 place
                 for place in ready | there.intersection([self._ways[known.number].get(key)])
