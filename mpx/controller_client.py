@@ -18,6 +18,7 @@ from mpx.path_set import PathSet, Side, read_path_set
 TOKEN_VARIABLE = "MPX_CONTROLLER_TOKEN"
 ANSWER_S = 2.0  # for a whole question and its answer
 MOST_ANSWER = 1 << 20  # bytes
+OTHER_NAME = (62, 64)  # X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH of OpenSSL
 MOST_SAID = 300  # characters of what it says when it refuses
 
 
@@ -43,9 +44,18 @@ class ControllerClient:
             self._host, self._port = told.hostname, told.port
         except ValueError:
             self._host = None
+        if "@" in told.netloc:
+            raise UsageError(
+                "the URL of the controller has a user name or a password, which reports would tell; "
+                f"set {TOKEN_VARIABLE} to the token instead"
+            )
         if told.scheme not in ("http", "https") or not self._host or told.query or told.fragment:
             raise UsageError(f"{url!r} is no controller; give its REST URL, as http://127.0.0.1:6680")
         self._path = told.path.rstrip("/")
+        if self._path.endswith("/RPC2"):
+            raise UsageError(
+                f"{url!r} is for XML-RPC; give the REST URL, {url.rstrip('/').removesuffix('/RPC2')}"
+            )
         self._tls = ssl.create_default_context() if told.scheme == "https" else None
         self._token = os.environ.get(TOKEN_VARIABLE, "").strip()
         if self._token and self._tls is None and not is_loopback(self._host):
@@ -125,7 +135,7 @@ class ControllerClient:
             with self._guard:
                 self._asking.discard(exchange)
         if exchange.error is not None and not is_late:
-            raise ControllerError(f"the controller at {self.url} cannot be asked: {exchange.error}")
+            raise ControllerError(f"the controller at {self.url} cannot be asked: {_why(exchange.error)}")
         if exchange.answer is None:
             raise ControllerError(f"the controller at {self.url} does not answer within {ANSWER_S:g} s")
         status, text = exchange.answer
@@ -138,6 +148,25 @@ class ControllerClient:
         if self._tls is not None:
             return http.client.HTTPSConnection(self._host, self._port, timeout=ANSWER_S, context=self._tls)
         return http.client.HTTPConnection(self._host, self._port, timeout=ANSWER_S)
+
+
+def distrusted(error: ssl.SSLCertVerificationError) -> str:
+    """Return why a controller's certificate is not taken, and what to do."""
+    if error.verify_code in OTHER_NAME:
+        return (
+            f"its certificate is for another host ({error.verify_message}); "
+            "give the name or the address that it has as its subjectAltName"
+        )
+    return (
+        f"its certificate is not to be trusted ({error.verify_message}); "
+        "name the authority that has signed it in SSL_CERT_FILE"
+    )
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return distrusted(error)
+    return str(getattr(error, "strerror", None) or error)
 
 
 class _Exchange(threading.Thread):

@@ -44,6 +44,10 @@ SYNS_S = 8.0  # a connection beside others that is lost four times over: at 0, 1
 INBOUND_S = 10.0  # a server that has not connected to us by then never will
 
 
+class _Needless(Exception):
+    """All that the session was to bring has come another way; it is opened anew for what is next."""
+
+
 class DownloadLane(threading.Thread):
     """Retrieves pieces of files over one session, and over another when that is lost."""
 
@@ -149,6 +153,8 @@ class DownloadLane(threading.Thread):
                     self._serve()
                 except InboundBlocked:
                     raise
+                except _Needless:
+                    self._drop()
                 except (AuthenticationError, ConnectionLost, TransferTimeout, UsageError) as error:
                     if isinstance(error, RetrieveRefused):
                         self._shelf.give_up(error.move, error.why)
@@ -312,7 +318,7 @@ class DownloadLane(threading.Thread):
         silent_s = now - since
         needless = all(pull.move.has_arrived(pull.start, pull.end) for pull in session.pulls)
         if needless and silent_s > 1.0:
-            raise ConnectionLost("what this session was to bring has come another way")
+            raise _Needless
         if silent_s < STALL_S:
             return
         limit = self._options.timeout_s

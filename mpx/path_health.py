@@ -89,7 +89,7 @@ class PathHealth:
 
     def __init__(self) -> None:
         self._states: dict[str, _State] = {}
-        self.doubtful: list[str] = []  # paths that are to be asked, as one may have been lost at the last look
+        self.doubtful: list[str] = []  # to be asked, as one may have been lost at the last look
 
     @property
     def lost(self) -> frozenset[str]:

@@ -19,7 +19,8 @@ from mpx.errors import ControllerError
 from mpx.path_set import PathSet, Side
 
 AWAY_S = 5.0  # a controller that was not there, or refused, is not asked again before
-RENEWALS = 4  # in each lease
+RENEWALS = 4  # in each lease, ...
+LOOKED_S = 5.0  # ... and not less often than so: somebody wants to know what has become of the paths
 WATCHED_S = 1.0  # where a path is lost the set is asked for so often
 MOST_AT_ONCE = 256  # ports in one question
 ENDED_TOGETHER_S = 0.5  # those that end within so long are told of at once
@@ -55,7 +56,7 @@ class SteeredPaths(threading.Thread):
         self._away_until_s = 0.0
         self._forgotten = False
         self._renewed_at_s = time.monotonic()
-        self._renew_at_s = self._renewed_at_s + max(WATCHED_S, known.lease_s / RENEWALS)
+        self._renew_at_s = self._renewed_at_s + _renewed_after_s(known)
         self._closed = False
 
     # --- for streams ---------------------------------------------------------------------------------
@@ -173,8 +174,7 @@ class SteeredPaths(threading.Thread):
         now = self._client.renew(self._known.number)
         is_whole = all(path.is_up for path in now.paths)
         self._renewed_at_s = time.monotonic()
-        wait_s = max(WATCHED_S, now.lease_s / RENEWALS) if is_whole else WATCHED_S
-        self._renew_at_s = self._renewed_at_s + wait_s
+        self._renew_at_s = self._renewed_at_s + (_renewed_after_s(now) if is_whole else WATCHED_S)
         self._changed(now)
 
     def look(self) -> None:
@@ -209,3 +209,7 @@ class SteeredPaths(threading.Thread):
             self._note(f"{error}; streams that begin now take the path that the network chooses")
             return False
         return True
+
+
+def _renewed_after_s(known: PathSet) -> float:
+    return max(WATCHED_S, min(LOOKED_S, known.lease_s / RENEWALS))

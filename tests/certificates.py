@@ -19,8 +19,8 @@ def make_certificates(folder: Path) -> None:
         for each in signed:
             openssl("req", *KEY, "-keyout", f"{each}.key", "-out", f"{each}.csr", *_name(each), at=folder)
             by = ("-CA", f"{authority}.pem", "-CAkey", f"{authority}.key", "-CAcreateserial")
-            whole = ("-in", f"{each}.csr", "-out", f"{each}.pem", "-copy_extensions", "copy", "-extfile", "signed")
-            openssl("x509", "-req", *by, *whole, at=folder)
+            whole = ("-in", f"{each}.csr", "-out", f"{each}.pem", "-copy_extensions", "copy")
+            openssl("x509", "-req", *by, *whole, "-extfile", "signed", at=folder)
 
 
 def openssl(*words: str, at: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from mpx.controller_client import TOKEN_VARIABLE, is_loopback
+from mpx.controller_client import TOKEN_VARIABLE, distrusted, is_loopback
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError, TransferTimeout, UsageError
 from mpx.shown import shown
 
@@ -23,6 +23,11 @@ class Asking:
 
     def __init__(self, url: str, token: str | None = None) -> None:
         self.url = url.rstrip("/")
+        if "@" in url:
+            raise UsageError(
+                "the URL of the controller has a user name or a password; "
+                f"set {TOKEN_VARIABLE}, or give --token-file FILE"
+            )
         if not _is_of_http(url):
             raise UsageError(
                 f"'{shown(url)}' is no URL of a controller: write http://HOST:PORT or https://..."
@@ -66,7 +71,7 @@ class Asking:
                 f"the controller at {self.url} does not let us ask: {why}; "
                 f"set {TOKEN_VARIABLE}, or give --token-file FILE"
             )
-        if error.code == 404 and not why:
+        if error.code == 404 and why in ("", "Not Found"):  # nothing of that name, rather than no path set
             return self._no_controller()
         return MpxError(f"the controller at {self.url} refuses: {why or error.reason}")
 
@@ -74,10 +79,7 @@ class Asking:
         if isinstance(reason, TimeoutError):
             return self._timed_out()
         if isinstance(reason, ssl.SSLCertVerificationError):
-            return AuthenticationError(
-                f"the certificate of {self.url} is not to be trusted ({reason.verify_message}); "
-                "name the authority that has signed it in SSL_CERT_FILE"
-            )
+            return AuthenticationError(f"the controller at {self.url} is not believed: {distrusted(reason)}")
         why = getattr(reason, "strerror", None) or reason
         return ConnectionLost(
             f"no controller answers at {self.url} ({why}); is one running there? --url says where it is"

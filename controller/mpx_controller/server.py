@@ -25,6 +25,7 @@ from mpx_controller.controller import Controller
 
 MOST_FILES = 4096
 UNREAD = 128 << 10  # bytes of one switch that wait to be read: what matters must not be behind a flood
+BACKLOG = 2048  # callers that wait to be accepted
 ENDING_S = 1  # that open requests have when it is ended
 
 log = logging.getLogger(__name__)
@@ -54,13 +55,17 @@ async def _serve(config: Config, ready: Callable[[dict[str, str]], None]) -> Non
         )
     except OSError as error:
         raise UsageError(f"cannot listen for switches: {error.strerror or error}") from None
+    try:
+        callers_come = _listening(config.api)
+    except OSError as error:
+        openflow.close()
+        where = f"{config.api.address} port {config.api.port}"
+        raise UsageError(f"cannot listen for callers on {where}: {error.strerror or error}") from None
     for listening in openflow.sockets:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, UNREAD)
     api = _Api(
         uvicorn.Config(
             Guard(rest_of(controller, callers, __version__), callers),
-            host=config.api.address,
-            port=config.api.port,
             ssl_certfile=config.api.certificate,
             ssl_keyfile=config.api.key,
             http=Guarded,
@@ -72,15 +77,15 @@ async def _serve(config: Config, ready: Callable[[dict[str, str]], None]) -> Non
             timeout_graceful_shutdown=ENDING_S,
         )
     )
-    serving = asyncio.create_task(api.serve())
+    serving = asyncio.create_task(api.serve([callers_come]))
     keeping = asyncio.create_task(controller.keep())
     ending = asyncio.create_task(ended.wait())
     try:
         while not api.started and not serving.done():
             await asyncio.sleep(0.005)
         if serving.done():
-            raise UsageError(f"cannot listen for callers on {config.api.address} port {config.api.port}")
-        ready(_urls(config, openflow.sockets[0].getsockname()[1], api.servers[0].sockets[0].getsockname()[1]))
+            raise UsageError("the interface for callers has ended before it began; see the log")
+        ready(_urls(config, openflow.sockets[0].getsockname()[1], callers_come.getsockname()[1]))
         await asyncio.wait({ending, serving, keeping}, return_when=asyncio.FIRST_COMPLETED)
         if keeping.done():
             keeping.result()
@@ -91,6 +96,11 @@ async def _serve(config: Config, ready: Callable[[dict[str, str]], None]) -> Non
         keeping.cancel()
         ending.cancel()
         await asyncio.gather(serving, keeping, ending, return_exceptions=True)
+
+
+def _listening(where: Listen) -> socket.socket:
+    family = socket.AF_INET6 if ":" in where.address else socket.AF_INET
+    return socket.create_server((where.address, where.port), family=family, backlog=BACKLOG)
 
 
 def _have_files() -> None:
@@ -107,9 +117,9 @@ class _Api(uvicorn.Server):
     def install_signal_handlers(self) -> None:
         """Do nothing."""
 
-    async def serve(self, sockets: object = None) -> None:  # noqa: ARG002
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         """Serve until `should_exit`."""
-        await self._serve()
+        await self._serve(sockets)
 
 
 def print_ready(urls: dict[str, str]) -> None:

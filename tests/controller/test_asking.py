@@ -69,6 +69,25 @@ def test_what_it_refuses(other: Other, status: int, code: int) -> None:
     refused(mpx("controller", "paths", "--url", other.url), code)
 
 
+def test_another_place_of_a_web_server_is_no_controller(other: Other) -> None:
+    other.status, other.body = 404, b'{"detail": "Not Found"}'
+    refused(mpx("controller", "status", "--url", f"{other.url}/foo"), 2, "is no controller", "--url")
+    other.body = b'{"detail": "there is no path set 77"}'
+    refused(mpx("controller", "flows", "77", "--url", other.url), 1, "there is no path set 77")
+
+
+def test_a_port_for_callers_that_is_taken(other: Other) -> None:
+    port = other.server_port
+    asked = ("controller", "--listen", "127.0.0.1:0", "--api", f"127.0.0.1:{port}")
+    refused(mpx(*asked), 2, f"cannot listen for callers on 127.0.0.1 port {port}: Address already in use")
+
+
+def test_a_password_in_the_url_is_not_repeated() -> None:
+    with pytest.raises(UsageError, match="MPX_CONTROLLER_TOKEN") as error:
+        Asking("http://me:secret@127.0.0.1:6680")
+    assert "secret" not in str(error.value)
+
+
 def test_it_says_why(other: Other) -> None:
     other.status, other.body = 401, b'{"detail": "nobody has \\u001b that token"}'
     with pytest.raises(AuthenticationError, match=r"nobody has \\x1b that token; set MPX_CONTROLLER_TOKEN"):

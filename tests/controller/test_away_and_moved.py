@@ -9,7 +9,7 @@ import pytest
 from graphs import THESIS_A, M, capacities, graph_of
 from mpx_controller.errors import NoWay
 from mpx_controller.forwarding import Bands
-from mpx_controller.graph import Graph, Path, Port
+from mpx_controller.graph import Graph, Link, Port
 from mpx_controller.network.network import SETTLED_S
 from mpx_controller.network.ports import PortState
 from mpx_controller.path_sets.path_set import StreamKey
@@ -131,7 +131,7 @@ def test_a_new_set_waits_a_moment_for_what_carries_far_more() -> None:
 def test_paths_are_chosen_once_while_a_switch_is_away() -> None:
     chosen: list[int] = []
 
-    def select(graph: Graph, start: int, destination: int, count: int) -> list[Path]:
+    def select(graph: Graph, start: int, destination: int, count: int) -> list[tuple[Link, ...]]:
         chosen.append(len(graph.switches))
         return widest_apart(graph, start, destination, count)
 

@@ -17,6 +17,9 @@ from switches import address
 from wans import ENDS
 from wire_switches import wire_wan
 
+from mpx.controller_client import ControllerClient, Refusal
+from mpx.errors import ControllerError
+
 SRC, DST = address("src"), address("dst")
 TOKENS = {"dtn1": "the-token-of-dtn1-123", "noc": "the-token-of-noc-4567"}
 CONFIG = """
@@ -133,10 +136,25 @@ def test_datapaths_that_are_not_listed_are_refused(
         assert some[6].is_connected
 
 
+def test_a_copy_says_what_is_wrong_with_a_certificate(
+    running: Running, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = running.urls["rest"]
+    with pytest.raises(ControllerError, match=r"is not to be trusted .* SSL_CERT_FILE"):
+        ControllerClient(url).renew(1)
+    monkeypatch.setenv("SSL_CERT_FILE", str(folder / "authority.pem"))
+    with pytest.raises(ControllerError, match=r"is for another host .* subjectAltName"):
+        ControllerClient(url.replace("127.0.0.1", "localhost")).renew(1)
+    with pytest.raises(Refusal, match="path set 1"):
+        ControllerClient(url).renew(1)
+
+
 def test_status_over_tls(running: Running, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ("controller", "status", "--url", running.urls["rest"], "--token-file", folder / "noc.token")
     refused(mpx(*words), 5, "is not to be trusted", "SSL_CERT_FILE")
     monkeypatch.setenv("SSL_CERT_FILE", str(folder / "authority.pem"))
+    other = words[3].replace("127.0.0.1", "localhost")
+    refused(mpx(*words[:3], other, *words[4:]), 5, "is for another host", "subjectAltName")
     ended = mpx(*words)
     assert (ended.code, ended.err) == (0, "") and "0 switches connected" in ended.out
     monkeypatch.setenv("MPX_CONTROLLER_TOKEN", "nobody-has-this-one")

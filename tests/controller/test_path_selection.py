@@ -123,6 +123,16 @@ def test_all_paths_that_help_carry_nearly_the_maximum(graph: Graph) -> None:
         assert carried >= 0.9 * most
 
 
+def test_the_widest_is_kept_beside_the_two_that_it_lies_across() -> None:
+    graph = graph_of(
+        *((1, 2, 50 * M, 0.0), (1, 3, 100 * M, 0.0), (1, 4, 100 * M, 0.001)),
+        *((2, 4, 100 * M, 0.0), (3, 4, 50 * M, 0.0)),
+    )
+    paths = widest_apart(graph, 2, 3)
+    assert set(hops(paths, 2)) == {(2, 4, 1, 3), (2, 1, 3), (2, 4, 3)}
+    assert sum(shares_bps(paths)) == 150 * M
+
+
 def test_a_mesh_of_64_switches_is_bounded() -> None:
     mesh = plain(*itertools.combinations(range(1, 65), 2))
     assert len(least_shared(mesh, 1, 64)) == 512

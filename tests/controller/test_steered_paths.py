@@ -103,6 +103,7 @@ def test_a_controller_that_was_away_has_all_streams_when_it_is_back(
     monkeypatch: pytest.MonkeyPatch, eventually: Eventually
 ) -> None:
     monkeypatch.setattr(steered_paths, "AWAY_S", 0.2)
+    monkeypatch.setattr(steered_paths, "LOOKED_S", 1000.0)
     monkeypatch.setattr(steered_paths, "RENEWALS", 0.1)  # none comes in time to help
     book = Book()
     with kept(book) as url:
@@ -144,6 +145,18 @@ def test_the_lease_is_renewed(monkeypatch: pytest.MonkeyPatch, eventually: Event
     with kept(book) as url:
         steering = Steering(url)
         eventually(lambda: book.renewed > 2 and len(steering.sets) > 2)
+        steering.paths.close()
+
+
+def test_a_set_is_looked_at_often_whatever_its_lease(
+    monkeypatch: pytest.MonkeyPatch, eventually: Eventually
+) -> None:
+    monkeypatch.setattr(steered_paths, "WATCHED_S", 0.02)
+    monkeypatch.setattr(steered_paths, "LOOKED_S", 0.05)  # of a lease of a minute
+    book = Book()
+    with kept(book) as url:
+        steering = Steering(url)
+        eventually(lambda: book.renewed > 2)
         steering.paths.close()
 
 

@@ -141,6 +141,8 @@ def test_what_is_not_there_is_a_fault(network: Network) -> None:
     make = call("MakePath", member("path_set_id", "<i4>99999</i4>"), member("tcp_port_num", "<i4>4000</i4>"))
     assert fault_of(post(network[0], make.encode())).faultCode == 1
     assert fault_of(post(network[0], call("system.listMethods").encode())).faultCode == -32601
+    without = "<methodCall><methodName>system.listMethods</methodName></methodCall>"
+    assert fault_of(post(network[0], without.encode())).faultCode == -32601
 
 
 LAUGHS = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 10))

@@ -168,7 +168,8 @@ COPY = """
     (folder / "file").write_bytes(os.urandom(1_000_000))
     (folder / "far").mkdir()
     print(not mptcp.why_not(), not mptcp.why_not(socket.AF_INET6))
-    with Lab.up(Topology("one", ("src",), ("dst",), (wan("src", "dst", 100_000_000, 0.01),)), "copies") as lab:
+    link = wan("src", "dst", 100_000_000, 0.01)
+    with Lab.up(Topology("one", ("src",), ("dst",), (link,)), "copies") as lab:
         src, dst = lab.host("src"), lab.host("dst")
         mpx = [sys.executable, "-m", "mpx"]
         for address in dst.addresses[:2]:

@@ -74,6 +74,18 @@ def test_a_token_is_not_sent_where_others_can_read_it(monkeypatch: pytest.Monkey
         ControllerClient("http://192.0.2.1:6680")
 
 
+@pytest.mark.parametrize("url", ["http://me:secret@127.0.0.1:6680", "https://secret@example.org"])
+def test_a_password_in_the_url_is_refused_and_not_repeated(url: str) -> None:
+    with pytest.raises(UsageError, match=controller_client.TOKEN_VARIABLE) as error:
+        ControllerClient(url)
+    assert "secret" not in str(error.value)
+
+
+def test_the_url_for_xml_rpc_is_told_apart() -> None:
+    with pytest.raises(UsageError, match=r"the REST URL, http://127\.0\.0\.1:6680$"):
+        ControllerClient("http://127.0.0.1:6680/RPC2")
+
+
 @pytest.mark.parametrize("name", ["lease_s", "rtt_s", "rate_bps"])
 def test_a_number_beyond_all_is_no_path_set(name: str) -> None:
     told = json.loads(json.dumps(SET))

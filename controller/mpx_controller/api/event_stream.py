@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from typing import Any
 
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
@@ -11,6 +12,10 @@ from mpx_controller.config import LOCAL
 from mpx_controller.controller import Controller
 from mpx_controller.events import Event
 
+EVENTS: dict[str, Any] = {  # what the description of the interface says
+    "description": 'Lines of `data: {"path_set": 7, "what": "rerouted: ..."}`; comments meanwhile.',
+    "content": {"text/event-stream": {}},
+}
 ALIVE_S = 15.0  # between two signs of life of a stream of events
 
 

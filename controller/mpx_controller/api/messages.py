@@ -129,6 +129,12 @@ class Placed(BaseModel):
     paths: list[int]
 
 
+class Problem(BaseModel):
+    """Why a request is refused."""
+
+    detail: str
+
+
 def what_is_wrong(error: RequestValidationError) -> str:
     """Return what is wrong with a request, without what was in it, as that can be anything."""
     told = (

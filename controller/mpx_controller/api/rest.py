@@ -5,10 +5,11 @@ from typing import Annotated, Any
 from fastapi import Depends, FastAPI, Request
 from fastapi import Path as PathParameter
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
+from fastapi.security import HTTPBearer
 
 from mpx_controller.api.callers import Callers
-from mpx_controller.api.event_stream import EventStream
+from mpx_controller.api.event_stream import EVENTS, EventStream
 from mpx_controller.api.messages import (
     ConnectionOut,
     Feedback,
@@ -17,6 +18,7 @@ from mpx_controller.api.messages import (
     NewStreams,
     PathSetOut,
     Placed,
+    Problem,
     Streams,
     connection_out,
     flows_out,
@@ -30,12 +32,32 @@ from mpx_controller.controller import Caller, Controller
 from mpx_controller.errors import Refused
 from mpx_controller.path_sets.path_set import PathSet, StreamKey
 
+TOKENS = "Not needed on the controller's own host."
+PROBLEMS = {
+    400: "These cannot be two hosts.",
+    401: "No token, or one that nobody has.",
+    403: "It belongs to somebody else, or concerns hosts that you may not ask for.",
+    404: "There is no such path set, path or host.",
+    409: "Another path set steers that port.",
+    413: "That is too much at once.",
+    422: "What was asked is not well-formed.",
+    429: "More requests, path sets or streams than you may have.",
+    503: "Nothing leads there now, or a switch has not confirmed; try again.",
+}
+
 Number = Annotated[int, PathParameter(ge=1, le=2**31 - 1)]
 
 
 def rest_of(controller: Controller, callers: Callers, version: str) -> FastAPI:
     """Return the application that answers for a controller."""
-    app = FastAPI(title="mpx controller", version=version, docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="mpx controller",
+        version=version,
+        docs_url=None,
+        redoc_url=None,
+        responses={code: {"model": Problem, "description": what} for code, what in PROBLEMS.items()},
+        dependencies=[Depends(HTTPBearer(auto_error=False, description=TOKENS))],
+    )
 
     def told(known: PathSet) -> PathSetOut:
         alive, ways = controller.sets.alive(known), controller.sets.ways(known.number)
@@ -108,7 +130,7 @@ def rest_of(controller: Controller, callers: Callers, version: str) -> FastAPI:
         """Give it back."""
         await controller.release(number, who.owner)
 
-    @app.get("/events", response_model=None)
+    @app.get("/events", response_class=StreamingResponse, responses={200: EVENTS})
     async def events(who: Asking) -> EventStream:
         """What happens to your path sets, as it happens (server-sent events)."""
         return EventStream(controller, who.owner)
@@ -155,7 +177,7 @@ def rest_of(controller: Controller, callers: Callers, version: str) -> FastAPI:
         """Whether it runs, and how many switches are connected."""
         return {"switches": len(controller.network.connected)}
 
-    @app.get("/metrics")
+    @app.get("/metrics", response_class=PlainTextResponse)
     async def metrics(_: Asking) -> PlainTextResponse:
         """Counters, for Prometheus."""
         return PlainTextResponse(metrics_text(controller, callers), media_type="text/plain; version=0.0.4")

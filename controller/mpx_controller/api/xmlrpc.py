@@ -14,6 +14,7 @@ from mpx_controller.path_sets.sets import MOST_PATHS
 
 # As is usual: of the transport, of the method, of its parameters; then ours.
 NOT_XML, NO_METHOD, BAD_PARAMETERS, REFUSED = -32700, -32601, -32602, 1
+METHODS = ("AssignMultipath", "MakePath")
 NOTHING: dict[str, int] = {}  # no members; some clients, such as XmlRpc++, take no value at all for a failure
 
 
@@ -30,29 +31,32 @@ async def answered(body: bytes, controller: Controller, caller: Caller) -> Respo
 
 
 async def _called(body: bytes, controller: Controller, caller: Caller) -> dict[str, int]:
-    method, asked = _read(body)
+    method, parameters = _read(body)
+    if method not in METHODS:
+        raise xmlrpc.client.Fault(
+            NO_METHOD, f"there is no method {method[:64]!r}; there are {' and '.join(METHODS)}"
+        )
+    if len(parameters) != 1 or not isinstance(parameters[0], dict):
+        raise xmlrpc.client.Fault(BAD_PARAMETERS, "one struct is expected")
+    asked = parameters[0]
     if method == "AssignMultipath":
         source, sink = (_address(asked, name) for name in ("src_ip", "dst_ip"))
         made = await controller.assign(source, sink, _number(asked, "path_num", 0, MOST_PATHS), caller)
         return {"path_set_id": made.number, "tcp_num": made.streams}
-    if method == "MakePath":
-        number, port = _number(asked, "path_set_id", 1, 2**31 - 1), _number(asked, "tcp_port_num", 1, 65535)
-        await controller.place(number, [StreamKey(port, "source")], caller.owner)
-        return NOTHING
-    raise xmlrpc.client.Fault(
-        NO_METHOD, f"there is no method {str(method)[:64]!r}; there are AssignMultipath and MakePath"
-    )
+    number, port = _number(asked, "path_set_id", 1, 2**31 - 1), _number(asked, "tcp_port_num", 1, 65535)
+    await controller.place(number, [StreamKey(port, "source")], caller.owner)
+    return NOTHING
 
 
-def _read(body: bytes) -> tuple[str | None, dict[str, Any]]:
+def _read(body: bytes) -> tuple[str, tuple[Any, ...]]:
     try:
         _check_declarations(body)
         parameters, method = xmlrpc.client.loads(body)
     except Exception as error:  # expat and xmlrpc have many
         raise xmlrpc.client.Fault(NOT_XML, f"that is no call: {error}") from None
-    if len(parameters) != 1 or not isinstance(parameters[0], dict):
-        raise xmlrpc.client.Fault(BAD_PARAMETERS, "one struct is expected")
-    return method, parameters[0]
+    if method is None:
+        raise xmlrpc.client.Fault(NOT_XML, "that is no call: it names no method")
+    return method, parameters
 
 
 def _check_declarations(body: bytes) -> None:

@@ -103,14 +103,18 @@ def _worth(paths: list[Path]) -> tuple[float, float, int]:
 
 
 def _that_help(paths: list[Path]) -> list[Path]:
-    """Return the first, and those that make the sum larger by more than `ADDS` of it."""
-    chosen: list[Path] = []
-    total = 0.0
-    for path in paths:
-        with_it = sum(shares_bps([*chosen, path]))
-        if with_it > (1 + ADDS) * total:
-            chosen.append(path)
-            total = with_it
+    """Return them without those, the last first, beside which the others carry as much but for `ADDS` of it.
+
+    Looking which add to those before them would lose paths that bring nothing but together: where the widest
+    lies across two others each takes from it what it brings.
+    """
+    chosen = list(paths)
+    total = sum(shares_bps(chosen))
+    for path in reversed(paths):
+        others = [each for each in chosen if each is not path]
+        without = sum(shares_bps(others))
+        if others and total <= (1 + ADDS) * without:
+            chosen, total = others, without
     return chosen
 
 

@@ -270,9 +270,9 @@ class PathSets:
     def ask_again(self, now_s: float) -> tuple[dict[int, list[StreamKey]], Messages]:
         """Have streams on their paths again whose switches refused them long ago; return which these are."""
         asked = self._steered.ask_again(now_s)
-        messages = [
-            message for number, keys in asked.items() for message in self._steered.steer(self._sets[number], keys)
-        ]
+        messages: Messages = []
+        for number, keys in asked.items():
+            messages += self._steered.steer(self._sets[number], keys)
         return asked, self._without_left_alone(messages)
 
     def follow(self) -> tuple[list[int], Messages]:
