@@ -11,6 +11,7 @@ from mpx.congestion_plan import AUTO
 from mpx.errors import UsageError
 from mpx.mptcp import TRANSPORT
 from mpx.ops_policy import FAIR, POLICIES, SCAVENGER
+from mpx.path_set import MOST_PATHS
 from mpx.tcp import parse_ports
 
 TCP = "tcp"
@@ -148,6 +149,8 @@ class CopyOptions:
         for name in ("paths", "require_controller"):
             if self.controller is None and self.was_given(name):
                 raise UsageError(f"{flag_of(name)} is of paths of a controller; give --controller URL too")
+        if self.paths is not None and self.paths > MOST_PATHS:
+            raise UsageError(f"--paths {self.paths} is more than the {MOST_PATHS} that a path set may have")
         for name, value in (("tuner", "paper"), ("policy", SCAVENGER)):
             if self.controller is not None and getattr(self, name) == value:
                 raise UsageError(f"{flag_of(name)} {value} knows one path only; leave --controller out")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic_core import ErrorDetails
 
 from mpx.errors import UsageError
 from mpx_controller.forwarding import Bands
@@ -171,7 +172,7 @@ def read_config(file: Path) -> Config:
     try:
         told = tomllib.loads(file.read_text())
     except OSError as error:
-        raise UsageError(f"the configuration cannot be read: {error}") from None
+        raise UsageError(f"{file} cannot be read: {error.strerror or error}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{file} is not TOML: {error}") from None
     return checked_config(told, str(file))
@@ -182,11 +183,15 @@ def checked_config(told: dict[str, object], where: str) -> Config:
     try:
         return Config.model_validate(told)
     except ValidationError as error:
-        wrong = "; ".join(
-            f"{'.'.join(map(str, each['loc'])) or 'it'}: {each['msg'].removeprefix('Value error, ')}"
-            for each in error.errors()
-        )
+        wrong = "; ".join(_wrong(each) for each in error.errors())
         raise UsageError(f"{where} cannot be used: {wrong}") from None
+
+
+def _wrong(found: ErrorDetails) -> str:
+    """Return what is wrong, and with which key."""
+    unknown = found["type"] == "extra_forbidden"
+    says = "there is no such key" if unknown else found["msg"].removeprefix("Value error, ")
+    return ": ".join(each for each in (".".join(map(str, found["loc"])), says) if each)
 
 
 Rates = dict[tuple[Port, Port], float]
@@ -200,6 +205,8 @@ def read_capacities(file: Path) -> tuple[Rates, Rates]:
     """
     try:
         told = json.loads(file.read_text())
+        if not isinstance(told, list) or not all(isinstance(link, dict) for link in told):
+            raise ValueError("it is to be a list of links, as docs/controller.md has it")
         rates: Rates = {}
         delays: Rates = {}
         for link in told:

@@ -50,17 +50,17 @@ def test_a_whole_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("colour = 1", "colour: Extra inputs are not permitted"),
-        ("[api]\nports = 1", "api.ports: Extra"),
+        ("colour = 1", "colour: there is no such key"),
+        ("[api]\nports = 1", "api.ports: there is no such key"),
         ("[api]\nport = 70000", "api.port: Input should be less than or equal to 65535"),
         ("[api]\naddress = 'somewhere'", "api.address: 'somewhere' does not appear"),
-        ("[api]\naddress = '192.0.2.1'", "beyond loopback"),
+        ("[api]\naddress = '192.0.2.1'", "cannot be used: api: beyond loopback"),
         ("[api]\ninsecure = true", "insecure needs allow_from"),
         ("[api]\nallow_from = ['10.0.0.0/8']", "allow_from insecure"),
         ("[api]\ncertificate = 'c.pem'", "a certificate needs its key"),
         ("[path_sets]\nselection = 'best'", "path_sets.selection"),
         ("[openflow]\nswitches = [0]", "openflow.switches.0"),
-        ("[mptcp]\nof = true", "mptcp.of: Extra"),
+        ("[mptcp]\nof = true", "mptcp.of: there is no such key"),
         ("[mptcp]\non = true\n[forwarding]\non = false", "mptcp.on needs forwarding.on"),
         ("[", "is not TOML"),
         ("[[api.tokens]]\nowner = 'local'\nfile = 't'", "api.tokens.0.owner: local are all who"),
@@ -81,7 +81,7 @@ def test_subflows_are_spread_unless_somebody_else_forwards() -> None:
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="cannot be read"):
+    with pytest.raises(UsageError, match=r"none.toml cannot be read: No such file or directory$"):
         read_config(tmp_path / "none.toml")
 
 

@@ -15,10 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mpx_command import command, mpx, refused
+from mpx_controller.stock import run as stock_run
 from mpx_controller.stock.connections import Connection, Connections, parsed
+from mpx_controller.stock.netmgr.mpx_netmgr.client import Unsteered
 from mpx_controller.stock.netmgr.mpx_netmgr.pair import Pair
 from mpx_controller.stock.ports import RECEIVES, SENDS, WIDTH, Streams, chosen_ports
-from mpx_controller.stock.run import run_command
+from mpx_controller.stock.run import Watch, run_command
 from pretended import Book, kept
 
 PORTS = st.integers(0, 65535)
@@ -219,3 +221,31 @@ def test_the_folder_of_the_module_has_nothing_else() -> None:
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, "\n"), done.stderr
+
+
+def test_a_controller_that_is_away_is_complained_of_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stock_run, "AGAIN_S", 0.0)
+    seen: list[list[int]] = [[40_000], [], [40_001], [], [40_001]]
+
+    class Some:
+        pair = PAIR
+
+        def seen(self, ports: list[int]) -> tuple["Some", list[int]]:
+            return self, ports
+
+    class Ports:
+        def now(self) -> list[int]:
+            return seen.pop(0)
+
+    class Away:
+        def place(self, *_: object) -> None:
+            raise Unsteered("nobody listens")
+
+        def next_s(self) -> float:
+            return float("inf")
+
+    said: list[str] = []
+    watch = Watch(Away(), Some(), Ports(), said.append)  # type: ignore[arg-type]
+    while seen:
+        watch.look()
+    assert said == ["streams are not steered: nobody listens"] and watch.has_told

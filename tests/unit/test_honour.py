@@ -80,6 +80,7 @@ NEVER: list[dict[str, Any]] = [
     {"congestion": "CUBIC"},
     {"paths": 2},
     {"require_controller": True},
+    {"controller": "http://127.0.0.1:9", "paths": 65},
     {"controller": "http://127.0.0.1:9", "tuner": "paper"},
     {"controller": "http://127.0.0.1:9", "policy": "scavenger"},
 ]

@@ -32,7 +32,8 @@ class Callers:
             try:
                 secret = told.file.read_text().strip().encode()
             except (OSError, UnicodeDecodeError) as error:
-                raise UsageError(f"the token of {told.owner} cannot be read: {error}") from None
+                why = getattr(error, "strerror", None) or error
+                raise UsageError(f"the token of {told.owner}, {told.file}, cannot be read: {why}") from None
             if len(secret) < 16:
                 raise UsageError(
                     f"the token in {told.file} has less than 16 characters; anybody could guess it"

@@ -31,7 +31,7 @@ class Watch:
         self._steering, self._streams = steering, streams
         self._connections, self._complain = connections, complain
         self._placed: set[int] = set()
-        self._failed = False
+        self._said: set[str] = set()  # complaints: each is made once
         self._again_s = 0.0
         self.has_told = False  # of a stream, or why there is none
 
@@ -44,13 +44,13 @@ class Watch:
             took_s = time.monotonic() - began_s
             if began_s >= self._again_s:
                 self._follow(there, began_s)
-                self._failed = False
         except (OSError, Unsteered) as error:
             took_s = time.monotonic() - began_s
             self._again_s = time.monotonic() + AGAIN_S
-            if not self._failed:
+            if str(error) not in self._said:
                 self._complain(f"streams are not steered: {error}")
-            self._failed = self.has_told = True
+            self._said.add(str(error))
+            self.has_told = True
         return max(LOOKS_EVERY_S, took_s / LOOKING_COSTS)
 
     def _follow(self, there: Sequence[int], now_s: float) -> None:
