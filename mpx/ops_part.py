@@ -69,7 +69,7 @@ class Part:
             return None
         rtt_s = bridged(grid.rtt_s[None])
         own = None if self.kind == PASSIVE else rates_on_grid(goodput, grid.from_s, steps)[None]
-        base = np.array([min(base_s, float(rtt_s.min()))])
+        base = np.array([min(base_s, float(np.min(rtt_s)))])
         shares, kept = falls_on_grid(falls, grid.from_s, steps)
         windows = Windows(
             rtt_s, grid.lost[None], base, own, np.array([float(streams)]), shares[None], kept[None]

@@ -78,7 +78,7 @@ def left_above(ordered: Floats, value: float) -> float:
 def share_below(ordered: Floats, value: float) -> float:
     """Return the share of what is listed at even shares, in order of size, that is below a value."""
     shares = np.linspace(0, 1, len(ordered))
-    low = np.searchsorted(ordered, value, side="left")
+    low = int(np.searchsorted(ordered, value, side="left"))
     if low == len(ordered):
         return 1.0
     if low == 0:

@@ -50,7 +50,7 @@ class Trees:
     @property
     def features(self) -> int:
         """How many numbers a row must have at least."""
-        return int(self.feature.max()) + 1
+        return int(np.max(self.feature)) + 1
 
     def leaves(self, row: Floats) -> NDArray[np.int32]:
         """Return in which leaf of each tree a row of numbers ends; a row of `counts` each."""
