@@ -35,6 +35,8 @@ check: setup
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy
 
+# Two at once, each with one thread for numbers: threads that wait for a core would spin on it.
+test: export OMP_NUM_THREADS = 1
 test: setup
 	$(BIN)/python tests/install_peers.py
 	$(BIN)/python -m pytest -m alone $(PYTEST)
