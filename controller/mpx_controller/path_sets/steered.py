@@ -13,12 +13,13 @@ from mpx_controller.path_sets.path_set import PathSet, StreamKey, alive, least_f
 from mpx_controller.shortest import shortest_path
 from mpx_controller.steering import Ends, stream_entries
 
-AGAIN_S, SELDOM_S = 60.0, 3600.0  # a switch that has refused a stream is asked again after so long, ...
+AGAIN_S = 60.0  # a switch that has refused a stream is asked again after so long, ...
+SELDOM_S = 3600.0  # ... twice as long after each time that it refuses again, and so long at most
 
 
 @dataclass(frozen=True)
 class _Refusal:
-    """Of a stream, by a switch. Each in a row is left alone for twice as long, SELDOM_S at most."""
+    """Of a stream, by a switch."""
 
     at_s: float
     rests_s: float = AGAIN_S
