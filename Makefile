@@ -26,6 +26,11 @@ $(VENV)/.done: pyproject.toml requirements/run.txt
 	$(AS_CALLER) $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@$(AS_CALLER) touch $@
 
+# For who runs a controller, too.
+$(VENV)/.done-controller: $(VENV)/.done requirements/controller.txt
+	$(AS_CALLER) $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/controller.txt
+	@$(AS_CALLER) touch $@
+
 $(VENV)/.done-dev: $(VENV)/.done requirements/dev.txt
 	$(AS_CALLER) $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	@$(AS_CALLER) touch $@
@@ -59,7 +64,7 @@ demo-lab: $(VENV)/.done
 	$(BIN)/python -m mpx_lab.demo_lab
 
 demo-multipath: export PYTHONDONTWRITEBYTECODE = 1
-demo-multipath: setup
+demo-multipath: $(VENV)/.done-controller
 	$(PYTHON) tests/install_peers.py ip cc ovs-vswitchd
 	$(BIN)/python -m mpx_lab.demo_multipath
 
@@ -68,7 +73,8 @@ LOCK = env -u PIP_FIND_LINKS uv pip compile --quiet --universal --python-version
 	--no-header --no-emit-index-url --no-emit-find-links --no-annotate
 lock:
 	$(LOCK) pyproject.toml requirements/build.in -o requirements/run.txt
-	$(LOCK) pyproject.toml requirements/build.in --extra dev --extra bench --extra train --extra controller -c requirements/run.txt -o requirements/dev.txt
+	$(LOCK) pyproject.toml requirements/build.in --extra controller -c requirements/run.txt -o requirements/controller.txt
+	$(LOCK) pyproject.toml requirements/build.in --extra dev --extra bench --extra train --extra controller -c requirements/controller.txt -o requirements/dev.txt
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
