@@ -319,9 +319,9 @@ class DownloadLane(threading.Thread):
         needless = all(pull.move.has_arrived(pull.start, pull.end) for pull in session.pulls)
         if needless and silent_s > 1.0:
             raise _Needless
-        if silent_s < STALL_S:
-            return
         limit = self._options.timeout_s
+        if silent_s < min(STALL_S, limit):
+            return
         if not session.has_connected:
             limit = min(limit, INBOUND_S + 3 * self._rtt_s)
         if self._others(self):
