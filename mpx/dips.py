@@ -65,7 +65,7 @@ class Dips:
         self._extra: deque[float] = deque()  # when probes were sent that are there for dips alone
         self._waiting: deque[Dip] = deque()  # some of their probes may still be under way
         self._told: deque[Fall] = deque()
-        self._not_before_s = -math.inf
+        self._late_until_s = self._rests_until_s = -math.inf
 
     @property
     def can(self) -> bool:
@@ -99,8 +99,8 @@ class Dips:
             self._slowed.restore()
 
     def rest(self, until_s: float) -> None:
-        """Begin none until then."""
-        self._not_before_s = max(self._not_before_s, until_s)
+        """Begin none until then; what was said before no longer counts."""
+        self._rests_until_s = until_s
 
     def falls(self, probes: Sequence[Probe], from_s: float) -> list[Fall]:
         """Return what the dips since then tell, as far as `probes`, all in order, know it."""
@@ -132,7 +132,7 @@ class Dips:
         known = [probe.rtt_s for probe in run.probes()[-2 * EVERY :] if probe.rtt_s is not None][-LATEST:]
         rtt_s = median(known) if known else 0.0
         seconds = length_s(rtt_s - min(rtt_s, least_s), rtt_s)
-        if not seconds or self._clock() < self._not_before_s:
+        if not seconds or self._clock() < max(self._late_until_s, self._rests_until_s):
             return
         now_s = self._clock() - run.began_s
         yield from (now_s + (number + 1) * SPACING_S for number in range(PROBES))
@@ -144,7 +144,7 @@ class Dips:
         self._slowed.restore()
         until_s = self._clock()
         if until_s > from_s + seconds + LATE_S:
-            self._not_before_s = until_s + RESTS_S
+            self._late_until_s = until_s + RESTS_S
         yield max(until_s - run.began_s, at_s + rtt_s - MARGIN_S)
         due = self._look()
         yield until_s - run.began_s + rtt_s + MARGIN_S

@@ -56,7 +56,7 @@ class Watches(Protocol):
         ...
 
     def rest(self, until_s: float) -> None:
-        """Make no dips until then (monotonic clock)."""
+        """Make no dips until then (monotonic clock), whatever was said before."""
         ...
 
 

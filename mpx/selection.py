@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from mpx.dip import Fall
+from mpx.dip_rests import DipRests
 from mpx.errors import UsageError
 from mpx.mix import Mix
 from mpx.ops_chooser import Chooser, Switch
@@ -23,7 +24,6 @@ from mpx.tuner import Sample
 READ_S = 1.0  # between two readings
 SETTLES_S, SETTLES_RTT = 3.0, 10.0  # after a beginning or a switch: the sum of both
 KEEP_S = 30.0  # what is older no reading asks for
-RESTS_AFTER, REST_S = 6, 30.0  # readings on BBR that ask for nothing; then there are none for so long
 
 
 class Recognises(Protocol):
@@ -89,8 +89,7 @@ class Selection:
         self._before: tuple[float, int] | None = None
         self._goodput: deque[tuple[float, float]] = deque()
         self._readings: Counter[str] = Counter()  # by what they said
-        self._since_rest = 0  # readings
-        self._rests_until_s = 0.0
+        self._rests = DipRests()
 
     def observe(self, now_s: float, sample: Sample) -> Switch | None:
         """Take what was moved up to now (monotonic clock); return a switch if it is time for one.
@@ -105,7 +104,9 @@ class Selection:
         if self._began_s is None or now_s < self._read_s + READ_S or not sample.streams:
             return None
         settled_s = self._began_s + SETTLES_S + SETTLES_RTT * (sample.rtt_s or 0.0)
-        since_s = max(settled_s, self._rests_until_s)
+        if self._rests.cut_short(now_s, self._goodput):
+            self._watch.rest(now_s)
+        since_s = max(settled_s, self._rests.until_s)
         if now_s < since_s:
             return None
         self._loading.begin()
@@ -144,15 +145,9 @@ class Selection:
         )
         self._readings[self.latest.name] += 1
         switch = self._chooser.read(self.latest)
-        self._since_rest += 1
-        if own.kind == DIPS_BBR and self._since_rest >= RESTS_AFTER and self._chooser.is_settled:
-            self._rest(now_s + REST_S)
+        if own.kind == DIPS_BBR and self._rests.read(now_s, self._chooser.is_settled, self._goodput):
+            self._watch.rest(self._rests.until_s)
         return switch
-
-    def _rest(self, until_s: float) -> None:
-        """Make no dips: what a dip of BBR leaves others on BBR take and keep, in the end a fifth of all."""
-        self._since_rest, self._rests_until_s = 0, until_s
-        self._watch.rest(until_s)
 
     @property
     def summary(self) -> str:
@@ -163,6 +158,8 @@ class Selection:
     def switched(self, now_s: float, congestion: str) -> None:
         """Say what the streams use from now on."""
         self._congestion, self._began_s = congestion, now_s
+        self._rests.begin_anew()
+        self._watch.rest(now_s)
         self._chooser.made(congestion)
 
     def refused(self) -> None:

@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 
 from mpx.dip import Fall
+from mpx.dip_rests import AFTER, CHANGED, FIRST_S, LATEST_S, LONGEST_S, MORE
 from mpx.errors import UsageError
 from mpx.mix import MIXES, UNKNOWN, Mix, groups_of, likeliest
 from mpx.ops_chooser import IN_A_ROW, LATELY, Chooser
@@ -14,8 +15,6 @@ from mpx.ops_kinds import DIPS_CUBIC, TRANSFER_BBR, Own
 from mpx.rtt_series import Probe
 from mpx.selection import (
     READ_S,
-    REST_S,
-    RESTS_AFTER,
     SETTLES_RTT,
     SETTLES_S,
     Loading,
@@ -158,20 +157,39 @@ def test_what_dips_tell_is_of_another_kind() -> None:
 
 
 @pytest.mark.parametrize(("congestion", "makes_dips"), [("bbr", True), ("bbr", False), ("cubic", True)])
-def test_dips_of_bbr_rest_where_nothing_asks_for_a_change(congestion: str, makes_dips: bool) -> None:
+def test_dips_of_bbr_rest_ever_longer_where_nothing_asks_for_a_change(
+    congestion: str, makes_dips: bool
+) -> None:
     copy = Copy("B" if congestion == "bbr" else "C", congestion)
     copy.model.told = [Fall(BEGAN_S + 5, 0.5, 0.5)] if makes_dips else None
-    copy.run(120)
+    copy.run(500)
     if congestion == "cubic" or not makes_dips:
-        assert copy.model.rests == [] and len(copy.model.asked) > 90
+        assert copy.model.rests == [] and len(copy.model.asked) > 400
         return
-    assert len(copy.model.rests) == len(copy.model.asked) // RESTS_AFTER == 3
+    assert len(copy.model.rests) == len(copy.model.asked) // AFTER == 5
     begins = [from_s for from_s, _, _ in copy.model.asked]
-    assert begins[RESTS_AFTER] == copy.model.rests[0]  # nothing of before is read again
-    period_s = REST_S + WINDOW_S + (RESTS_AFTER - 1) * READ_S
-    assert all(
-        later - earlier == pytest.approx(period_s, abs=2) for earlier, later in pairwise(copy.model.rests)
-    )
+    assert begins[AFTER] == copy.model.rests[0]  # nothing of before is read again
+    rests_s = [FIRST_S, MORE * FIRST_S, LONGEST_S, LONGEST_S, LONGEST_S]
+    assert [later - earlier for earlier, later in pairwise(copy.model.rests)] == [
+        pytest.approx(rest_s + WINDOW_S + (AFTER - 1) * READ_S, abs=2) for rest_s in rests_s[1:]
+    ]
+
+
+@pytest.mark.parametrize("times", [CHANGED + 0.1, 1 / (CHANGED + 0.1)])
+def test_a_rest_ends_where_our_goodput_becomes_another(times: float) -> None:
+    copy = Copy("B", "bbr")
+    copy.model.told = [Fall(BEGAN_S + 5, 0.5, 0.5)]
+    copy.run(SETTLED_S + WINDOW_S + AFTER * READ_S + 0.5 * FIRST_S)
+    (planned_s,) = copy.model.rests
+    changed_s, read = copy.now_s, len(copy.model.asked)
+    copy.run(LATEST_S + 0.1, bps=times * BPS)
+    _, ended_s = copy.model.rests
+    assert changed_s < ended_s <= copy.now_s < planned_s
+    copy.run(WINDOW_S + 0.5, bps=times * BPS)
+    from_s, _, _ = copy.model.asked[read]
+    assert from_s == ended_s
+    copy.run(AFTER * READ_S, bps=times * BPS)
+    assert 0 < copy.model.rests[-1] - copy.now_s < FIRST_S  # the next is short again
 
 
 def test_readings_that_ask_for_a_change_need_their_dips() -> None:
@@ -187,9 +205,9 @@ def test_without_any_sure_reading_lately_there_is_no_rest() -> None:
     copy.model.told = [Fall(BEGAN_S + 5, 0.5, 0.5)]
     copy.run(SETTLED_S + WINDOW_S)
     copy.model.says = Mix(UNKNOWN, 0.99, groups_of([0, 0, 1, 0, 0, 0]))
-    copy.run(1000)
+    copy.run(2000)
     rests = len(copy.model.rests)
-    assert rests == (LATELY - 1) // RESTS_AFTER
+    assert rests == (LATELY - 1) // AFTER
     copy.run(200)
     assert len(copy.model.rests) == rests
 

@@ -1,0 +1,57 @@
+"""When a copy on BBR makes no dips: others on BBR take what a dip leaves them, and keep some of it.
+
+Each rest lasts longer than the one before, while all readings between them ask for nothing. In a rest nobody
+reads the background, but our goodput is there for nothing: where it has become another, so has the
+background, or we, and the rest is over. Pure.
+"""
+
+from collections.abc import Iterable
+
+AFTER = 6  # readings that ask for nothing
+FIRST_S, MORE, LONGEST_S = 30.0, 2.0, 120.0
+USUAL_S = 10.0  # of goodput before a rest is what is usual
+LATEST_S = 5.0  # of goodput in it tells, as in less BBR's own probing shows
+CHANGED = 1.25  # times as much as usual, or as little
+
+Goodput = Iterable[tuple[float, float]]  # monotonic clock, seconds; bit/s since the one before
+
+
+class DipRests:
+    """Those of one copy, on the clock of whoever asks (seconds)."""
+
+    def __init__(self) -> None:
+        self.until_s = 0.0  # nothing is read before
+        self._lasts_s = FIRST_S
+        self._readings = 0
+        self._began_s = 0.0
+        self._usual_bps = 0.0
+
+    def read(self, now_s: float, settled: bool, goodput: Goodput) -> bool:
+        """Note a reading and whether nothing asks for a change; return whether a rest begins."""
+        self._readings += 1
+        if self._readings < AFTER or not settled:
+            return False
+        self._readings = 0
+        self._began_s, self.until_s = now_s, now_s + self._lasts_s
+        self._lasts_s = min(LONGEST_S, MORE * self._lasts_s)
+        self._usual_bps = _mean_bps(goodput, now_s - USUAL_S)
+        return True
+
+    def cut_short(self, now_s: float, goodput: Goodput) -> bool:
+        """Return whether a rest is over before its time, as goodput has changed; the next is short again."""
+        if not self._began_s + LATEST_S <= now_s < self.until_s or not self._usual_bps:
+            return False
+        times = _mean_bps(goodput, now_s - LATEST_S) / self._usual_bps
+        if 1 / CHANGED < times < CHANGED:
+            return False
+        self.until_s, self._lasts_s = now_s, FIRST_S
+        return True
+
+    def begin_anew(self) -> None:
+        """Say that our streams are others now: what was read tells nothing of them, and no rest goes on."""
+        self._readings, self._lasts_s, self.until_s = 0, FIRST_S, 0.0
+
+
+def _mean_bps(goodput: Goodput, since_s: float) -> float:
+    rates = [bps for t_s, bps in goodput if t_s > since_s]
+    return sum(rates) / len(rates) if rates else 0.0
