@@ -107,9 +107,12 @@ class Chooser:
         self._said.clear()
 
     @property
-    def is_settled(self) -> bool:
-        """Whether nothing asks for something else, and there was a sure reason lately for what is used."""
-        return not self._said and self._unsure < LATELY
+    def unsure_readings(self) -> int | None:
+        """How many readings ago there was a sure reason for what is used.
+
+        None where something asks for something else, or there was no such reason lately.
+        """
+        return self._unsure if not self._said and self._unsure < LATELY else None
 
     @property
     def _is_unsure(self) -> bool:

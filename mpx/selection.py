@@ -145,7 +145,7 @@ class Selection:
         )
         self._readings[self.latest.name] += 1
         switch = self._chooser.read(self.latest)
-        if own.kind == DIPS_BBR and self._rests.read(now_s, self._chooser.is_settled, self._goodput):
+        if own.kind == DIPS_BBR and self._rests.read(now_s, self._chooser.unsure_readings, self._goodput):
             self._watch.rest(self._rests.until_s)
         return switch
 

@@ -15,27 +15,28 @@ def steady(until_s: float, bps: float = BPS) -> list[tuple[float, float]]:
 def resting(now_s: float = 100.0) -> DipRests:
     rests = DipRests()
     for number in range(AFTER):
-        began = rests.read(now_s - AFTER + 1 + number, True, steady(now_s))
+        began = rests.read(now_s - AFTER + 1 + number, 0, steady(now_s))
     assert began and rests.until_s == now_s + FIRST_S
     return rests
 
 
 def test_a_rest_begins_after_some_readings_if_then_nothing_asks_for_a_change() -> None:
     rests = DipRests()
-    assert not any(rests.read(float(number), number < AFTER - 1, steady(number)) for number in range(20))
-    assert rests.read(20.0, True, steady(20.0))
+    unsure = [3] * (AFTER - 1) + [None] * 15
+    assert not any(rests.read(float(number), each, steady(number)) for number, each in enumerate(unsure))
+    assert rests.read(20.0, 0, steady(20.0))
 
 
 def test_rests_grow_up_to_a_bound_and_are_short_again_for_other_streams() -> None:
     rests, lasted, now_s = DipRests(), [], 0.0
     for _ in range(5 * AFTER):
         now_s += 1
-        if rests.read(now_s, True, steady(now_s)):
+        if rests.read(now_s, 0, steady(now_s)):
             lasted.append(rests.until_s - now_s)
     assert lasted == [FIRST_S, MORE * FIRST_S, LONGEST_S, LONGEST_S, LONGEST_S]
     rests.begin_anew()
-    assert rests.until_s < now_s and not any(rests.read(now_s, True, steady(now_s)) for _ in range(AFTER - 1))
-    assert rests.read(now_s, True, steady(now_s)) and rests.until_s == now_s + FIRST_S
+    assert rests.until_s < now_s and not any(rests.read(now_s, 0, steady(now_s)) for _ in range(AFTER - 1))
+    assert rests.read(now_s, 0, steady(now_s)) and rests.until_s == now_s + FIRST_S
 
 
 @given(times=st.floats(0, 10), after_s=st.floats(0, FIRST_S + 5))
@@ -50,11 +51,18 @@ def test_only_another_goodput_ends_a_rest_before_its_time(times: float, after_s:
 def test_the_next_rest_after_one_that_was_cut_short_is_short() -> None:
     rests = resting()
     assert rests.cut_short(110.0, steady(110.0, 2 * BPS)) and not rests.cut_short(110.5, steady(110.5))
-    assert [rests.read(120.0 + number, True, steady(120.0)) for number in range(AFTER)][-1]
+    assert [rests.read(120.0 + number, 0, steady(120.0)) for number in range(AFTER)][-1]
     assert rests.until_s == 120.0 + AFTER - 1 + FIRST_S
 
 
 def test_without_any_goodput_before_a_rest_none_ends_it() -> None:
     rests = DipRests()
-    assert any(rests.read(float(number), True, []) for number in range(AFTER))
+    assert any(rests.read(float(number), 0, []) for number in range(AFTER))
     assert not rests.cut_short(20.0, steady(20.0))
+
+
+def test_after_a_rest_that_was_cut_short_a_sure_reading_is_waited_for() -> None:
+    rests = resting()
+    assert rests.cut_short(110.0, steady(110.0, 2 * BPS))
+    assert not any(rests.read(110.0 + number, 7 + number, steady(110.0)) for number in range(3 * AFTER))
+    assert rests.read(140.0, 0, steady(140.0))
