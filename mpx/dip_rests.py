@@ -1,8 +1,8 @@
 """When a copy on BBR makes no dips: others on BBR take what a dip leaves them, and keep some of it.
 
-Each rest lasts longer than the one before, while all readings between them ask for nothing. In a rest nobody
-reads the background, but our goodput is there for nothing: where it has become another, so has the
-background, or we, and the rest is over. Pure.
+Each rest lasts longer than the one before, while readings between them are sure and ask for nothing. In a
+rest nobody reads the background, but our goodput is there for nothing: where it has become another, so has
+the background, or we, and the rest is over. Pure.
 """
 
 from collections.abc import Iterable
@@ -23,20 +23,19 @@ class DipRests:
         self.until_s = 0.0  # nothing is read before
         self._lasts_s = FIRST_S
         self._readings = 0
-        self._was_cut = False  # so it is for the readings to say what has changed
         self._began_s = 0.0
         self._usual_bps = 0.0
 
     def read(self, now_s: float, unsure: int | None, goodput: Goodput) -> bool:
         """Note a reading; return whether a rest begins.
 
-        `unsure` is how many readings there were since a sure one for what we use; None where something asks
-        for a change, or there was no sure one for long. After a rest that was cut short there has to be one.
+        `unsure` is how many readings there were since a sure one for what we use, which there has to be since
+        the last rest; None where something asks for a change.
         """
         self._readings += 1
-        if self._readings < AFTER or unsure is None or (self._was_cut and unsure >= self._readings):
+        if self._readings < AFTER or unsure is None or unsure >= self._readings:
             return False
-        self._readings, self._was_cut = 0, False
+        self._readings = 0
         self._began_s, self.until_s = now_s, now_s + self._lasts_s
         self._lasts_s = min(LONGEST_S, MORE * self._lasts_s)
         self._usual_bps = _mean_bps(goodput, now_s - USUAL_S)
@@ -49,12 +48,12 @@ class DipRests:
         times = _mean_bps(goodput, now_s - LATEST_S) / self._usual_bps
         if 1 / CHANGED < times < CHANGED:
             return False
-        self.until_s, self._lasts_s, self._was_cut = now_s, FIRST_S, True
+        self.until_s, self._lasts_s = now_s, FIRST_S
         return True
 
     def begin_anew(self) -> None:
         """Say that our streams are others now: what was read tells nothing of them, and no rest goes on."""
-        self._readings, self._lasts_s, self.until_s, self._was_cut = 0, FIRST_S, 0.0, False
+        self._readings, self._lasts_s, self.until_s = 0, FIRST_S, 0.0
 
 
 def _mean_bps(goodput: Goodput, since_s: float) -> float:

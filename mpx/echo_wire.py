@@ -13,6 +13,8 @@ DIP_FEATURE = "MPX-DIP"  # of FEAT: data can be sent more slowly for a moment
 TOKEN_BYTES = 8
 _QUESTION, _ANSWER = b"mpx?", b"mpx!"
 _DIP, _DIPPED = b"mpx~", b"mpx-"
+KINDS_ASKED = (_QUESTION, _DIP)  # the first four bytes of what a server answers
+TOKEN_AT = 8  # bytes into a datagram
 _DATAGRAM = struct.Struct(f"!4s4x{TOKEN_BYTES}sQd32x")  # kind, token, number, how long it was held in seconds
 _DIP_DATAGRAM = struct.Struct(f"!4s4x{TOKEN_BYTES}sQdd24x")  # kind, token, number, seconds or depth, share
 BYTES = _DATAGRAM.size
@@ -54,12 +56,14 @@ def question(token: bytes, number: int) -> bytes:
     return _DATAGRAM.pack(_QUESTION, token, number, 0.0)
 
 
-def token_of(asked: bytes) -> bytes | None:
-    """Return the token of a question, None for a datagram that is none."""
-    if len(asked) != BYTES:
-        return None
-    kind, token, _, _ = _DATAGRAM.unpack(asked)
-    return bytes(token) if kind == _QUESTION else None
+def is_question(asked: bytes) -> bool:
+    """Return whether a datagram is one."""
+    return len(asked) == BYTES and asked.startswith(_QUESTION)
+
+
+def token_in(asked: bytes) -> bytes:
+    """Return what stands where questions, and what asks for a dip, have their token."""
+    return asked[TOKEN_AT : TOKEN_AT + TOKEN_BYTES]
 
 
 def answer(asked: bytes, held_s: float) -> bytes:
@@ -80,7 +84,6 @@ def parse_answer(data: bytes) -> EchoAnswer | None:
 class DipAsked:
     """Data are to be sent with that share of their rate for so long."""
 
-    token: bytes
     seconds: float
     share: float
 
@@ -94,9 +97,9 @@ def parse_dip(asked: bytes) -> DipAsked | None:
     """Read what asks for a dip, None for a datagram that does not, or for what nobody may have."""
     if len(asked) != BYTES:
         return None
-    kind, token, _, seconds, share = _DIP_DATAGRAM.unpack(asked)
+    kind, _, _, seconds, share = _DIP_DATAGRAM.unpack(asked)
     is_fit = kind == _DIP and 0 < seconds <= MOST_DIP_S and LEAST_DIP_SHARE <= share < 1
-    return DipAsked(token, seconds, share) if is_fit else None
+    return DipAsked(seconds, share) if is_fit else None
 
 
 def answer_dip(asked: bytes, depth: float) -> bytes:

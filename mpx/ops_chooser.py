@@ -17,7 +17,6 @@ SURE = 0.8  # that probability of all groups for which the policy wants the same
 IN_A_ROW = 3  # ... in so many readings, a second apart
 SUREST = 0.9  # what each switch back comes nearer to by half: beside our own data more is hardly ever said
 MORE_READINGS, MOST_READINGS = 2, 48  # and it takes so many times the readings
-LATELY = 60  # readings
 UNSURE_READINGS = 180  # without a sure one that asks for it, until a switch is given up ...
 MORE_PATIENCE, MOST_PATIENCE = 2, 8  # ... so many times as many each time, and at most so many times
 
@@ -110,9 +109,9 @@ class Chooser:
     def unsure_readings(self) -> int | None:
         """How many readings ago there was a sure reason for what is used.
 
-        None where something asks for something else, or there was no such reason lately.
+        None where something asks for something else.
         """
-        return self._unsure if not self._said and self._unsure < LATELY else None
+        return None if self._said else self._unsure
 
     @property
     def _is_unsure(self) -> bool:

@@ -12,10 +12,21 @@ from mpx import tcp
 from mpx.congestion_plan import why_not_from
 from mpx.errors import ConnectionLost, Interrupted, MpxError, UsageError
 from mpx.gridftp_session import Session
+from mpx.location import Location
 from mpx.ops_kinds import PASSIVE, period_s
 from mpx.ops_policy import FAIR, POLICIES
 from mpx.probing.background import Background, background, bottleneck, unrecognised
-from mpx.probing.bursts import EXACT, PROFILE_KINDS, SHORT, SINKS, Burst, Sender, bursts, whole_periods_s
+from mpx.probing.bursts import (
+    EXACT,
+    PROFILE_KINDS,
+    SHORT,
+    SINKS,
+    Burst,
+    Sender,
+    bursts,
+    permitted_bursts,
+    whole_periods_s,
+)
 from mpx.probing.choose import Chosen, choose
 from mpx.probing.result import ProbeResult, WayTaken
 from mpx.probing.run import Run
@@ -69,15 +80,15 @@ def probe(
     family = socket.AF_INET if ipv4 else socket.AF_INET6 if ipv6 else socket.AF_UNSPEC
     stop = cancel.is_set if cancel else lambda: False
     asked = _Asked(target, window_s, sampling, profile if mode == ACTIVE_MODE else "", policy)
-    if asked.profile:
-        for congestion in sorted({burst.congestion for burst in asked.bursts}):
-            tcp.check_congestion(congestion)
+    planned, not_permitted = permitted_bursts(asked.bursts, tcp.why_not_congestion)
     host, port = parse_target(target)
+    sink = sink_of(target) if asked.profile else None
     try:
         addresses = [address for _, address in tcp.resolve(host, port, family, stop)]
         chosen = choose(host, addresses, stop)
         with chosen.opened:
-            return _probed(asked, chosen, _sender(asked, chosen, stop) if asked.profile else None, stop)
+            sender = _sender(planned, sink, chosen, stop) if sink else None
+            return _probed(asked, chosen, sender, not_permitted, stop)
     except Interrupted as error:
         if error.result:
             raise
@@ -106,18 +117,19 @@ class _Asked:
 
     @property
     def bursts(self) -> list[Burst]:
-        """What is sent meanwhile."""
-        return bursts(self.kind, self.whole_window_s)
+        """What is sent meanwhile, if anything."""
+        return bursts(self.kind, self.whole_window_s) if self.profile else []
 
 
-def _sender(asked: _Asked, chosen: Chosen, stop: Callable[[], bool]) -> Sender:
+def _sender(planned: Sequence[Burst], location: Location, chosen: Chosen, stop: Callable[[], bool]) -> Sender:
     """Return who sends the bursts; its sessions are closed with the others. Raises MpxError."""
-    location = sink_of(asked.target)
     sinks = [chosen.opened.enter_context(closing(Sink(location, chosen.address, stop))) for _ in range(SINKS)]
-    return Sender(sinks, asked.bursts, stop)
+    return Sender(sinks, planned, stop)
 
 
-def _probed(asked: _Asked, chosen: Chosen, sender: Sender | None, stop: Callable[[], bool]) -> ProbeResult:
+def _probed(
+    asked: _Asked, chosen: Chosen, sender: Sender | None, not_permitted: str, stop: Callable[[], bool]
+) -> ProbeResult:
     way, run, start_unix_s = chosen.way, Run(chosen.way), time.time()
     sent_again, whys = way.retransmissions, _whys_not(chosen.session)
     failure: MpxError | None = None
@@ -158,7 +170,7 @@ def _probed(asked: _Asked, chosen: Chosen, sender: Sender | None, stop: Callable
         start_unix_s=start_unix_s,
         duration_s=run.duration_s,
         probes=tuple(probes),
-        background=_background(asked, probes, sender, whys),
+        background=_background(asked, probes, sender, not_permitted, whys),
         goodput=tuple(sender.goodput) if sender else (),
         bottleneck=bottleneck(probes, sender.delivered, sender.retransmits) if sender else None,
         not_sent=run.not_sent,
@@ -186,6 +198,7 @@ def _background(
     asked: _Asked,
     probes: Sequence[Probe],
     sender: Sender | None,
+    not_permitted: str,
     whys_not: tuple[Callable[[str], str], Callable[[str], str]],
 ) -> Background:
     why_not, why_not_open = whys_not
@@ -196,6 +209,9 @@ def _background(
         return background(probes, asked.policy, why_not=why_not, why_not_open=why_not_open)
     if sender.trouble:
         return unrecognised(f"the bursts ended early: {sender.trouble}", asked.policy, why_not)
+    if not_permitted:
+        trouble = f"bursts of CUBIC and of BBR are needed: {not_permitted}"
+        return unrecognised(trouble, asked.policy, why_not)
     # Where it was interrupted the last period is not whole, and windows begin with one.
     last_s = max((probe.t_s for probe in probes), default=0.0) + SINGLE_INTERVAL_S
     until_s = period_s(asked.kind) * math.floor(last_s / period_s(asked.kind) + EXACT)

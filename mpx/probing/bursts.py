@@ -12,14 +12,14 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Protocol
 
 from mpx import tcp
-from mpx.errors import Interrupted, MpxError
+from mpx.errors import Interrupted, MpxError, UsageError
 from mpx.ops_kinds import ACTIVE, ACTIVE_SHORT, PROFILES, period_s
-from mpx.ops_policy import BBR, CUBIC
+from mpx.ops_policy import BBR, CUBIC, permitted
 
 SHORT, PAPER = "short", "paper"
 PROFILE_KINDS: Mapping[str, str] = MappingProxyType({SHORT: ACTIVE_SHORT, PAPER: ACTIVE})
@@ -50,6 +50,21 @@ def bursts(kind: str, window_s: float) -> list[Burst]:
             found.append(Burst(at_s, at_s + length_s, congestion))
             at_s += length_s
     return found
+
+
+def permitted_bursts(planned: Sequence[Burst], why_not: Callable[[str], str]) -> tuple[list[Burst], str]:
+    """Return them with what may be used of congestion controls, and why some are not as planned, else "".
+
+    `why_not` says why one may not be used. Raises UsageError where nothing may that could stand for it.
+    """
+    instead = {name: permitted(name, why_not) for name in sorted({burst.congestion for burst in planned})}
+    found = []
+    for burst in planned:
+        taken = instead[burst.congestion].taken
+        if taken is None:
+            raise UsageError(instead[burst.congestion].refused)
+        found.append(replace(burst, congestion=taken))
+    return found, "; ".join(each.refused for each in instead.values() if each.refused)
 
 
 def whole_periods_s(kind: str, window_s: float) -> float:

@@ -14,7 +14,7 @@ _SCHEME = re.compile(r"(gsi)?ftp://", re.IGNORECASE)
 def parse_target(text: str) -> Address:
     """Return host (a name or an address) and TCP port; raises UsageError.
 
-    No login follows, so a gsiftp:// URL is as good as an ftp:// one.
+    Nobody logs in to be probed, so a gsiftp:// URL is as good as an ftp:// one here.
     """
     if found := _SCHEME.match(text):
         location = parse_location(f"ftp://{text[found.end() :]}")
@@ -34,9 +34,12 @@ def parse_target(text: str) -> Address:
 
 
 def sink_of(text: str) -> Location:
-    """Return whom bursts go to, with user and name where `text` is a URL; `parse_target` has accepted it."""
-    if found := _SCHEME.match(text):
-        return parse_location(f"ftp://{text[found.end() :]}")
+    """Return whom bursts go to, with user and name where `text` is a URL; `parse_target` has accepted it.
+
+    Raises UsageError for gsiftp://: bursts need a login, and that is in the clear.
+    """
+    if _SCHEME.match(text):
+        return parse_location(text)
     host, port = parse_target(text)
     return Location("ftp", "/", host, port)
 

@@ -3,7 +3,7 @@
 It is of no use to anybody who wants to harm others. A question must carry the token that FEAT told a session
 and come from that session's address. The answer goes there, with as many bytes, from the address that was
 asked, at a rate that is bounded for each session: who forges addresses cannot even use up what others may
-ask.
+ask. What has no token the kernel drops, and what has that of a session which asks far too often.
 """
 
 import errno
@@ -21,11 +21,12 @@ from contextlib import suppress
 from mpx import echo_wire, tcp
 from mpx.echo_wire import EchoPlace
 from mpx.serve.allowance import Allowance
+from mpx.serve.echo_filter import attach
 from mpx.timestamped import Arrival, receive, stamp_arrivals
 
 RATE, BURST = 200.0, 50  # questions of one session: ten at once each second are well below
-HEEDED_RATE, HEEDED_BURST = 5000.0, 500  # datagrams of all the world that are looked at
-_PAUSE_S = 0.01  # beyond that: what does not fit into the kernel's buffer meanwhile costs us nothing
+BORNE_RATE, BORNE_BURST = 1000.0, 500  # those of one session that are looked at and not answered; ...
+MUTED_S = 1.0  # ... of one that sends more nothing is looked at for so long
 _IP_PKTINFO = 8  # Linux; the socket module has no name for it before Python 3.14
 _PKTINFO_4 = struct.Struct("=I4s4s")  # interface, our address, address in the header
 _PKTINFO_6 = struct.Struct("=16sI")  # our address, interface
@@ -45,7 +46,8 @@ class Echo:
         self._dip = dip
         # Bytes are hashed with a secret of this process: how long a look-up takes tells nothing of a token.
         self._admitted: dict[bytes, _Admitted] = {}  # by token
-        self._heeded = Allowance(HEEDED_RATE, HEEDED_BURST)
+        self._muted: dict[bytes, float] = {}  # until when, by token
+        self._filtering = threading.Lock()  # of these two, and what the kernel knows of them
         self._socket = _bound(host, port)
         self._stopping = threading.Event()
         self._port: int = self._socket.getsockname()[1]
@@ -59,12 +61,17 @@ class Echo:
     def admit(self, host: str) -> EchoPlace:
         """Answer the client at an address from now on, and return what it needs to know."""
         token = secrets.token_bytes(echo_wire.TOKEN_BYTES)
-        self._admitted[token] = _Admitted(host)
+        with self._filtering:
+            self._admitted[token] = _Admitted(host)
+            self._filter()
         return EchoPlace(self._port, token)
 
     def dismiss(self, place: EchoPlace) -> None:
         """Answer that client no more."""
-        self._admitted.pop(place.token, None)
+        with self._filtering:
+            self._admitted.pop(place.token, None)
+            self._muted.pop(place.token, None)
+            self._filter()
 
     def close(self) -> None:
         """Stop answering."""
@@ -74,11 +81,15 @@ class Echo:
         self._thread.join()
         self._socket.close()
 
+    def _filter(self) -> None:
+        """Have the kernel let through who is admitted and not muted."""
+        attach(self._socket, self._admitted.keys() - self._muted.keys())
+
     def _run(self) -> None:
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)
         while True:
-            poll.poll()
+            poll.poll(self._unmute())
             if self._stopping.is_set():
                 return
             try:
@@ -87,16 +98,30 @@ class Echo:
                 pass  # nothing there after all, no room, or no way back: a probe is lost
             except Exception:
                 _log.exception("a probe was not answered")
-            if not self._heeded.take(time.monotonic()):
-                self._stopping.wait(_PAUSE_S)
+
+    def _unmute(self) -> float | None:
+        """Listen again to whose time is over; return when the next one's is, in ms from now."""
+        if not self._muted:
+            return None
+        now_s = time.monotonic()
+        with self._filtering:
+            over = [token for token, until_s in self._muted.items() if until_s <= now_s]
+            for token in over:
+                del self._muted[token]
+            if over:
+                self._filter()
+            return 1000 * (min(self._muted.values()) - now_s) + 1 if self._muted else None
 
     def _answer(self, asked: Arrival) -> None:
-        dip = echo_wire.parse_dip(asked.data)
-        token = dip.token if dip else echo_wire.token_of(asked.data)
-        who = self._admitted.get(token) if token else None
-        if who is None or asked.sender[0] != who.host:
+        token = echo_wire.token_in(asked.data)
+        who = self._admitted.get(token)
+        if who is None:
             return
-        if not who.allowance.take(asked.at_s):
+        dip = echo_wire.parse_dip(asked.data)
+        is_asked = dip is not None or echo_wire.is_question(asked.data)
+        if not is_asked or asked.sender[0] != who.host or not who.allowance.take(asked.at_s):
+            if not who.borne.take(asked.at_s):
+                self._mute(token, asked.at_s + MUTED_S)
             return
         if dip:
             reply = echo_wire.answer_dip(asked.data, self._dip(who.host, dip.seconds, dip.share))
@@ -104,13 +129,20 @@ class Echo:
             reply = echo_wire.answer(asked.data, time.monotonic() - asked.received_s)
         self._socket.sendmsg([reply], _from_where_it_came(asked), 0, asked.sender)
 
+    def _mute(self, token: bytes, until_s: float) -> None:
+        with self._filtering:
+            if token in self._admitted:
+                self._muted[token] = until_s
+                self._filter()
+
 
 class _Admitted:
-    """The client of one session: its address, and how often it may ask."""
+    """The client of one session: its address, how often it may ask, and how often in vain."""
 
     def __init__(self, host: str) -> None:
         self.host = host
         self.allowance = Allowance(RATE, BURST)
+        self.borne = Allowance(BORNE_RATE, BORNE_BURST)
 
 
 def _bound(host: str, port: int) -> socket.socket:
@@ -122,6 +154,7 @@ def _bound(host: str, port: int) -> socket.socket:
         else:
             echo.setsockopt(socket.IPPROTO_IP, _IP_PKTINFO, 1)
         stamp_arrivals(echo)
+        attach(echo, ())
         echo.setblocking(False)
         try:
             echo.bind((host, port))

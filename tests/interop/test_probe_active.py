@@ -1,7 +1,9 @@
 """`mpx probe --mode active`: bursts to a server that throws them away, ours or a stock one's null device."""
 
 import json
+import os
 import signal
+import subprocess
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import Any
 import jsonschema
 import pytest
 from interop.stock_server import StockServer
-from mpx_command import mpx, refused, running
+from mpx_command import command, mpx, refused, running
 from raw_client import RawClient
 
 from mpx import sink_wire
@@ -104,6 +106,28 @@ def test_interrupted_it_stops_sending_and_tells_what_is_known(
 )
 def test_what_does_not_fit_together(words: list[str], named: str) -> None:
     refused(mpx("probe", *words, "127.0.0.1:9"), 2, named)
+
+
+def test_a_login_is_never_sent_in_the_clear_for_a_scheme_that_means_security(tmp_path: Path) -> None:
+    with Server(tmp_path) as server:
+        url = f"gsiftp://alice@127.0.0.1:{server.port}/"
+        refused(mpx("probe", "--mode", "active", url, environment={"MPX_PASSWORD": "secret"}), 2, "gsiftp")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give up a capability")
+def test_where_one_congestion_control_is_locked_the_path_is_told_and_not_who_shares_it(
+    tmp_path: Path,
+) -> None:
+    allowed = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control").read_text().split()
+    missing = next((name for name in ("bbr", "cubic") if name not in allowed), None)
+    if missing is None:
+        pytest.skip("cubic and bbr are permitted to all users of this host")
+    with Server(tmp_path) as server:
+        words = ["probe", "--mode", "active", "--json", f"127.0.0.1:{server.port}", "--window", "1s"]
+        without = ["setpriv", "--bounding-set=-net_admin", *command(*words)]
+        told = json.loads(subprocess.run(without, capture_output=True, check=True, timeout=60).stdout)
+    assert_bursts(told)
+    assert told["mix"] is None and missing in told["mix_trouble"] and "sysctl" in told["mix_trouble"]
 
 
 def test_where_nobody_takes_data(tmp_path: Path) -> None:

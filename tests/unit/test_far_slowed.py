@@ -65,7 +65,10 @@ def test_the_depth_is_that_of_the_last_dip_and_nobody_elses(session: Session) ->
         def asked() -> tuple[bytes, Callable[[bytes], None]]:
             assert slowed.slow(0.25, 0.02)
             data, sender = server.recvfrom(100)
-            assert echo_wire.parse_dip(data) == echo_wire.DipAsked(b"8 bytes.", 0.02, 0.25)
+            assert (echo_wire.token_in(data), echo_wire.parse_dip(data)) == (
+                b"8 bytes.",
+                echo_wire.DipAsked(0.02, 0.25),
+            )
 
             def answer(what: bytes) -> None:
                 server.sendto(what, sender)

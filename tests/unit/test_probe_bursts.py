@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpx import tcp
-from mpx.errors import ConnectionLost
+from mpx.errors import ConnectionLost, UsageError
 from mpx.ops_kinds import period_s
-from mpx.probing.bursts import PROFILE_KINDS, Burst, Sender, bursts
+from mpx.probing.bursts import PROFILE_KINDS, Burst, Sender, bursts, permitted_bursts
 
 
 def test_the_profiles() -> None:
@@ -31,6 +31,25 @@ def test_they_follow_one_another_and_each_period_ends_with_nothing(kind: str, pe
         end_s = turn * period_s(kind)
         assert not any(each.from_s < end_s <= each.until_s for each in found)
         assert any(each.from_s == end_s for each in found) == (turn < periods)
+
+
+@given(st.sets(st.sampled_from(["cubic", "bbr", "reno"])))
+def test_what_may_be_used_stands_for_what_may_not(usable: set[str]) -> None:
+    def why_not(name: str) -> str:
+        return "" if name in usable else f"{name} is locked"
+
+    planned = bursts("active", 40.0)
+    if not usable or usable == {"bbr"}:  # bbr never stands for what is gentler
+        with pytest.raises(UsageError, match="locked"):
+            permitted_bursts(planned, why_not)
+        return
+    found, refused = permitted_bursts(planned, why_not)
+    assert [(each.from_s, each.until_s) for each in found] == [
+        (each.from_s, each.until_s) for each in planned
+    ]
+    assert {each.congestion for each in found} <= usable
+    assert all(name in usable or f"{name} is locked" in refused for name in ("cubic", "bbr"))
+    assert (refused == "") == ({"cubic", "bbr"} <= usable) == (found == planned)
 
 
 class Drain:

@@ -42,13 +42,14 @@ def test_what_is_asked_and_answered_reads_back(
     number: int, seconds: float, share: float, depth: float
 ) -> None:
     asked = echo_wire.ask_to_dip(TOKEN, number, seconds, share)
-    assert echo_wire.parse_dip(asked) == DipAsked(TOKEN, seconds, share)
+    assert echo_wire.token_in(asked) == TOKEN
+    assert echo_wire.parse_dip(asked) == DipAsked(seconds, share)
     answered = echo_wire.answer_dip(asked, depth)
     assert len(asked) == len(answered) == BYTES
     assert echo_wire.parse_dipped(answered, TOKEN) == (number, depth)
     assert echo_wire.parse_dipped(answered, b"another.") is None
     for each in (asked, answered):  # neither is taken for a probe, nor an answer for a question
-        assert echo_wire.token_of(each) is None and echo_wire.parse_answer(each) is None
+        assert not echo_wire.is_question(each) and echo_wire.parse_answer(each) is None
     assert echo_wire.parse_dip(answered) is None and echo_wire.parse_dipped(asked, TOKEN) is None
 
 

@@ -20,7 +20,8 @@ from mpx.echo_wire import EchoPlace
 from mpx.gridftp_wire import Reply, ReplyReader, parse_features
 from mpx.serve import Server
 from mpx.serve.allowance import Allowance
-from mpx.serve.echo import BURST, HEEDED_BURST, RATE
+from mpx.serve.echo import BORNE_BURST, BURST, RATE
+from mpx.serve.echo_filter import MOST_TOKENS, attach
 
 TIMEOUT_S = 30
 WRONG = bytes(8)  # a token that nobody was told
@@ -140,17 +141,17 @@ def test_what_is_no_question_of_ours_is_not_answered(asker: Asker, spoil: Callab
 
 @given(st.binary(max_size=200))
 def test_no_answer_is_a_question(datagram: bytes) -> None:
-    if echo_wire.token_of(datagram) is not None:
+    if echo_wire.is_question(datagram):
         datagram = echo_wire.answer(datagram, 0.0)
         assert len(datagram) == echo_wire.BYTES
-        assert echo_wire.token_of(datagram) is None
-    assert echo_wire.token_of(echo_wire.answer(GOOD, 0.0)) is None
+        assert not echo_wire.is_question(datagram)
+    assert not echo_wire.is_question(echo_wire.answer(GOOD, 0.0))
 
 
 @given(st.binary(min_size=8, max_size=8), st.integers(0, 2**64 - 1), st.floats(0, 3599))
 def test_answers_carry_what_was_asked(token: bytes, number: int, held_s: float) -> None:
     asked = echo_wire.question(token, number)
-    assert echo_wire.token_of(asked) == token
+    assert echo_wire.is_question(asked) and echo_wire.token_in(asked) == token
     answer = echo_wire.answer(asked, held_s)
     assert echo_wire.parse_answer(answer) == echo_wire.EchoAnswer(token, number, held_s)
 
@@ -247,16 +248,67 @@ def test_no_session_is_answered_too_often_and_none_loses_by_it(server: Server, a
     assert BURST <= answers <= BURST + RATE * elapsed_s
 
 
-def test_it_outlives_a_flood(asker: Asker) -> None:
+MANY = 2000  # more than the kernel holds for the echo
+
+
+@pytest.mark.parametrize(
+    "junk",
+    [b"junk", bytes(64), GOOD, echo_wire.ask_to_dip(b"8 bytes.", 1, 0.02, 0.5), GOOD[:-1]],
+    ids=["short", "zeros", "another token", "a dip with another token", "cut off"],
+)
+def test_a_flood_of_what_is_not_its_business_costs_nobody_an_answer(asker: Asker, junk: bytes) -> None:
     with Asker(EchoPlace(asker.sock.getpeername()[1], WRONG)) as forger:
-        for _ in range(20 * HEEDED_BURST):
-            forger.sock.send(b"junk")
-    asker.sock.settimeout(0.5)
-    for _ in range(20):  # the kernel may still have no room for the first
-        with suppress(TimeoutError):
-            asker.ask()
-            return
-    pytest.fail("nothing is answered any more")
+        for _ in range(10):
+            for _ in range(MANY):
+                forger.sock.send(junk)
+            assert len(asker.ask(asker.question())) == 1
+
+
+@pytest.mark.parametrize("is_dip", [False, True])
+def test_who_asks_far_too_often_is_not_listened_to_for_a_moment(
+    server: Server, eventually: Callable[..., None], is_dip: bool
+) -> None:
+    with (
+        RawClient(server.port) as one,
+        RawClient(server.port) as other,
+        Asker(place_of(one)) as greedy,
+        Asker(place_of(other)) as modest,
+    ):
+        unfit = echo_wire.ask_to_dip(greedy.token, 1, 9.0, 0.5)  # longer than anybody may have
+        for _ in range(20):
+            for _ in range((BORNE_BURST + BURST) // 10):
+                greedy.sock.send(unfit if is_dip else greedy.question())
+            assert len(modest.ask(modest.question())) == 1
+        greedy.waiting()
+        greedy.sock.send(greedy.question())
+        assert len(modest.ask(modest.question())) == 1
+        assert greedy.waiting() == 0
+
+        def is_heard() -> bool:
+            greedy.sock.send(greedy.question())
+            modest.ask()
+            return greedy.waiting() > 0
+
+        eventually(is_heard)
+
+
+def test_what_the_kernel_lets_through_of_more_sessions_than_a_filter_holds() -> None:
+    with (
+        socket.socket(type=socket.SOCK_DGRAM) as echo,
+        socket.socket(type=socket.SOCK_DGRAM) as asks,
+    ):
+        echo.bind(("127.0.0.1", 0))
+        echo.settimeout(TIMEOUT_S)
+        asks.connect(echo.getsockname())
+        tokens = [number.to_bytes(8, "little") for number in range(MOST_TOKENS + 1)]
+        attach(echo, tokens[:-1])
+        for token in (tokens[-1], tokens[-2]):
+            asks.send(echo_wire.question(token, 1))
+        assert echo_wire.token_in(echo.recv(100)) == tokens[-2]
+        attach(echo, tokens)
+        for datagram in (GOOD[:-1], GOOD + b"x", b"mpx!" + GOOD[4:], GOOD):
+            asks.send(datagram)
+        assert echo.recv(100) == GOOD
 
 
 @given(st.lists(st.floats(0, 0.1), min_size=1, max_size=400), st.floats(0, 1e6))
