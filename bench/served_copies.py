@@ -18,7 +18,7 @@ def serving(lab: Lab, folder: Path) -> Iterator[str]:
     """Serve a folder on the first sink; yield the URL of its root."""
     sink = lab.host(lab.topology.sinks[0])
     words = [*MPX, "serve", str(folder), "--writable", "--host", sink.addresses[0], "--port", "2811"]
-    words += ["--insecure", "--allow-from", "10.0.0.0/8"]
+    words += ["--insecure", "--allow-from", "10.0.0.0/8", "--congestion", "cubic"]
     with sink.popen(words, stdout=subprocess.PIPE) as server:
         try:
             assert server.stdout is not None and server.stdout.readline()

@@ -10,6 +10,7 @@ from mpx.yielding import LOST_S, Yielding
 
 PIECE_S = 0.002  # what is passed at once: a longer burst would be a queue of its own
 LASTS_S = 5.0  # what is shorter is no news
+SPARE_S = 10.0  # so long it waits for a session to spare; what it carries meanwhile is next to nothing
 _KEEP_S = 5.0  # probes whose answer takes longer than that are not waited for
 
 
@@ -24,11 +25,16 @@ class Scavenger:
         self._yielding = Yielding()
         self._gave_way = False  # as was said last
         self._as_said_s = -math.inf  # when it was like that last
+        self._asked_s: float | None = None  # when it was asked first
         self._set(self._yielding.observe(0.0, [], 0))
 
     def observe(self, now_s: float, arrived_bytes: int) -> str:
         """Take what has arrived up to now (monotonic clock); return what is new, in words, else nothing."""
+        self._asked_s = now_s if self._asked_s is None else self._asked_s
         if not self._may_probe():
+            if now_s >= self._asked_s + SPARE_S:
+                self.trouble = "the server lets in no session for them"
+                self._set(math.inf)
             return ""
         self._watch.begin()
         self.trouble = self._watch.trouble

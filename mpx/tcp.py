@@ -25,6 +25,7 @@ PortRange = tuple[int, int]  # first and last port, both included
 STOP_INTERVAL_S = 0.2  # how often a thread that waits looks whether it is to stop
 ALLOWED_CONGESTION = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
 AVAILABLE_CONGESTION = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+ALLOWED_CONGESTION = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +198,14 @@ def usable_congestion() -> tuple[str, ...]:
             check_congestion(name)
             found.append(name)
     return tuple(found)
+
+
+def permitted_congestion() -> tuple[str, ...]:
+    """Return the congestion controls that all users of this host may use; root may use more."""
+    try:
+        return tuple(ALLOWED_CONGESTION.read_text().split())
+    except OSError:
+        return ()
 
 
 def family_of(host: str) -> socket.AddressFamily:

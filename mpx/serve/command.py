@@ -6,8 +6,10 @@ import threading
 
 import click
 
+from mpx import tcp
 from mpx.errors import UsageError
 from mpx.serve.server import Server
+from mpx.serve.session import Limits
 
 
 @click.command()
@@ -19,6 +21,12 @@ from mpx.serve.server import Server
 @click.option("--writable", is_flag=True, help="Let clients store, rename and remove.")
 @click.option("--insecure", is_flag=True, help="Listen beyond this machine, in the clear, without password.")
 @click.option("--allow-from", metavar="CIDR", multiple=True, help="With --insecure: who may connect.")
+@click.option(
+    "--congestion",
+    metavar="NAME",
+    multiple=True,
+    help="What clients may have it send with; else what all users of this host may use.",
+)
 @click.option("-v", "--verbose", is_flag=True, help="A line on stderr per session, command and transfer.")
 def serve(
     directory: str,
@@ -27,6 +35,7 @@ def serve(
     writable: bool,
     insecure: bool,
     allow_from: tuple[str, ...],
+    congestion: tuple[str, ...],
     verbose: bool,
 ) -> None:
     """Serve DIR over GridFTP (ftp://) until stopped, read-only unless told otherwise.
@@ -40,8 +49,16 @@ def serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     try:
+        for name in congestion:
+            tcp.check_congestion(name)
         server = Server(
-            directory, host=host, port=port, writable=writable, insecure=insecure, allow_from=allow_from
+            directory,
+            host=host,
+            port=port,
+            writable=writable,
+            insecure=insecure,
+            allow_from=allow_from,
+            limits=Limits(congestion=congestion or None),
         )
     except UsageError as error:
         raise click.UsageError(str(error)) from error

@@ -1,6 +1,6 @@
 """Commands about the session itself: login, features, modes, options."""
 
-from mpx import echo_wire, far_congestion, mptcp, sink_wire, tcp
+from mpx import echo_wire, far_congestion, mptcp, sink_wire
 from mpx.gridftp_wire import reply_line
 from mpx.serve import commands_site
 from mpx.serve.checksum import ALGORITHMS
@@ -35,7 +35,7 @@ def _features(session: Session, _: str) -> bytes:
     facts = "".join(f"{name}{'*' if name in session.settings.facts else ''};" for name in FACTS)
     lines = [f"CKSM {sums}", "DCAU", "EPRT", "EPSV", "ERET", "ESTO", "MDTM", "MFMT", "MLSC", "MLSR"]
     lines += [f"MLST {facts}"]
-    if usable := tcp.usable_congestion():
+    if usable := session.settings.usable_congestion():
         lines += [f"{far_congestion.FEATURE} {' '.join(usable)}"]
     if not mptcp.why_not(session.control.family):
         lines += [mptcp.FEATURE]

@@ -29,6 +29,7 @@ class Limits:
     idle_s: float = 600.0  # for a command
     stall_s: float = 120.0  # for a first data connection, and for a transfer in which nothing moves
     sessions: int = 64
+    congestion: tuple[str, ...] | None = None  # what clients may have us send with; None: what all users may
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class Session:
         self.limits = limits
         self.echo = echo  # where this client's probes are sent back
         self.channel = DataChannel(control.local, control.peer, control.family)
-        self.settings = Settings()
+        self.settings = Settings(congestions=limits.congestion)
         self.directory = "/"
         self.user = ""
         self.logged_in = False

@@ -19,6 +19,7 @@ class Settings:
     streams: int = 1  # that we open for a retrieve in MODE E
     over_mptcp: bool = False  # whether these are of Multipath TCP
     congestion: str = ""  # congestion control of these; empty: the kernel's choice
+    congestions: tuple[str, ...] | None = None  # it is one of these; None: of what all users may use
     performance_s: float = 1.0  # interval of 112 markers while storing; 0 is none
     restart_s: float = 1.0  # interval of 111 markers while storing; 0 is none
     retrieve_marker_s: float = 0.0  # interval of 112 markers while retrieving
@@ -26,6 +27,11 @@ class Settings:
     facts: tuple[str, ...] = FACTS
     restart: RangeSet = field(default_factory=RangeSet)  # what the next transfer can leave out
     rename_from: str | None = None
+
+    def usable_congestion(self) -> tuple[str, ...]:
+        """Return with what this process can send, of what the client may have it send with."""
+        may = tcp.permitted_congestion() if self.congestions is None else self.congestions
+        return tuple(name for name in tcp.usable_congestion() if name in may)
 
     def take_restart(self) -> RangeSet:
         """Return what REST said; it holds for one transfer only."""
@@ -81,7 +87,7 @@ def _set_retrieve(settings: Settings, pairs: dict[str, str]) -> str:
     if not all(re.fullmatch(r"\d{1,5}", number) for number in numbers.values()):
         raise Refusal(501, "Options of RETR are whole numbers.")
     if "congestion" in pairs:
-        usable = tcp.usable_congestion()
+        usable = settings.usable_congestion()
         if pairs["congestion"] not in usable:
             raise Refusal(504, f"Congestion is one of {', '.join(usable)}.")
         settings.congestion = pairs["congestion"]

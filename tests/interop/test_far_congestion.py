@@ -13,9 +13,11 @@ from raw_client import CONTENT, RawClient, read_blocks
 from mpx import far_congestion, tcp
 from mpx.gridftp_wire import format_host_port, parse_features
 from mpx.serve import Server
+from mpx.serve.session import Limits
 
 Eventually = Callable[..., None]
 USABLE = tcp.usable_congestion()
+ALL = Limits(congestion=USABLE)  # also where root runs the tests
 
 
 def congestion_at(address: tuple[str, int]) -> set[str]:
@@ -30,14 +32,35 @@ def served(tmp_path: Path) -> Path:
 
 
 def test_it_names_what_it_may_use(served: Path) -> None:
-    with Server(served) as server, RawClient(server.port) as client:
+    with Server(served, limits=ALL) as server, RawClient(server.port) as client:
         told = parse_features(client.do("FEAT"))
     assert tuple(told[far_congestion.FEATURE].split()) == USABLE and len(USABLE) >= 2
 
 
+def test_without_a_word_of_its_operator_it_sends_with_what_all_users_may_use(served: Path) -> None:
+    permitted = tcp.permitted_congestion()
+    with Server(served) as server, RawClient(server.port) as client:
+        told = parse_features(client.do("FEAT")).get(far_congestion.FEATURE, "").split()
+        assert told == [name for name in USABLE if name in permitted]
+        for name in set(USABLE) - set(permitted):
+            assert client.do(f"OPTS RETR Congestion={name};").code == 504
+
+
+def test_its_operator_says_what_clients_may_have_it_send_with(served: Path) -> None:
+    words = ("serve", served, "--port", "0")
+    with running(*words, "--congestion", "reno") as process:
+        assert process.stdout
+        port = int(process.stdout.readline().split(b"/")[2].split(b":")[1])
+        with RawClient(port) as client:
+            assert parse_features(client.do("FEAT"))[far_congestion.FEATURE] == "reno"
+            assert client.do("OPTS RETR Congestion=reno;").code == 200
+            assert client.do(f"OPTS RETR Congestion={(set(USABLE) - {'reno'}).pop()};").code == 504
+    refused(mpx(*words, "--congestion", "nosuch"), 2, "nosuch")
+
+
 def test_connections_that_are_kept_switch_with_the_next_retrieve(served: Path) -> None:
     with (
-        Server(served) as server,
+        Server(served, limits=ALL) as server,
         RawClient(server.port) as client,
         socket.create_server(("127.0.0.1", 0)) as at,
     ):
@@ -57,7 +80,7 @@ def test_connections_that_are_kept_switch_with_the_next_retrieve(served: Path) -
 
 @pytest.mark.parametrize("name", ["nosuch", "cubic bbr", "../cubic", "", "c" * 100, "\udcff"])
 def test_what_it_may_not_use_is_refused_and_changes_nothing(served: Path, name: str) -> None:
-    with Server(served) as server, RawClient(server.port) as client:
+    with Server(served, limits=ALL) as server, RawClient(server.port) as client:
         assert client.do(f"OPTS RETR Congestion={USABLE[-1]};").code == 200
         reply = client.do(f"OPTS RETR Congestion={name};")
         assert reply.code in (501, 504), reply
@@ -67,7 +90,7 @@ def test_what_it_may_not_use_is_refused_and_changes_nothing(served: Path, name: 
 
 def test_a_download_is_sent_as_asked(served: Path, tmp_path: Path, eventually: Eventually) -> None:
     """Slowly, so that its connections can be looked at; our own end has the kernel's default."""
-    with Server(served) as server:
+    with Server(served, limits=ALL) as server:
         others = set(USABLE) - {default(server.port)}
         for name in others:
             words = ("--congestion", name, "--rate", "4Mbit/s", "--streams", "2")
@@ -95,7 +118,7 @@ def test_a_server_that_cannot_be_told_is_not_asked(served: Path) -> None:
 
 
 def test_what_the_server_may_not_use_is_refused_before_anything(served: Path) -> None:
-    with Server(served) as server:
+    with Server(served, limits=ALL) as server:
         ended = mpx("copy", "--congestion", "nosuch", f"{server.url}file", served / "here")
     refused(ended, 2, "may use only", USABLE[0], "modprobe tcp_nosuch")
     assert not (served / "here").exists()

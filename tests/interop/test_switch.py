@@ -11,7 +11,7 @@ from interop.stock_server import StockServer
 from mpx_lab.traffic.socket_table import SocketTable
 
 import mpx
-from mpx import transfer, watcher
+from mpx import tcp, transfer, watcher
 from mpx.congestion_plan import SERVER_CHOOSES
 from mpx.dip import Fall
 from mpx.errors import UsageError
@@ -23,10 +23,12 @@ from mpx.report import Report
 from mpx.rtt_series import Probe
 from mpx.serve import Server, settings
 from mpx.serve.replies import Refusal
+from mpx.serve.session import Limits
 from mpx.tuner import Decision, Sample
 
 Eventually = Callable[..., None]
 SIZE = 32_000_000
+ALL = Limits(congestion=tcp.usable_congestion())  # also where root runs the tests
 SLOWLY = 16e6  # bit/s: sixteen seconds
 
 
@@ -92,7 +94,7 @@ def test_it_switches_in_the_middle(
     says = Says("B")
     monkeypatch.setattr(transfer, "load_model", lambda: says)
     (tmp_path / "served").mkdir()
-    with Server(tmp_path / "served", writable=True) as server:
+    with Server(tmp_path / "served", writable=True, limits=ALL) as server:
         here, there = tmp_path / "here", tmp_path / "served" / "there"
         if way == "down":
             source.rename(there)
@@ -122,7 +124,7 @@ def test_where_no_descriptor_is_left_to_ask_with_the_streams_stay(
     monkeypatch.setattr(UploadCarrier, "set_congestion", none_left)
     (tmp_path / "served").mkdir()
     with (
-        Server(tmp_path / "served", writable=True) as server,
+        Server(tmp_path / "served", writable=True, limits=ALL) as server,
         copying(str(source), f"{server.url}there") as ended,
     ):
         pass
@@ -148,7 +150,7 @@ def test_a_server_that_refuses_what_it_has_announced_goes_on_as_before_and_that_
 
     monkeypatch.setattr("mpx.serve.commands_login.set_options", refuses)
     with (
-        Server(tmp_path / "served") as server,
+        Server(tmp_path / "served", limits=ALL) as server,
         copying(f"{server.url}there", str(tmp_path / "here")) as ended,
     ):
         pass
@@ -183,7 +185,7 @@ def test_the_tuner_begins_anew_after_a_switch(
     monkeypatch.setattr(transfer, "tuner_for", lambda _: Anew())
     (tmp_path / "served").mkdir()
     with (
-        Server(tmp_path / "served", writable=True) as server,
+        Server(tmp_path / "served", writable=True, limits=ALL) as server,
         copying(str(source), f"{server.url}there", streams=None) as ended,
     ):
         pass
@@ -201,7 +203,7 @@ def test_nobody_is_looked_for_where_little_is_left(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(transfer, "load_model", load)
     (tmp_path / "served").mkdir()
     (tmp_path / "source").write_bytes(bytes(12_000_000))  # six seconds; readings would begin after three
-    with Server(tmp_path / "served", writable=True) as server:
+    with Server(tmp_path / "served", writable=True, limits=ALL) as server:
         options = CopyOptions(streams=2, rate_bps=SLOWLY)
         report = mpx.copy(str(tmp_path / "source"), f"{server.url}there", options)
     assert report.duration_s > 5 and loaded == [] and report.notes == []
@@ -216,7 +218,7 @@ def test_without_a_model_the_copy_goes_on_and_says_so(
 
     monkeypatch.setattr(transfer, "load_model", load)
     (tmp_path / "served").mkdir()
-    with Server(tmp_path / "served", writable=True) as server:
+    with Server(tmp_path / "served", writable=True, limits=ALL) as server:
         with copying(str(source), f"{server.url}there") as ended:
             pass
         assert cmp(source, tmp_path / "served" / "there", shallow=False)

@@ -6,7 +6,7 @@ from pathlib import Path
 import mpx_train.learn
 from mpx_train.cut import gridded
 from mpx_train.learn import Kind, out_of_fold, part_from
-from mpx_train.model_writer import write_model
+from mpx_train.model_writer import check_model_writable, write_model
 from ops_examples import simulated
 
 from mpx.ops_kinds import PASSIVE
@@ -27,5 +27,6 @@ def small_part() -> Part:
 
 def write_small_model(folder: Path) -> Path:
     """Write a model of that part, and return where."""
+    check_model_writable(folder)
     write_model(folder, {PASSIVE: [small_part()]}, {"what": "a test"})
     return folder

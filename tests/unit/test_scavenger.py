@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from mpx.pacer import Pacer
 from mpx.rtt_series import Probe
-from mpx.scavenger import PIECE_S, Scavenger
+from mpx.scavenger import PIECE_S, SPARE_S, Scavenger
 
 BASE_S = 0.02
 
@@ -81,6 +81,20 @@ def test_where_nobody_answers_it_does_not_crawl() -> None:
     watch.trouble = "nobody answers"
     scavenger.observe(1.0, 0)
     assert pacer.rate_bps == 3e6
+
+
+def test_without_a_session_to_spare_it_goes_on_and_says_why() -> None:
+    watch, pacer = Watch(), Pacer(threading.Event())
+    spare = threading.Event()
+    scavenger = Scavenger(watch, pacer, spare.is_set)
+    for tick in range(round(SPARE_S * 10)):
+        assert scavenger.observe(5.0 + tick / 10, 0) == "" and scavenger.trouble == ""
+        assert pacer.rate_bps is not None
+    scavenger.observe(5.0 + SPARE_S, 0)
+    assert "no session" in scavenger.trouble and pacer.rate_bps is None and watch.begun == 0
+    spare.set()
+    scavenger.observe(6.0 + SPARE_S, 0)
+    assert scavenger.trouble == "" and pacer.rate_bps is not None and watch.begun == 1
 
 
 def test_it_waits_until_there_is_a_session_to_spare() -> None:

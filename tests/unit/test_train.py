@@ -28,6 +28,7 @@ from mpx.ops_kinds import (
     Own,
 )
 from mpx.ops_model import load_model
+from mpx.ops_model_file import ARRAYS_NAME
 
 SECONDS = 12.0
 QUICK = Settings(trees=20, copies=2, folds=3)
@@ -142,6 +143,15 @@ def test_a_dataset_with_too_little_is_refused(tmp_path: Path) -> None:
     no_bbr = written(tmp_path / "some", [each for each in simulated(3, SECONDS) if each.mix != "BB"])
     with pytest.raises(UsageError, match="no passive run of BB to learn from"):
         list(train(no_bbr, tmp_path / "model", 1, QUICK))
+
+
+def test_where_a_model_cannot_be_written_is_said_before_anything_is_trained(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(UsageError, match="cannot write a model to"):
+        next(train(tmp_path / "nothing", tmp_path / "file" / "model", 1))
+    (tmp_path / "model" / ARRAYS_NAME).mkdir(parents=True)
+    with pytest.raises(UsageError, match="it is a folder"):
+        next(train(tmp_path / "nothing", tmp_path / "model", 1))
 
 
 def test_a_way_of_watching_that_lacks_a_mix_is_left_out(tmp_path: Path) -> None:

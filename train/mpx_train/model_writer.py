@@ -10,15 +10,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mpx.errors import UsageError
 from mpx.mix import MIXES
 from mpx.ops_features import feature_names
 from mpx.ops_model_file import ARRAYS_NAME, FORMAT, JSON_NAME, PLACES, RANKS, TREES, read_model, sum_of
 from mpx.ops_part import Part
 from mpx.ops_windows import STEP_S, steps_of
+from mpx.whole_file import check_writable, whole
+
+
+def check_model_writable(folder: Path) -> None:
+    """Raise UsageError if a model cannot be written there; its folder is made."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot write a model to {folder}: {error.strerror}") from None
+    for name in (ARRAYS_NAME, JSON_NAME):
+        check_writable(str(folder / name))
 
 
 def write_model(folder: Path, parts: Mapping[str, Sequence[Part]], card: Mapping[str, Any]) -> None:
-    """Write parts by their kind, and the card; the same model is the same bytes. An older one is replaced."""
+    """Write parts by their kind, and the card; the same model is the same bytes. An older one is replaced.
+
+    `check_model_writable` has made the folder.
+    """
     described: list[dict[str, Any]] = []
     arrays: dict[str, NDArray[Any]] = {}
     for kind, found in parts.items():
@@ -45,7 +60,7 @@ def write_model(folder: Path, parts: Mapping[str, Sequence[Part]], card: Mapping
         "parts": described,
         "arrays": hashlib.sha256(packed.getvalue()).hexdigest(),
     }
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / ARRAYS_NAME).write_bytes(packed.getvalue())
-    (folder / JSON_NAME).write_text(json.dumps({**said, "sum": sum_of(said)}, indent=1) + "\n")
+    with whole(str(folder / ARRAYS_NAME)) as arrays_file, whole(str(folder / JSON_NAME)) as json_file:
+        arrays_file.write_bytes(packed.getvalue())
+        json_file.write_text(json.dumps({**said, "sum": sum_of(said)}, indent=1) + "\n")
     read_model(folder)  # what was just written can be read

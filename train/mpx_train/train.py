@@ -26,7 +26,7 @@ from mpx_train.card import data_of
 from mpx_train.cut import gridded
 from mpx_train.figures import BASES, figures_of
 from mpx_train.learn import DEFAULT, Kind, Settings, out_of_fold, part_from
-from mpx_train.model_writer import write_model
+from mpx_train.model_writer import check_model_writable, write_model
 from mpx_train.unknown import LIKE
 
 TRAINED = (
@@ -50,8 +50,9 @@ FEWEST_LINKS = 2
 def train(dataset: Path, model: Path, seed: int, by: Settings = DEFAULT) -> Iterator[str]:
     """Train on all that a dataset has, write the model, and yield lines that say how good it is.
 
-    Raises UsageError where the dataset holds too little to train and judge on.
+    Raises UsageError where the dataset holds too little to train and judge on, or no model can be written.
     """
+    check_model_writable(model)
     examples = load_dataset(dataset)
     parts: dict[str, list[Part]] = {}
     figures = []
