@@ -17,7 +17,7 @@ from mpx.ops_policy import BBR
 from mpx.serve.allowance import Allowance
 from mpx.slowed import Slowed
 
-BBR_RATE, BBR_BURST = 0.4, 20  # a copy reads for about 16 s, then rests for 30 s (selection.py)
+BBR_RATE, BBR_BURST = 0.4, 20  # a copy reads for about 16 s, then rests for 30 s at least (dip_rests.py)
 RATE = 1.25  # dips of one address in a second: one each second is usual, and comes up to 60 ms early
 
 _log = logging.getLogger(__name__)
