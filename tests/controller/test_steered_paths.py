@@ -66,6 +66,10 @@ def test_a_stream_is_on_its_path_when_it_may_connect(network: Network, steering:
     assert list(placed(network[0], steering).values()) == [1]
 
 
+def test_the_controller_says_how_many_streams_there_may_be(steering: Steering) -> None:
+    assert steering.known.most_streams == 256
+
+
 def test_streams_take_another_path_and_their_own_again(
     network: Network, steering: Steering, eventually: Eventually
 ) -> None:
@@ -136,6 +140,88 @@ def test_a_stream_that_was_placed_too_late_is_taken_off_at_its_end(
         steering.paths._away_until_s = 0.0
         steering.paths.ended(40_001, "source")
         eventually(lambda: book.sets == {1: {}})
+        steering.paths.close()
+
+
+@pytest.mark.parametrize("tells_most", [True, False])
+def test_a_full_quota_gets_room_from_those_that_have_ended(
+    monkeypatch: pytest.MonkeyPatch, eventually: Eventually, tells_most: bool
+) -> None:
+    """All streams are replaced, each before its predecessor has ended."""
+    monkeypatch.setattr(steered_paths, "AWAY_S", 0.2)
+    monkeypatch.setattr(steered_paths, "LOOKED_S", 0.05)
+    monkeypatch.setattr(steered_paths, "WATCHED_S", 0.05)
+    book = Book()
+    book.most, book.tells_most = 12, tells_most
+    with kept(book) as url:
+        steering = Steering(url)
+        before, after = range(40_000, 40_010), range(41_000, 41_010)
+        steering.begin("0", *before)
+        steering.begin("1", *after)
+        assert len(book.sets[1]) == 12
+        renewed = book.renewed
+        eventually(lambda: book.renewed > renewed + 2)  # whoever waits
+        assert len(steering.notes) == 1 and "may have" in steering.notes[0], steering.notes
+        for port in before:
+            steering.paths.ended(port, "source")
+        eventually(lambda: book.sets[1] == dict.fromkeys(after, 1))
+        assert len(steering.notes) == 1
+        steering.paths.close()
+
+
+def test_who_begins_when_others_have_ended_waits_for_nothing() -> None:
+    book = Book()
+    book.most = 4
+    with kept(book) as url:
+        steering = Steering(url)
+        for port in range(40_000, 40_020):
+            steering.begin("0", port)
+            assert port in book.sets[1]
+            steering.paths.ended(port, "source")
+        assert not steering.notes and not book.refused
+        steering.paths.close()
+
+
+def test_a_port_of_others_keeps_no_other_stream_from_its_path(
+    monkeypatch: pytest.MonkeyPatch, eventually: Eventually
+) -> None:
+    monkeypatch.setattr(steered_paths, "AWAY_S", 0.2)
+    book = Book()
+    with kept(book) as url:
+        steering = Steering(url)
+        book.away = True
+        ports = range(40_000, 40_020)
+        steering.begin("0", *ports)
+        steering.notes.clear()
+        book.taken = {40_007, 40_013}
+        book.away = False
+        others = dict.fromkeys(set(ports) - book.taken, 0)
+        eventually(lambda: book.sets[1] == others)
+        steering.begin("0", 40_007)
+        steering.paths.move("0", "3")
+        eventually(lambda: book.sets[1] == dict.fromkeys(others, 3))
+        assert len(steering.notes) == 1 and "steers that" in steering.notes[0]
+        steering.paths.ended(40_001, "source")
+        eventually(lambda: 40_001 not in book.sets[1])
+        book.taken.clear()
+        eventually(lambda: book.sets[1].get(40_007) == 3)
+        steering.paths.close()
+
+
+def test_streams_that_have_ended_are_told_of_when_the_controller_is_back(
+    monkeypatch: pytest.MonkeyPatch, eventually: Eventually
+) -> None:
+    monkeypatch.setattr(steered_paths, "AWAY_S", 0.1)
+    book = Book()
+    with kept(book) as url:
+        steering = Steering(url)
+        steering.begin("0", 40_001, 40_002)
+        book.away = True
+        steering.paths.ended(40_001, "source")
+        requests = book.requests
+        eventually(lambda: book.requests > requests + 1)
+        book.away = False
+        eventually(lambda: book.sets == {1: {40_002: 0}})
         steering.paths.close()
 
 

@@ -61,7 +61,8 @@ def rest_of(controller: Controller, callers: Callers, version: str) -> FastAPI:
 
     def told(known: PathSet) -> PathSetOut:
         alive, ways = controller.sets.alive(known), controller.sets.ways(known.number)
-        return path_set_out(known, controller.lease_left_s(known), alive, ways)
+        most = controller.config.limits.streams
+        return path_set_out(known, controller.lease_left_s(known), most, alive, ways)
 
     async def asking(request: Request) -> Caller:
         address = request.client.host if request.client else ""
