@@ -22,6 +22,7 @@ class Book:
         self.pairs: dict[int, tuple[str, str]] = {}
         self.last = 0
         self.taken: set[int] = set()  # ports that others steer
+        self.unknown: set[str] = set()  # hosts that it has not seen
         self.most: int | None = None  # streams of one set
         self.tells_most = True
         self.renewed = 0
@@ -41,6 +42,8 @@ class Book:
             return 503, {"detail": "later"}
         words = what.strip("/").split("/")
         if what == "/path-sets":
+            if self.unknown.intersection((body["source"], body["sink"])):
+                return 404, {"detail": "no host has that address"}
             self.last += 1
             self.sets[self.last], self.pairs[self.last] = {}, (body["source"], body["sink"])
             return 201, self.described(self.last)
