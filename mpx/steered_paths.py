@@ -14,6 +14,7 @@ from functools import partial
 
 from mpx.controller_client import ControllerClient, Forgotten, Refusal
 from mpx.errors import ControllerError
+from mpx.far_address import FarAddress
 from mpx.path_set import PathSet, Side
 from mpx.port_book import MOST_AT_ONCE, Port, PortBook
 
@@ -32,11 +33,12 @@ class SteeredPaths(threading.Thread):
         client: ControllerClient,
         known: PathSet,
         *,
+        far: FarAddress,
         note: Callable[[str], None],
         changed: Callable[[PathSet], None],
     ) -> None:
         super().__init__(name="mpx-paths", daemon=True)
-        self.names = known.names
+        self.names, self.lead_to = known.names, far.is_that_of
         self._client, self._known, self._note, self._changed = client, known, note, changed
         self._guard = threading.Condition()
         self._telling = threading.Lock()  # of streams that have ended

@@ -26,6 +26,7 @@ class Book:
         self.most: int | None = None  # streams of one set
         self.tells_most = True
         self.renewed = 0
+        self.feedback = 0
         self.tokens: set[str | None] = set()
         self.away = False
         self.busy = 0  # so often streams are not placed
@@ -57,6 +58,7 @@ class Book:
             self.renewed += 1
             return 200, self.described(number)
         if words[2:] == ["feedback"]:
+            self.feedback += 1
             return 204, None
         ports = self.sets[number]
         if words[2:] == ["streams", "remove"]:

@@ -19,6 +19,7 @@ from wire_switches import WireSwitch, wire_wan
 from mpx import controller_client, steered_paths
 from mpx.controller_client import ControllerClient
 from mpx.endpoint import Rtt
+from mpx.far_address import FarAddress
 from mpx.multipath import MEASURED_S, Multipath
 from mpx.path_set import PathSet
 from mpx.steered_paths import SteeredPaths
@@ -38,7 +39,10 @@ class Steering:
         self.known = self.client.assign(SRC, DST, PATHS)
         self.notes: list[str] = []
         self.sets: list[PathSet] = []
-        self.paths = SteeredPaths(self.client, self.known, note=self.notes.append, changed=self.sets.append)
+        self.far = FarAddress(DST, required=False, note=self.notes.append)
+        self.paths = SteeredPaths(
+            self.client, self.known, far=self.far, note=self.notes.append, changed=self.sets.append
+        )
         self.paths.start()
 
     def begin(self, path: str, *ports: int, stays: bool = False) -> None:
@@ -251,7 +255,7 @@ def test_a_lease_of_nothing_is_not_renewed_without_a_pause(eventually: Eventuall
     with kept(book) as url:
         client = ControllerClient(url)
         known = replace(client.assign(SRC, DST, PATHS), lease_s=0.0)
-        paths = SteeredPaths(client, known, note=lambda _: None, changed=lambda _: None)
+        paths = SteeredPaths(client, known, far=there(), note=lambda _: None, changed=lambda _: None)
         paths.start()
         before = paths._renew_at_s
         eventually(lambda: book.renewed > 0)
@@ -260,11 +264,17 @@ def test_a_lease_of_nothing_is_not_renewed_without_a_pause(eventually: Eventuall
         paths.close()
 
 
+def there() -> FarAddress:
+    return FarAddress(DST, required=False, note=lambda _: None)
+
+
 def copying(client: ControllerClient) -> Multipath:
     """Return the paths of a copy whose far end answers at once, with probes under way."""
     far: Any = SimpleNamespace(measure_rtt=lambda: Rtt(RTT_S, None, None, None), close=lambda: None)
     known = client.assign(SRC, DST, PATHS)
-    multipath = Multipath(client, known, near="source", open_session=lambda _: far, note=lambda _: None)
+    multipath = Multipath(
+        client, known, near="source", far=there(), open_session=lambda _: far, note=lambda _: None
+    )
     may_probe = threading.Event()
     may_probe.set()
     multipath.start(may_probe)
@@ -296,6 +306,27 @@ def test_a_copy_tells_what_each_path_has_carried(tmp_path: Path, eventually: Eve
             multipath.close()
             eventually(lambda: not running.get("path-sets"))  # on a busy host it ends after close
         assert client.assign(SRC, DST, 1).paths[0].streams > untaught.paths[0].streams
+
+
+@pytest.mark.parametrize("strays", [False, True])
+def test_of_data_that_goes_elsewhere_nobody_says_over_which_path(
+    eventually: Eventually, strays: bool
+) -> None:
+    book = Book()
+    with kept(book) as url:
+        multipath = copying(ControllerClient(url))
+        names = multipath.known.names
+        eventually(partial(measured, multipath))
+        for now_s in range(12):
+            sample = Sample(2, int(now_s * 1e8 / 8), 1 << 40)
+            multipath.carried(now_s + MEASURED_S, dict.fromkeys(names, sample))
+            if strays and now_s == 10:
+                assert not multipath.paths.lead_to("192.0.2.1")
+        assert multipath.paths.lead_to(DST) and multipath.paths.lead_to(f"::ffff:{DST}")
+        assert [("carried_bytes" in each) for each in multipath.described] == [not strays] * PATHS
+        multipath.close()
+        eventually(lambda: book.sets == {})
+        assert book.feedback == (0 if strays else PATHS)
 
 
 @pytest.mark.parametrize("stopped", [False, True])
@@ -335,7 +366,9 @@ def test_a_lost_path_that_nobody_can_ask_over_is_tried_again(eventually: Eventua
     with kept(book) as url:
         client = ControllerClient(url)
         known = client.assign(SRC, DST, PATHS)
-        multipath = Multipath(client, known, near="source", open_session=refused, note=lambda _: None)
+        multipath = Multipath(
+            client, known, near="source", far=there(), open_session=refused, note=lambda _: None
+        )
         multipath.start(threading.Event())
         for probe in multipath._probes.values():
             probe.end()  # as one that has given up
