@@ -23,7 +23,11 @@ MOST_SAID = 300  # characters of what it says when it refuses
 
 
 class Refusal(ControllerError):
-    """It answers, and says no."""
+    """It answers, and says no; `status` is that of HTTP."""
+
+    def __init__(self, text: str, status: int = 0) -> None:
+        super().__init__(text)
+        self.status = status
 
 
 class Forgotten(Refusal):
@@ -104,7 +108,8 @@ class ControllerClient:
         status, text = self._exchange(method, self._path + name, told)
         if status >= 300:
             kind = Forgotten if status == 404 and name.count("/") > 1 else Refusal
-            raise kind(f"the controller at {self.url} refuses: {_said(text) or f'HTTP status {status}'}")
+            why = _said(text) or f"HTTP status {status}"
+            raise kind(f"the controller at {self.url} refuses: {why}", status)
         if not text:
             return None
         try:

@@ -255,7 +255,8 @@ def _surprises(report: Report, *, verbose: bool) -> None:
             path = "" if event.path == DEFAULT_PATH else f" path {event.path:<3}"
             _say(f"{event.t_s:8.2f} s{path} {streams:<18} {rate:>14}  {event.reason}")
         for each in report.decisions.get("paths") or ():
-            _say(f"path {each['path']}: {format_size(each['carried_bytes'])} arrived over it")
+            if "carried_bytes" in each:
+                _say(f"path {each['path']}: {format_size(each['carried_bytes'])} arrived over it")
     for note in report.notes:
         if verbose or note.endswith(STARTS_OVER) or any(name in note for name in _BY_HAND):
             _say(f"note: {note}")

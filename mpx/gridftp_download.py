@@ -13,7 +13,7 @@ import time
 
 from mpx.carrier import Work
 from mpx.checksum import adler32
-from mpx.errors import ConnectionLost, DestinationError, MpxError
+from mpx.errors import ConnectionLost, ControllerError, DestinationError, MpxError
 from mpx.gridftp_wire import HEADER_BYTES, BlockHeader, unpack_header
 from mpx.inbound import Inbound
 from mpx.local import local_error
@@ -133,6 +133,11 @@ class Fan:
             if self._closed or not waiting or not self._pulls[min(waiting)].fits(header):
                 return False
             self.work.inbound.set()
+            try:
+                self.work.paths.lead_to(str(connection.getpeername()[0]))
+            except ControllerError as error:
+                self.fail(error)
+                return False
             stream = DownloadStream(self, connection, first=min(waiting))
             try:
                 stream.start()  # within the lock: it must run before anybody may join it

@@ -65,6 +65,7 @@ class DataPort:
         self.address = address
         self.work = work
         self.congestion = congestion
+        self.is_steered = work.paths.lead_to(address[0])
         self.broken: MpxError | None = None  # why a transfer, and those behind it, cannot be completed
         self.refused: MpxError | None = None  # why the latest connection could not be opened
         self.refusals = 0
@@ -278,7 +279,7 @@ class UploadStream(Stream):
         self.idle = False  # waits for the next transfer
         self._port = port
         self._first = first
-        self._steer = port.work.paths.register(path, "source")
+        self._steer = port.work.paths.register(path, "source") if port.is_steered else None
         self._steered_port = 0
         self._block = BlockSize(port.work.options.block_size_bytes)
         self._buffer = memoryview(bytearray(BUFFER_BYTES))

@@ -11,6 +11,7 @@ from typing import Any
 from mpx.controller_client import ControllerClient
 from mpx.endpoint import Endpoint, Rtt
 from mpx.errors import ControllerError
+from mpx.far_address import FarAddress
 from mpx.options import CopyOptions
 from mpx.path_health import SUSPECT_S, PathHealth, Seen
 from mpx.path_probe import PathProbe
@@ -54,7 +55,8 @@ class Change:
 class Multipath:
     """See the head of this file. The watcher's thread uses it.
 
-    `near`: which side of the set this host is. `open_session`: see PathProbe.
+    `near`: which side of the set this host is; `far`: what is known of the other. `open_session`: see
+    PathProbe.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class Multipath:
         known: PathSet,
         *,
         near: Side,
+        far: FarAddress,
         open_session: Callable[[Callable[[int], None]], Endpoint],
         note: Callable[[str], None],
     ) -> None:
@@ -78,9 +81,10 @@ class Multipath:
             }
             for path in known.paths
         ]
-        self.paths = SteeredPaths(client, known, note=note, changed=self._has_changed)
+        self.paths = SteeredPaths(client, known, far=far, note=note, changed=self._has_changed)
         self._client = client
         self._near: Side = near
+        self._far = far
         self._open_session = open_session
         self._health = PathHealth()
         self._probes: dict[str, PathProbe] = {}
@@ -120,7 +124,15 @@ class Multipath:
         return bool(self._health.doubtful)
 
     def carried(self, now_s: float, samples: Mapping[str, Sample]) -> None:
-        """Note what has moved; `now_s` is of time.monotonic()."""
+        """Note what has moved; `now_s` is of time.monotonic().
+
+        Once data has gone elsewhere nobody knows what has come over which path.
+        """
+        if self._far.strayed:
+            for each in self.described:
+                each.pop("carried_bytes", None)
+            self._carried = {name: _Carried() for name in self.known.names}
+            return
         for place, path in enumerate(self.known.names):
             sample = samples[path]
             self.described[place]["carried_bytes"] = sample.arrived_bytes
@@ -239,6 +251,13 @@ def find_paths(
     most = options.streams or options.max_streams
     known = known.only(min(most, options.max_sessions) if far_is_source else most)
     near_side: Side = "sink" if far_is_source else "source"
-    multipath = Multipath(client, known, near=near_side, open_session=open_session, note=report.note)
+    multipath = Multipath(
+        client,
+        known,
+        near=near_side,
+        far=FarAddress(far, required=options.require_controller, note=report.note),
+        open_session=open_session,
+        note=report.note,
+    )
     report.decisions["controller"], report.decisions["paths"] = url, multipath.described
     return multipath

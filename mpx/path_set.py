@@ -7,7 +7,7 @@ over the paths in the ratio of these.
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from mpx.errors import ControllerError
@@ -34,11 +34,15 @@ class OfferedPath:
 
 @dataclass(frozen=True, slots=True)
 class PathSet:
-    """What a controller has handed out; `lease_s`: for how long, without a sign of use."""
+    """What a controller has handed out; `lease_s`: for how long, without a sign of use.
+
+    `most_streams`: that may be on it at once; None where the controller does not say.
+    """
 
     number: int
     lease_s: float
     paths: tuple[OfferedPath, ...]
+    most_streams: int | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -55,7 +59,7 @@ class PathSet:
 
     def only(self, count: int) -> "PathSet":
         """Return it with its first paths alone."""
-        return PathSet(self.number, self.lease_s, self.paths[:count])
+        return replace(self, paths=self.paths[:count])
 
 
 def read_path_set(told: Any) -> PathSet:
@@ -67,9 +71,12 @@ def read_path_set(told: Any) -> PathSet:
             raise ValueError(f"{number!r} is no number of a path set")
         if not 0 < len(paths) <= MOST_PATHS:
             raise ValueError(f"{len(paths)} paths")
+        most = told.get("most_streams")
+        if most is not None and (not isinstance(most, int) or isinstance(most, bool) or most < 1):
+            raise ValueError(f"{most!r} streams at most")
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise ControllerError(f"the controller answers what is no path set: {error!r}") from None
-    return PathSet(number, lease_s, paths)
+    return PathSet(number, lease_s, paths, most)
 
 
 def _read_path(place: int, told: Any) -> OfferedPath:

@@ -14,6 +14,13 @@ class Paths(Protocol):
         """The names of all paths, those that are lost for now with them."""
         ...
 
+    def lead_to(self, host: str, /) -> bool:
+        """Return whether data from or to this address of the server takes these paths.
+
+        Where it does not, that is told; raises ControllerError where it has to.
+        """
+        ...
+
     def register(self, path: str, side: Side) -> Callable[[int], None] | None:
         """Return what is to be told the TCP port of a stream before it connects or listens; None: nobody.
 
@@ -30,6 +37,10 @@ class DefaultPath:
     """The one that the network chooses."""
 
     names = (DEFAULT_PATH,)
+
+    def lead_to(self, _: str, /) -> bool:
+        """See Paths."""
+        return True
 
     def register(self, path: str, side: Side) -> None:
         """See Paths."""

@@ -2,36 +2,27 @@
 
 A stream says its port before it connects; that waits for the controller, so that the first packet takes the
 path already. All else (renewal, streams that have ended, streams that are to take another path) is done by
-a thread of its own. Where the controller cannot be asked, streams take what the network chooses.
+a thread of its own. Where the controller cannot be asked, streams take what the network chooses; what it
+refuses concerns the ports that it was asked for, and nothing else waits.
 """
 
-import contextlib
 import math
 import threading
 import time
-from collections import defaultdict
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import partial
 
-from mpx.controller_client import ControllerClient, Forgotten
+from mpx.controller_client import ControllerClient, Forgotten, Refusal
 from mpx.errors import ControllerError
+from mpx.far_address import FarAddress
 from mpx.path_set import PathSet, Side
+from mpx.port_book import MOST_AT_ONCE, Port, PortBook
 
-AWAY_S = 5.0  # a controller that was not there, or refused, is not asked again before
+AWAY_S = 5.0  # a controller that was not there, or refused, is not asked for the same again before
 RENEWALS = 4  # in each lease, ...
 LOOKED_S = 5.0  # ... and not less often than so: somebody wants to know what has become of the paths
 WATCHED_S = 1.0  # where a path is lost the set is asked for so often
-MOST_AT_ONCE = 256  # ports in one question
-ENDED_TOGETHER_S = 0.5  # those that end within so long are told of at once
-
-
-@dataclass(slots=True)
-class _Port:
-    path: str  # that it belongs on
-    stays: bool  # there, whatever becomes of the path
-    asked: bool = False  # the controller may know it, even where it has not said so
-    told: str = ""  # the path that the controller has it on; empty: it has not been told
+TAKEN, FULL = 409, 429  # why a port is refused: another set has it, there are too many
 
 
 class SteeredPaths(threading.Thread):
@@ -42,17 +33,17 @@ class SteeredPaths(threading.Thread):
         client: ControllerClient,
         known: PathSet,
         *,
+        far: FarAddress,
         note: Callable[[str], None],
         changed: Callable[[PathSet], None],
     ) -> None:
         super().__init__(name="mpx-paths", daemon=True)
-        self.names = known.names
+        self.names, self.lead_to = known.names, far.is_that_of
         self._client, self._known, self._note, self._changed = client, known, note, changed
         self._guard = threading.Condition()
-        self._ports: dict[tuple[int, Side], _Port] = {}
-        self._over = {name: name for name in known.names}  # which path the streams of each take now
-        self._ended: list[tuple[int, Side]] = []
-        self._ended_since_s = 0.0
+        self._telling = threading.Lock()  # of streams that have ended
+        self._book = PortBook(known.names, known.most_streams)
+        self._noted: set[int] = set()  # each kind of refusal is told once
         self._away_until_s = 0.0
         self._forgotten = False
         self._renewed_at_s = time.monotonic()
@@ -63,39 +54,40 @@ class SteeredPaths(threading.Thread):
 
     def register(self, path: str, side: Side, *, stays: bool = False) -> Callable[[int], None]:
         """See Paths. `stays`: it is to take this path even while that is lost."""
-        return lambda port: self._begin(port, side, _Port(path, stays))
+        return lambda port: self._begin(port, side, Port(path, stays))
 
     def ended(self, port: int, side: Side) -> None:
         """See Paths."""
         with self._guard:
-            known = self._ports.pop((port, side), None)
-            if known and known.asked:
-                if not self._ended:
-                    self._ended_since_s = time.monotonic()
-                    self._guard.notify_all()
-                self._ended.append((port, side))
+            if self._book.end((port, side), time.monotonic()):
+                self._guard.notify_all()
 
-    def _begin(self, port: int, side: Side, known: _Port) -> None:
+    def _begin(self, number: int, side: Side, port: Port) -> None:
         with self._guard:
-            self._ports[port, side] = known
-            with contextlib.suppress(ValueError):
-                self._ended.remove((port, side))  # it is used again, before anybody was told
-            if self._closed or self._forgotten or time.monotonic() < self._away_until_s:
+            self._book.begin((number, side), port)
+            if self._closed or self._is_away():
                 self._guard.notify_all()  # the thread tells it as soon as somebody can be asked
                 return
-            over = known.told = self._wanted(known)  # or the thread would tell, too
-            known.asked = True
-        if not self._ask(lambda: self._client.place(self._known.number, [port], side, over)):
-            with self._guard:
-                known.told = ""
-                self._guard.notify_all()
+            is_full = self._book.is_full
+        if is_full:
+            self._tell_ended()
+        with self._guard:
+            if self._book.is_full and not port.known:
+                self._guard.notify_all()  # ... or others have ended
+                most = self._known.most_streams
+                self._note_once(
+                    FULL, f"path set {self._known.number} has the {most} streams that it may have"
+                )
+                return
+            over = self._book.wanted(port)
+        self._put([number], side, over)
 
     # --- for who decides -----------------------------------------------------------------------------
 
     def move(self, path: str, over: str) -> None:
         """Have the streams of a path take that of another from now on, or their own again."""
         with self._guard:
-            self._over[path] = over
+            self._book.move(path, over)
             self._guard.notify_all()
 
     def stop(self) -> None:
@@ -109,16 +101,16 @@ class SteeredPaths(threading.Thread):
         self.stop()
         if self.is_alive():
             self.join()
-        if not self._forgotten and time.monotonic() >= self._away_until_s:
-            self._ask(lambda: self._client.release(self._known.number))
+        self._ask(lambda: self._client.release(self._known.number))
 
     # --- the thread ----------------------------------------------------------------------------------
 
     def run(self) -> None:
         """Tell the controller what it is to know, until the copy ends."""
         while self._wait():
-            if self._moves() and self._renew():
-                self._tell_ended()
+            self._tell_ended()  # first: those that come take their place
+            self._moves()
+            self._renew()
 
     def _wait(self) -> bool:
         with self._guard:
@@ -133,42 +125,57 @@ class SteeredPaths(threading.Thread):
         """Return when there is something to tell; nothing for ever where the set is forgotten."""
         if self._forgotten:
             return math.inf
-        if any(known.told != self._wanted(known) for known in self._ports.values()):
-            return min(self._renew_at_s, self._away_until_s)
-        if self._ended:
-            together_s = self._ended_since_s + ENDED_TOGETHER_S
-            return min(self._renew_at_s, max(together_s, self._away_until_s))
-        return self._renew_at_s
+        return max(self._away_until_s, min(self._renew_at_s, self._book.due_s()))
 
-    def _wanted(self, known: _Port) -> str:
-        return known.path if known.stays else self._over[known.path]
+    def _is_away(self) -> bool:
+        return self._forgotten or time.monotonic() < self._away_until_s
 
-    def _moves(self) -> bool:
-        """Have every stream where it is to be; False where the controller could not be asked."""
+    def _moves(self) -> None:
+        """Have every stream where it is to be."""
         with self._guard:
-            wrong: dict[tuple[Side, str], list[int]] = defaultdict(list)
-            for (port, side), known in self._ports.items():
-                over = self._wanted(known)
-                if known.told != over:
-                    known.asked = True
-                    wrong[side, over].append(port)
-        for (side, over), ports in wrong.items():
-            for first in range(0, len(ports), MOST_AT_ONCE):
-                if not self._ask(partial(self._place, ports[first : first + MOST_AT_ONCE], side, over)):
-                    return False
-        return True
+            wrong = self._book.wrong(time.monotonic())
+        for (side, over), numbers in wrong.items():
+            some = (numbers[at : at + MOST_AT_ONCE] for at in range(0, len(numbers), MOST_AT_ONCE))
+            if not all(self._put(each, side, over) for each in some):
+                with self._guard:
+                    self._book.put_off(numbers, side, time.monotonic() + AWAY_S)
 
-    def _place(self, ports: list[int], side: Side, over: str) -> None:
-        self._client.place(self._known.number, ports, side, over)
+    def _put(self, numbers: Sequence[int], side: Side, over: str) -> bool:
+        """Have streams on a path; False where it makes no sense to ask that for others now.
+
+        Of several that are refused each half is asked for, until it is known whom that concerns.
+        """
         with self._guard:
-            for port in ports:
-                if (known := self._ports.get((port, side))) is not None:
-                    known.told = over
+            asked = self._book.ask(numbers, side, over)
+        try:
+            if self._ask(lambda: self._client.place(self._known.number, numbers, side, over)):
+                return True
+        except Refusal as error:
+            half = len(numbers) // 2
+            with self._guard:
+                asked.refused()
+                if not half:
+                    self._book.put_off(numbers, side, time.monotonic() + AWAY_S)
+                    self._guard.notify_all()
+            if half:
+                return self._put(numbers[:half], side, over) and self._put(numbers[half:], side, over)
+            self._note_once(error.status, str(error))
+            return error.status == TAKEN
+        with self._guard:
+            asked.unanswered()
+            self._guard.notify_all()
+        return False
 
-    def _renew(self) -> bool:
+    def _renew(self) -> None:
         if time.monotonic() < self._renew_at_s:
-            return True
-        return self._ask(self._renewed)
+            return
+        try:
+            if self._ask(self._renewed):
+                return
+        except Refusal as error:
+            self._note_once(error.status, str(error))
+        with self._guard:
+            self._renew_at_s = max(self._renew_at_s, time.monotonic() + AWAY_S)
 
     def _renewed(self) -> None:
         now = self._client.renew(self._known.number)
@@ -186,29 +193,47 @@ class SteeredPaths(threading.Thread):
                 self._guard.notify_all()
 
     def _tell_ended(self) -> None:
-        with self._guard:
-            ended, self._ended = self._ended, []
-        sides: tuple[Side, ...] = ("source", "sink")
-        for side in sides:
-            ports = [port for port, of in ended if of == side]
-            for first in range(0, len(ports), MOST_AT_ONCE):
-                some = ports[first : first + MOST_AT_ONCE]
-                self._ask(partial(self._client.remove, self._known.number, some, side))
+        with self._telling:
+            with self._guard:
+                ended = [] if self._is_away() else self._book.take_ended()
+            for side, numbers in ended:
+                try:
+                    is_told = self._ask(partial(self._client.remove, self._known.number, numbers, side))
+                except Refusal as error:
+                    self._note_once(error.status, str(error))
+                    is_told = False
+                with self._guard:
+                    if is_told:
+                        self._book.left(numbers, side)
+                    else:
+                        self._book.not_left(numbers, side, time.monotonic() + AWAY_S)
 
     def _ask(self, question: Callable[[], object]) -> bool:
-        """Ask; False where that failed, which is noted."""
+        """Ask; False where the controller cannot be asked, which is noted. Raises Refusal of the question."""
+        if self._is_away():
+            return False
         try:
             question()
         except ControllerError as error:
             with self._guard:
                 if self._closed:  # it was cut off, perhaps
                     return False
-                self._forgotten |= isinstance(error, Forgotten)
+                is_forgotten = isinstance(error, Forgotten)
+                if isinstance(error, Refusal) and not is_forgotten:
+                    raise
+                self._forgotten |= is_forgotten
                 self._away_until_s = time.monotonic() + AWAY_S
-                self._renew_at_s = max(self._renew_at_s, self._away_until_s)
             self._note(f"{error}; streams that begin now take the path that the network chooses")
             return False
         return True
+
+    def _note_once(self, status: int, why: str) -> None:
+        with self._guard:
+            is_new = status not in self._noted
+            self._noted.add(status)
+        if is_new:
+            chosen = "until then streams take the path that the network chooses"
+            self._note(f"{why}; it is asked for again, and {chosen}")
 
 
 def _renewed_after_s(known: PathSet) -> float:

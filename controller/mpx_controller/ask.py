@@ -48,7 +48,10 @@ def status(url: str, token_file: Path | None, as_json: bool) -> None:
 @click.command()
 @_asking
 def paths(url: str, token_file: Path | None, as_json: bool) -> None:
-    """Show your path sets with what is expected of each path; on its own host all there are."""
+    """Show your path sets with what is expected of each path; on its own host all there are.
+
+    There DELETE of /path-sets/N ends any of them (docs/controller.md).
+    """
     from mpx_controller.told import paths_lines
 
     _show(url, token_file, lambda controller: controller.get("path-sets"), None if as_json else paths_lines)

@@ -22,11 +22,16 @@ class Book:
         self.pairs: dict[int, tuple[str, str]] = {}
         self.last = 0
         self.taken: set[int] = set()  # ports that others steer
+        self.unknown: set[str] = set()  # hosts that it has not seen
+        self.most: int | None = None  # streams of one set
+        self.tells_most = True
         self.renewed = 0
+        self.feedback = 0
         self.tokens: set[str | None] = set()
         self.away = False
         self.busy = 0  # so often streams are not placed
         self.requests = 0
+        self.refused = 0  # for too many streams
         self.answers = threading.Event()  # until then nobody gets an answer
         self.answers.set()
 
@@ -38,9 +43,11 @@ class Book:
             return 503, {"detail": "later"}
         words = what.strip("/").split("/")
         if what == "/path-sets":
+            if self.unknown.intersection((body["source"], body["sink"])):
+                return 404, {"detail": "no host has that address"}
             self.last += 1
             self.sets[self.last], self.pairs[self.last] = {}, (body["source"], body["sink"])
-            return 201, described(self.last)
+            return 201, self.described(self.last)
         number = int(words[1])
         if number not in self.sets:
             return 404, {"detail": f"there is no path set {number}"}
@@ -49,8 +56,9 @@ class Book:
             return 204, None
         if words[2:] == ["renew"]:
             self.renewed += 1
-            return 200, described(number)
+            return 200, self.described(number)
         if words[2:] == ["feedback"]:
+            self.feedback += 1
             return 204, None
         ports = self.sets[number]
         if words[2:] == ["streams", "remove"]:
@@ -62,17 +70,20 @@ class Book:
             return 429, {"detail": "too many"}
         if self.taken.intersection(body["ports"]):
             return 409, {"detail": "another path set steers that"}
+        if self.most is not None and len(ports.keys() | set(body["ports"])) > self.most:
+            self.refused += 1
+            return 429, {"detail": f"it may have {self.most} streams"}
         for port in body["ports"]:
             ports[port] = body["path"] if body["path"] is not None else len(ports) % PATHS
         return 200, {"paths": [ports[port] for port in body["ports"]]}
 
-
-def described(number: int) -> dict[str, Any]:
-    """Return a path set as a controller tells of it."""
-    paths = [
-        {"streams": 1, "rate_bps": 1e8, "rtt_s": 0.01, "group": place, "up": True} for place in range(PATHS)
-    ]
-    return {"id": number, "streams": PATHS, "lease_s": LEASE_S, "paths": paths}
+    def described(self, number: int) -> dict[str, Any]:
+        """Return a path set as a controller tells of it."""
+        path = {"streams": 1, "rate_bps": 1e8, "rtt_s": 0.01, "up": True}
+        told = {"id": number, "streams": PATHS, "lease_s": LEASE_S, "most_streams": self.most}
+        if not self.tells_most:
+            del told["most_streams"]
+        return {**told, "paths": [{**path, "group": place} for place in range(PATHS)]}
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """TLS on both sides of a controller: callers with tokens, switches with certificates."""
 
+import contextlib
 import http.client
 import json
 import ssl
@@ -55,17 +56,23 @@ def running(folder: Path, tmp_path: Path) -> Iterator[Running]:
 
 
 def ask(
-    running: Running, folder: Path, token: str, method: str, what: str, body: object = None
+    running: Running, folder: Path, token: str | None, method: str, what: str, body: object = None
 ) -> tuple[int, Any]:
-    host, port = running.urls["rest"].removeprefix("https://").split(":")
-    trusted = ssl.create_default_context(cafile=folder / "authority.pem")
-    connection = http.client.HTTPSConnection(host, int(port), timeout=30, context=trusted)
-    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    connection = connected(running, folder)
+    headers = {"Content-Type": "application/json"}
+    if token is not None:
+        headers["Authorization"] = f"Bearer {token}"
     connection.request(method, what, json.dumps(body) if body is not None else None, headers)
     answer = connection.getresponse()
     told = json.loads(answer.read() or b"null")
     connection.close()
     return answer.status, told
+
+
+def connected(running: Running, folder: Path) -> http.client.HTTPSConnection:
+    host, port = running.urls["rest"].removeprefix("https://").split(":")
+    trusted = ssl.create_default_context(cafile=folder / "authority.pem")
+    return http.client.HTTPSConnection(host, int(port), timeout=30, context=trusted)
 
 
 def of_a_switch(folder: Path, who: str | None) -> ssl.SSLContext:
@@ -111,6 +118,32 @@ def test_nobody_touches_what_is_another_s(
             assert ask(running, folder, token, "GET", "/path-sets")[0] == 401
         assert asked("noc", "POST", f"{theirs}/streams", {"ports": [4000]})[0] == 200
         assert asked("noc", "DELETE", theirs) == (204, None)
+
+
+def test_who_is_on_the_controllers_host_may_look_at_all_and_end_it_and_its_owner_is_told(
+    running: Running, folder: Path, eventually: Callable[..., None]
+) -> None:
+    def asked(method: str, what: str, body: object = None) -> tuple[int, Any]:
+        return ask(running, folder, None, method, what, body)
+
+    with (
+        wire_wan(running.port, THESIS_A, ENDS, of_a_switch(folder, "switch")),
+        contextlib.closing(connected(running, folder)) as listening,
+    ):
+        eventually(lambda: asked("GET", "/topology")[1]["edges"] == ["1:1000", "6:1000"])
+        pair = {"source": SRC, "sink": DST, "paths": 2}
+        code, made = ask(running, folder, TOKENS["noc"], "POST", "/path-sets", pair)
+        assert code == 201
+        theirs = f"/path-sets/{made['id']}"
+        assert asked("GET", theirs)[1]["owner"] == "noc"
+        assert [each["id"] for each in asked("GET", "/path-sets")[1]] == [made["id"]]
+        assert asked("POST", f"{theirs}/streams", {"ports": [4000]})[0] == 403  # it looks and ends
+        listening.request("GET", "/events", headers={"Authorization": f"Bearer {TOKENS['noc']}"})
+        events = listening.getresponse()
+        assert asked("DELETE", theirs) == (204, None)
+        told = json.loads(events.readline().removeprefix(b"data: "))
+        assert told == {"path_set": made["id"], "what": "released"}
+        assert asked("GET", theirs)[0] == 404
 
 
 @pytest.mark.parametrize("who", [None, "stranger"])

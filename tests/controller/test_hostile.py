@@ -176,21 +176,43 @@ def test_what_is_not_there(network: Network, what: str) -> None:
     ],
 )
 def test_requests_that_are_none(network: Network, head: bytes, code: int) -> None:
-    answer = raw(network[0], b"POST /path-sets HTTP/1.1\r\nHost: x\r\n" + head + b"\r\n\r\n")
+    answer = raw(network[0], b"POST /path-sets HTTP/1.1\r\nHost: localhost\r\n" + head + b"\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 %d " % code), answer[:100]
+
+
+@pytest.mark.parametrize(
+    ("named", "code"),
+    [
+        (b"page.example.org", 403),
+        (b"page.example.org:{port}", 403),
+        (b"localhost.example.org", 403),
+        (b"192.0.2.1", 403),
+        (b"[", 403),
+        (b"", 403),
+        (b"LocalHost:{port}", 200),
+        (b"127.0.0.1:{port}", 200),
+        (b"127.9.9.9", 200),
+        (b"[::1]:{port}", 200),
+    ],
+)
+def test_a_page_that_is_named_as_this_host_sees_nothing(network: Network, named: bytes, code: int) -> None:
+    """A name of its own can be made to mean 127.0.0.1, and its requests have no Origin then."""
+    host = named.replace(b"{port}", str(parts(network[0])[1]).encode())
+    answer = raw(network[0], b"GET /path-sets HTTP/1.1\r\nHost: " + host + b"\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 %d " % code), answer[:100]
 
 
 def test_ten_megabytes_are_not_read(network: Network) -> None:
     running, _ = network
     with socket.create_connection(parts(running), 30) as connection, pytest.raises(OSError):
-        connection.sendall(b"POST /path-sets HTTP/1.1\r\nHost: x\r\nContent-Length: 10000000\r\n\r\n")
+        connection.sendall(b"POST /path-sets HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10000000\r\n\r\n")
         assert connection.recv(12) == b"HTTP/1.1 413"
         while True:
             connection.sendall(bytes(65536))
 
 
 @pytest.mark.parametrize(
-    "begins", [b"", b"G", b"POST /path-sets HTTP/1.1\r\nContent-Length: 100\r\nHost: x\r\n\r\n{"]
+    "begins", [b"", b"G", b"POST /path-sets HTTP/1.1\r\nContent-Length: 100\r\nHost: localhost\r\n\r\n{"]
 )
 def test_who_is_slow_is_not_waited_for(network: Network, begins: bytes) -> None:
     """It is ended after `REQUEST_S` to twice that, however often a byte comes."""
@@ -208,10 +230,10 @@ def test_who_comes_often_does_not_keep_others_out(network: Network) -> None:
         ]
         for connection in mine[-CONNECTIONS:]:
             assert ended(connection)
-        mine[0].sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        mine[0].sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert mine[0].recv(12) == b"HTTP/1.1 200"
         other = held.enter_context(socket.create_connection(parts(running), 30, ("127.0.0.2", 0)))
-        other.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        other.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert other.recv(12) == b"HTTP/1.1 200"
 
 
@@ -226,7 +248,7 @@ def test_streams_of_events_are_bounded_and_given_back(
     network: Network, eventually: Callable[..., None]
 ) -> None:
     running, _ = network
-    listening = b"GET /events HTTP/1.1\r\nHost: x\r\n\r\n"
+    listening = b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
     def code(held: ExitStack) -> bytes:
         connection = held.enter_context(socket.create_connection(parts(running), 30))

@@ -19,6 +19,7 @@ from wire_switches import WireSwitch, wire_wan
 from mpx import controller_client, steered_paths
 from mpx.controller_client import ControllerClient
 from mpx.endpoint import Rtt
+from mpx.far_address import FarAddress
 from mpx.multipath import MEASURED_S, Multipath
 from mpx.path_set import PathSet
 from mpx.steered_paths import SteeredPaths
@@ -38,7 +39,10 @@ class Steering:
         self.known = self.client.assign(SRC, DST, PATHS)
         self.notes: list[str] = []
         self.sets: list[PathSet] = []
-        self.paths = SteeredPaths(self.client, self.known, note=self.notes.append, changed=self.sets.append)
+        self.far = FarAddress(DST, required=False, note=self.notes.append)
+        self.paths = SteeredPaths(
+            self.client, self.known, far=self.far, note=self.notes.append, changed=self.sets.append
+        )
         self.paths.start()
 
     def begin(self, path: str, *ports: int, stays: bool = False) -> None:
@@ -64,6 +68,10 @@ def placed(running: Running, steering: Steering) -> dict[str, int]:
 def test_a_stream_is_on_its_path_when_it_may_connect(network: Network, steering: Steering) -> None:
     steering.begin("1", 40_001)
     assert list(placed(network[0], steering).values()) == [1]
+
+
+def test_the_controller_says_how_many_streams_there_may_be(steering: Steering) -> None:
+    assert steering.known.most_streams == 256
 
 
 def test_streams_take_another_path_and_their_own_again(
@@ -139,6 +147,88 @@ def test_a_stream_that_was_placed_too_late_is_taken_off_at_its_end(
         steering.paths.close()
 
 
+@pytest.mark.parametrize("tells_most", [True, False])
+def test_a_full_quota_gets_room_from_those_that_have_ended(
+    monkeypatch: pytest.MonkeyPatch, eventually: Eventually, tells_most: bool
+) -> None:
+    """All streams are replaced, each before its predecessor has ended."""
+    monkeypatch.setattr(steered_paths, "AWAY_S", 0.2)
+    monkeypatch.setattr(steered_paths, "LOOKED_S", 0.05)
+    monkeypatch.setattr(steered_paths, "WATCHED_S", 0.05)
+    book = Book()
+    book.most, book.tells_most = 12, tells_most
+    with kept(book) as url:
+        steering = Steering(url)
+        before, after = range(40_000, 40_010), range(41_000, 41_010)
+        steering.begin("0", *before)
+        steering.begin("1", *after)
+        assert len(book.sets[1]) == 12
+        renewed = book.renewed
+        eventually(lambda: book.renewed > renewed + 2)  # whoever waits
+        assert len(steering.notes) == 1 and "may have" in steering.notes[0], steering.notes
+        for port in before:
+            steering.paths.ended(port, "source")
+        eventually(lambda: book.sets[1] == dict.fromkeys(after, 1))
+        assert len(steering.notes) == 1
+        steering.paths.close()
+
+
+def test_who_begins_when_others_have_ended_waits_for_nothing() -> None:
+    book = Book()
+    book.most = 4
+    with kept(book) as url:
+        steering = Steering(url)
+        for port in range(40_000, 40_020):
+            steering.begin("0", port)
+            assert port in book.sets[1]
+            steering.paths.ended(port, "source")
+        assert not steering.notes and not book.refused
+        steering.paths.close()
+
+
+def test_a_port_of_others_keeps_no_other_stream_from_its_path(
+    monkeypatch: pytest.MonkeyPatch, eventually: Eventually
+) -> None:
+    monkeypatch.setattr(steered_paths, "AWAY_S", 0.2)
+    book = Book()
+    with kept(book) as url:
+        steering = Steering(url)
+        book.away = True
+        ports = range(40_000, 40_020)
+        steering.begin("0", *ports)
+        steering.notes.clear()
+        book.taken = {40_007, 40_013}
+        book.away = False
+        others = dict.fromkeys(set(ports) - book.taken, 0)
+        eventually(lambda: book.sets[1] == others)
+        steering.begin("0", 40_007)
+        steering.paths.move("0", "3")
+        eventually(lambda: book.sets[1] == dict.fromkeys(others, 3))
+        assert len(steering.notes) == 1 and "steers that" in steering.notes[0]
+        steering.paths.ended(40_001, "source")
+        eventually(lambda: 40_001 not in book.sets[1])
+        book.taken.clear()
+        eventually(lambda: book.sets[1].get(40_007) == 3)
+        steering.paths.close()
+
+
+def test_streams_that_have_ended_are_told_of_when_the_controller_is_back(
+    monkeypatch: pytest.MonkeyPatch, eventually: Eventually
+) -> None:
+    monkeypatch.setattr(steered_paths, "AWAY_S", 0.1)
+    book = Book()
+    with kept(book) as url:
+        steering = Steering(url)
+        steering.begin("0", 40_001, 40_002)
+        book.away = True
+        steering.paths.ended(40_001, "source")
+        requests = book.requests
+        eventually(lambda: book.requests > requests + 1)
+        book.away = False
+        eventually(lambda: book.sets == {1: {40_002: 0}})
+        steering.paths.close()
+
+
 def test_the_lease_is_renewed(monkeypatch: pytest.MonkeyPatch, eventually: Eventually) -> None:
     monkeypatch.setattr(steered_paths, "RENEWALS", 1000)
     book = Book()
@@ -165,7 +255,7 @@ def test_a_lease_of_nothing_is_not_renewed_without_a_pause(eventually: Eventuall
     with kept(book) as url:
         client = ControllerClient(url)
         known = replace(client.assign(SRC, DST, PATHS), lease_s=0.0)
-        paths = SteeredPaths(client, known, note=lambda _: None, changed=lambda _: None)
+        paths = SteeredPaths(client, known, far=there(), note=lambda _: None, changed=lambda _: None)
         paths.start()
         before = paths._renew_at_s
         eventually(lambda: book.renewed > 0)
@@ -174,11 +264,17 @@ def test_a_lease_of_nothing_is_not_renewed_without_a_pause(eventually: Eventuall
         paths.close()
 
 
+def there() -> FarAddress:
+    return FarAddress(DST, required=False, note=lambda _: None)
+
+
 def copying(client: ControllerClient) -> Multipath:
     """Return the paths of a copy whose far end answers at once, with probes under way."""
     far: Any = SimpleNamespace(measure_rtt=lambda: Rtt(RTT_S, None, None, None), close=lambda: None)
     known = client.assign(SRC, DST, PATHS)
-    multipath = Multipath(client, known, near="source", open_session=lambda _: far, note=lambda _: None)
+    multipath = Multipath(
+        client, known, near="source", far=there(), open_session=lambda _: far, note=lambda _: None
+    )
     may_probe = threading.Event()
     may_probe.set()
     multipath.start(may_probe)
@@ -210,6 +306,27 @@ def test_a_copy_tells_what_each_path_has_carried(tmp_path: Path, eventually: Eve
             multipath.close()
             eventually(lambda: not running.get("path-sets"))  # on a busy host it ends after close
         assert client.assign(SRC, DST, 1).paths[0].streams > untaught.paths[0].streams
+
+
+@pytest.mark.parametrize("strays", [False, True])
+def test_of_data_that_goes_elsewhere_nobody_says_over_which_path(
+    eventually: Eventually, strays: bool
+) -> None:
+    book = Book()
+    with kept(book) as url:
+        multipath = copying(ControllerClient(url))
+        names = multipath.known.names
+        eventually(partial(measured, multipath))
+        for now_s in range(12):
+            sample = Sample(2, int(now_s * 1e8 / 8), 1 << 40)
+            multipath.carried(now_s + MEASURED_S, dict.fromkeys(names, sample))
+            if strays and now_s == 10:
+                assert not multipath.paths.lead_to("192.0.2.1")
+        assert multipath.paths.lead_to(DST) and multipath.paths.lead_to(f"::ffff:{DST}")
+        assert [("carried_bytes" in each) for each in multipath.described] == [not strays] * PATHS
+        multipath.close()
+        eventually(lambda: book.sets == {})
+        assert book.feedback == (0 if strays else PATHS)
 
 
 @pytest.mark.parametrize("stopped", [False, True])
@@ -249,7 +366,9 @@ def test_a_lost_path_that_nobody_can_ask_over_is_tried_again(eventually: Eventua
     with kept(book) as url:
         client = ControllerClient(url)
         known = client.assign(SRC, DST, PATHS)
-        multipath = Multipath(client, known, near="source", open_session=refused, note=lambda _: None)
+        multipath = Multipath(
+            client, known, near="source", far=there(), open_session=refused, note=lambda _: None
+        )
         multipath.start(threading.Event())
         for probe in multipath._probes.values():
             probe.end()  # as one that has given up

@@ -11,7 +11,7 @@ from mpx_controller.stock.netmgr.mpx_netmgr.pair import Pair
 from mpx_controller.stock.netmgr.mpx_netmgr.steering import Steering
 from pretended import LEASE_S, PATHS, Book, kept, saying
 
-PAIR = Pair("10.0.0.1", "10.0.0.2")
+PAIR, OTHER = Pair("10.0.0.1", "10.0.0.2"), Pair("10.0.0.3", "10.0.0.2")
 
 
 class Direct(Client):
@@ -76,6 +76,26 @@ def test_a_lease_is_kept_while_there_are_streams() -> None:
     assert book.renewed == 1 and steering.next_s() == 2 * LEASE_S / 3
     steering.remove(PAIR, 1)
     assert steering.next_s() == float("inf")
+
+
+@pytest.mark.parametrize("lost", [PAIR.source, OTHER.source])
+def test_a_pair_without_a_path_set_is_asked_for_when_it_would_be_renewed(lost: str) -> None:
+    """Others of the session are renewed all the same, and nobody is asked without a pause."""
+    book = Book()
+    steering = Steering(Direct(book), 0)
+    for pair in (PAIR, OTHER):
+        steering.place(pair, 1, 0.0)
+    del book.sets[1 if lost == PAIR.source else 2]
+    book.unknown.add(lost)
+    for turn in (1, 2):
+        now_s = steering.next_s()
+        assert now_s == turn * LEASE_S / 3
+        with pytest.raises(Unsteered):
+            steering.keep(now_s)
+        assert book.renewed == turn
+    book.unknown.clear()
+    steering.keep(steering.next_s())
+    assert list(book.sets.values()) == [{1: 0}, {1: 0}] and book.renewed == 3
 
 
 def test_who_has_a_stream_keeps_it() -> None:

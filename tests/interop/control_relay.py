@@ -20,12 +20,19 @@ def unchanged(line: bytes) -> bytes:
 class ControlRelay:
     """Relays every control connection line by line, through `to_server` and `to_client`."""
 
-    def __init__(self, port: int, *, to_server: Change = unchanged, to_client: Change = unchanged) -> None:
+    def __init__(
+        self,
+        port: int,
+        *,
+        host: str = "127.0.0.1",
+        to_server: Change = unchanged,
+        to_client: Change = unchanged,
+    ) -> None:
         self.heard: list[bytes] = []  # what clients said
         self._server_port = port
         self._to_server = to_server
         self._to_client = to_client
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server((host, 0))
         self._ends: list[socket.socket] = []
         self._threads = [threading.Thread(target=self._serve)]
 

@@ -1,8 +1,10 @@
 """Stands before all that callers ask: how many connections, how slow, how large and how often."""
 
 import asyncio
+import ipaddress
 import json
 import re
+import urllib.parse
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
@@ -94,6 +96,34 @@ class Guard:
             raise TooLarge(f"a request has at most {MOST_BODY} bytes, and says how many")
         if b"origin" in headers:
             raise NotYours("no page of a browser may ask")
+        if b"authorization" not in headers and scope["scheme"] == "http":
+            _check_host(headers.get(b"host"), scope)
+
+
+def _check_host(told: bytes | None, scope: Message) -> None:
+    """Raise NotYours where who asks on our own host has found us by another's name.
+
+    Such is a page of a browser whose name has been made to mean this host: it would see all. With TLS it
+    would have no certificate for that name, and one without a name is no browser.
+    """
+    if told is None or not _is_loopback(scope["client"][0]):
+        return
+    try:
+        named = urllib.parse.urlsplit(f"//{told.decode('ascii')}").hostname or ""
+    except ValueError:
+        named = ""
+    if named != "localhost" and not _is_loopback(named) and named != scope["server"][0]:
+        raise NotYours(
+            "without a token ask this host by a loopback address or as localhost, not by another name "
+            "(in the Host header)"
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 async def _answer(refused: Refused, send: Callable[[Message], Awaitable[None]]) -> None:

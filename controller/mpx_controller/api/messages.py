@@ -86,6 +86,7 @@ class PathSetOut(BaseModel):
     source: str
     sink: str
     streams: Annotated[int, Field(description="predicted, of all paths together")]
+    most_streams: Annotated[int, Field(description="that may be on it at once")]
     max_flow_bps: Annotated[float, Field(description="the most the network carries between the two")]
     lease_s: Annotated[float, Field(description="it is released after so long without a sign of use")]
     paths: list[PathOut]
@@ -205,11 +206,16 @@ def connection_out(known: Connection, steered: Mapping[FourTuple, Subflow]) -> C
 
 
 def path_set_out(
-    known: PathSet, lease_s: float, alive: frozenset[int], ways: Mapping[StreamKey, int | None]
+    known: PathSet,
+    lease_s: float,
+    most_streams: int,
+    alive: frozenset[int],
+    ways: Mapping[StreamKey, int | None],
 ) -> PathSetOut:
     """Return a path set as it is told.
 
-    `alive`: the places of the paths that are there; `ways`: on which each stream is now.
+    `most_streams`: that may be on it; `alive`: the places of the paths that are there; `ways`: on which
+    each stream is now.
     """
     return PathSetOut(
         id=known.number,
@@ -217,6 +223,7 @@ def path_set_out(
         source=known.ends.source,
         sink=known.ends.sink,
         streams=known.streams,
+        most_streams=most_streams,
         max_flow_bps=known.max_flow_bps,
         lease_s=round(lease_s, 3),
         paths=[

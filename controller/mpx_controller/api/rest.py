@@ -61,7 +61,12 @@ def rest_of(controller: Controller, callers: Callers, version: str) -> FastAPI:
 
     def told(known: PathSet) -> PathSetOut:
         alive, ways = controller.sets.alive(known), controller.sets.ways(known.number)
-        return path_set_out(known, controller.lease_left_s(known), alive, ways)
+        most = controller.config.limits.streams
+        return path_set_out(known, controller.lease_left_s(known), most, alive, ways)
+
+    def whose(who: Caller) -> str | None:
+        """Return whose path sets a caller may look at and end; None: everybody's."""
+        return None if who.owner == LOCAL else who.owner
 
     async def asking(request: Request) -> Caller:
         address = request.client.host if request.client else ""
@@ -87,19 +92,19 @@ def rest_of(controller: Controller, callers: Callers, version: str) -> FastAPI:
     async def path_sets(who: Asking) -> list[PathSetOut]:
         """Your path sets; on the controller's own host all there are."""
         every = controller.sets.all.values()
-        mine = [each for each in every if who.owner in (LOCAL, each.owner)]
+        mine = [each for each in every if whose(who) in (None, each.owner)]
         return [told(each) for each in mine]
 
     @app.get("/path-sets/{number}")
     async def path_set(number: Number, who: Asking) -> PathSetOut:
         """One of them."""
-        known = controller.sets.get(number, who.owner)
+        known = controller.sets.get(number, whose(who))
         return told(known)
 
     @app.get("/path-sets/{number}/flows")
     async def flows(number: Number, who: Asking) -> FlowsOut:
         """What switches hold for it, and have counted."""
-        known, found, away = await controller.flows(number, None if who.owner == LOCAL else who.owner)
+        known, found, away = await controller.flows(number, whose(who))
         return flows_out(known, found, away)
 
     @app.post("/path-sets/{number}/streams")
@@ -127,8 +132,8 @@ def rest_of(controller: Controller, callers: Callers, version: str) -> FastAPI:
 
     @app.delete("/path-sets/{number}", status_code=204)
     async def release(number: Number, who: Asking) -> None:
-        """Give it back."""
-        await controller.release(number, who.owner)
+        """Give it back; on the controller's own host anybody's, whose owner is told so as an event."""
+        await controller.release(number, whose(who))
 
     @app.get("/events", response_class=StreamingResponse, responses={200: EVENTS})
     async def events(who: Asking) -> EventStream:

@@ -16,6 +16,7 @@ UNKNOWN = -1  # the path of a stream that the controller was asked to place, and
 class _Held:
     known: PathSet | None = None  # None: the controller has none for us now
     paths: dict[int, int | None] = field(default_factory=dict)  # of each port; None: somebody else steers it
+    every_s: float = float("inf")  # it is renewed, or asked for again where there is none
     renew_s: float = float("inf")
 
 
@@ -34,7 +35,8 @@ class Steering:
         held = self._held.setdefault(pair, _Held())
         if held.known is None:
             made = self._client.assign(pair.source, pair.sink, self._paths)
-            held.renew_s = now_s + made.lease_s / RENEWALS
+            held.every_s = made.lease_s / RENEWALS
+            held.renew_s = now_s + held.every_s
             before, held.paths = held.paths, {}
             try:
                 for port in before:
@@ -64,7 +66,7 @@ class Steering:
             held.known = None  # it had no streams for too long, and has expired
             path = self._put(held, self.get(pair, now_s), port)
         held.paths[port] = path
-        held.renew_s = now_s + known.lease_s / RENEWALS
+        held.renew_s = now_s + held.every_s
         return path
 
     def remove(self, pair: Pair, port: int) -> None:
@@ -80,20 +82,30 @@ class Steering:
     def keep(self, now_s: float) -> None:
         """Renew what has streams; what the controller has forgotten is asked for again, for all of them.
 
-        Raises Unsteered where that fails; the next call tries again, and there is time for two.
+        Raises Unsteered where that fails for one of them, after all have had their turn; that one has it
+        again when it would be renewed, and there is time for two.
         """
+        failed: Unsteered | None = None
         for pair, held in self._held.items():
             if not held.paths or now_s < held.renew_s:
                 continue
-            if held.known is not None:
-                held.renew_s = now_s + held.known.lease_s / RENEWALS
-                try:
-                    self._client.renew(held.known.number)
-                except Unsteered as error:
-                    if error.status != NOT_THERE:
-                        raise
-                    held.known = None
-            self.get(pair, now_s)
+            held.renew_s = now_s + held.every_s
+            try:
+                self._renew(pair, held, now_s)
+            except Unsteered as error:
+                failed = error
+        if failed is not None:
+            raise failed
+
+    def _renew(self, pair: Pair, held: _Held, now_s: float) -> None:
+        if held.known is not None:
+            try:
+                self._client.renew(held.known.number)
+            except Unsteered as error:
+                if error.status != NOT_THERE:
+                    raise
+                held.known = None
+        self.get(pair, now_s)
 
     def release(self) -> None:
         """Give all of them back; those of a controller that is away end with their leases."""
