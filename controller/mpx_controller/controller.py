@@ -108,6 +108,7 @@ class Controller:
                 self.sets.check_held(number, keys)
             except NoWay:
                 self.switches.send(self.sets.take_back(number, keys, before, self._now()))
+                self._unsaved = True
                 self._set_refused(number)  # which may be of where it was, too
                 raise
         if (known := self.sets.all.get(number)) is not None:
@@ -118,14 +119,16 @@ class Controller:
 
     async def remove_streams(self, number: int, keys: Iterable[StreamKey], owner: str | None) -> None:
         """Streams have ended; raises Refused."""
-        await self._done(self.sets.remove_streams(number, keys, owner))
-        self._unsaved = True
+        messages = self.sets.remove_streams(number, keys, owner)
+        self._unsaved = True  # they are gone, also where a switch does not confirm
+        await self._done(messages)
 
     async def release(self, number: int, owner: str | None) -> None:
         """Give a path set back; raises Refused."""
         known = self.sets.get(number, owner)
-        await self._done(self.sets.release(number, owner))
-        self._note(known, "released")
+        messages = self.sets.release(number, owner)
+        self._note(known, "released")  # it is gone, also where a switch does not confirm
+        await self._done(messages)
 
     def renew(self, number: int, owner: str | None) -> PathSet:
         """Somebody still needs a path set; raises Refused."""

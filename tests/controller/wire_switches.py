@@ -28,6 +28,7 @@ class WireSwitch:
         self.number, self.ports = number, ports
         self.tables = 254
         self.refused: set[int] = set()  # TCP ports for which it has no room
+        self.confirms = True  # whether it answers barriers
         self.entries: dict[tuple[object, ...], object] = {}
         self.cables: dict[int, tuple[WireSwitch, int]] = {}
         self.hosts: dict[int, str] = {}
@@ -92,7 +93,8 @@ class WireSwitch:
         elif kind == ofp.OFPT_ECHO_REPLY:
             self._echoes[xid]()
         elif kind == ofp.OFPT_BARRIER_REQUEST:
-            self.send(ofp.OFPT_BARRIER_REPLY, xid)
+            if self.confirms:
+                self.send(ofp.OFPT_BARRIER_REPLY, xid)
         elif kind == ofp.OFPT_MULTIPART_REQUEST:
             (asked,) = struct.unpack_from("!H", body)
             told = {ofp.OFPMP_PORT_DESC: self._described(), ofp.OFPMP_AGGREGATE: bytes(24)}.get(asked, b"")
