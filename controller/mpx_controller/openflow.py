@@ -53,35 +53,8 @@ class Switches:
         channel = Channel(reader, writer)
         self._open += 1
         try:
-            if self._open > MOST_CONNECTIONS:
-                raise SwitchLost(f"{channel.peer} is one switch too many")
-            joined = await channel.join()
-            if self._allowed is not None and joined.switch not in self._allowed:
-                raise SwitchLost(
-                    f"{channel.peer} is switch {joined.switch:x}, which is not among those allowed"
-                )
-            if joined.tables < self._network.tables:
-                log.warning(
-                    "switch %x has %d tables and would need %d; it is not used: see forwarding.table and .on",
-                    *(joined.switch, joined.tables, self._network.tables),
-                )
-                raise SwitchLost(f"{channel.peer} has too few tables")
-            if (before := self._channels.get(joined.switch)) is not None:
-                before.close()
-            self._channels[joined.switch] = channel
-            self._budgets[joined.switch] = FrameBudget(self._budget)
-            log.info("switch %x is connected, with %d ports", joined.switch, len(joined.ports))
-            self.send(self._network.switch_up(*joined[:3], self._now()))
-            self._changed()
-            self._told.set()
-            told = Told(
-                self._frame_in,
-                self._port_changed,
-                self._entry_gone,
-                self._network.switch_answers,
-                self._refused,
-            )
-            await channel.serve(told)
+            with channel.apart():
+                await self._serve(channel)
         except SwitchLost as lost:
             log.info("%s", lost)
         finally:
@@ -119,7 +92,8 @@ class Switches:
             by_switch[switch].append(message)
         for switch, some in by_switch.items():
             if (channel := self._channels.get(switch)) is not None:
-                channel.send(some)
+                with contextlib.suppress(SwitchLost), channel.apart():
+                    channel.send(some)
 
     async def confirmed(self, switches: Iterable[int]) -> None:
         """Return when these have done or refused all that was sent; raises SwitchLost."""
@@ -153,6 +127,35 @@ class Switches:
         """End all connections."""
         for channel in list(self._channels.values()):
             channel.close()
+
+    async def _serve(self, channel: Channel) -> None:
+        if self._open > MOST_CONNECTIONS:
+            raise SwitchLost(f"{channel.peer} is one switch too many")
+        joined = await channel.join()
+        if self._allowed is not None and joined.switch not in self._allowed:
+            raise SwitchLost(f"{channel.peer} is switch {joined.switch:x}, which is not among those allowed")
+        if joined.tables < self._network.tables:
+            log.warning(
+                "switch %x has %d tables and would need %d; it is not used: see forwarding.table and .on",
+                *(joined.switch, joined.tables, self._network.tables),
+            )
+            raise SwitchLost(f"{channel.peer} has too few tables")
+        if (before := self._channels.get(joined.switch)) is not None:
+            before.close()
+        self._channels[joined.switch] = channel
+        self._budgets[joined.switch] = FrameBudget(self._budget)
+        log.info("switch %x is connected, with %d ports", joined.switch, len(joined.ports))
+        self.send(self._network.switch_up(*joined[:3], self._now()))
+        self._changed()
+        self._told.set()
+        told = Told(
+            self._frame_in,
+            self._port_changed,
+            self._entry_gone,
+            self._network.switch_answers,
+            self._refused,
+        )
+        await channel.serve(told)
 
     def _frame_in(self, port: Port, data: bytes) -> bool:
         self.frames_in += 1
