@@ -20,6 +20,7 @@ from mpx_controller.network.ports import PortState
 
 ANSWER_S = 5.0  # within which a switch says who it is, or that it has done what it was told
 FIRST_S, ASK_EVERY_S = (0.05, 0.1, 0.2), 2.5  # between questions whether it is there: first, and later on
+THERE_S = 2.0  # within which a switch answers, when somebody else says to be it
 DEAD_S = 15.0  # a switch that has said nothing for so long is given up
 MOST_WAITING = 16 << 20  # bytes that a switch has not read: it is not keeping up, and is given up
 MOST_MESSAGE = 1 << 16
@@ -143,6 +144,19 @@ class Channel:
         with self.apart():
             return [each for answer in answers for each in wire.counted(answer.body)]
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the connection has not been given up."""
+        return not self._writer.transport.is_closing()
+
+    async def is_there(self) -> bool:
+        """Whether the switch answers."""
+        try:
+            await self._asked(wire.echo, parser.OFPEchoReply, THERE_S)
+        except SwitchLost:
+            return False
+        return True
+
     @contextmanager
     def apart(self) -> Iterator[None]:
         """Have what goes wrong with this switch end its connection and nothing else: it is SwitchLost."""
@@ -160,7 +174,9 @@ class Channel:
         self._writer.transport.abort()
         self._answers.lost(f"the connection of switch {self._name} has ended")
 
-    async def _asked(self, question: Callable[[int], bytes], kind: type) -> list[Any]:
+    async def _asked(
+        self, question: Callable[[int], bytes], kind: type, within_s: float = ANSWER_S
+    ) -> list[Any]:
         """Return all parts of the answer, which are of `kind`, to a question that is made with its number.
 
         Raises SwitchLost.
@@ -169,12 +185,12 @@ class Channel:
         answered = self._answers.expect(xid, kind)
         try:
             self._write(question(xid))
-            return await asyncio.wait_for(answered, ANSWER_S)
+            return await asyncio.wait_for(answered, within_s)
         except WrongAnswer as wrong:
             log.warning("switch %s answers wrongly: %s", self._name, wrong)
             raise
         except TimeoutError:
-            raise SwitchLost(f"switch {self._name} has not answered within {ANSWER_S:g} s") from None
+            raise SwitchLost(f"switch {self._name} has not answered within {within_s:g} s") from None
         finally:
             self._answers.forget(xid)
 
@@ -261,7 +277,7 @@ class Channel:
         if loop.time() - self._began_s > TURN_S:
             await asyncio.sleep(REST_S if self._too_much else 0)
             self._began_s, self._too_much = loop.time(), False
-        if self._writer.transport.is_closing():
+        if not self.is_open:
             raise SwitchLost(f"the connection of switch {self._name} has ended")
 
     def _write(self, data: bytes) -> None:

@@ -86,7 +86,9 @@ def test_ports_of_a_switch_are_bounded(caplog: pytest.LogCaptureFixture) -> None
     assert len(steered.edge_ports()) == MOST_PORTS
     assert max(len(wire.to_bytes(message, 1)) for _, message in messages) < 1 << 16
     (said,) = caplog.messages
-    assert said.startswith(f"switch 7 has more than {MOST_PORTS} ports that are up; port {MOST_PORTS + 1} and")
+    assert said.startswith(
+        f"switch 7 has more than {MOST_PORTS} ports that are up; port {MOST_PORTS + 1} and"
+    )
     steered.port_changed(ports[-1], 103.0)
     assert ports[-1] not in steered.ports(7)
     steered.port_gone(ports[0].port)

@@ -29,6 +29,7 @@ class WireSwitch:
         self.tables = 254
         self.refused: set[int] = set()  # TCP ports for which it has no room
         self.confirms = True  # whether it answers barriers
+        self.answers_echoes = True
         self.totals = [(ofp.OFPT_MULTIPART_REPLY, total())]  # what it answers who asks for totals
         self.asked_totals = 0
         self.entries: dict[tuple[object, ...], object] = {}
@@ -91,7 +92,8 @@ class WireSwitch:
                 ofp.OFPT_FEATURES_REPLY, xid, struct.pack("!QIBB2xII", self.number, 0, self.tables, 0, 0, 0)
             )
         elif kind == ofp.OFPT_ECHO_REQUEST:
-            self.send(ofp.OFPT_ECHO_REPLY, xid, body)
+            if self.answers_echoes:
+                self.send(ofp.OFPT_ECHO_REPLY, xid, body)
         elif kind == ofp.OFPT_ECHO_REPLY:
             self._echoes[xid]()
         elif kind == ofp.OFPT_BARRIER_REQUEST:
