@@ -10,28 +10,36 @@ class SwitchLost(Exception):
     """The connection to a switch has ended, or the switch does not answer."""
 
 
+class WrongAnswer(SwitchLost):
+    """The switch has answered something else than it was asked."""
+
+
 class Answers:
-    """Answers by the number of their question; each can come in several parts."""
+    """Answers by the number of their question, of the kind asked for; each can come in several parts."""
 
     def __init__(self) -> None:
         self._waiting: dict[int, asyncio.Future[list[Any]]] = {}
+        self._kinds: dict[int, type] = {}
         self._parts: dict[int, list[Any]] = {}
 
-    def expect(self, xid: int) -> "asyncio.Future[list[Any]]":
-        """Return what will have all parts of the answer, or raise SwitchLost."""
-        self._parts[xid] = []
+    def expect(self, xid: int, kind: type) -> "asyncio.Future[list[Any]]":
+        """Return what will have all parts of the answer, which are of `kind`, or raise SwitchLost."""
+        self._kinds[xid], self._parts[xid] = kind, []
         self._waiting[xid] = asyncio.get_running_loop().create_future()
         return self._waiting[xid]
 
     def forget(self, xid: int) -> None:
         """Nobody waits for it any more."""
-        self._waiting.pop(xid, None)
-        self._parts.pop(xid, None)
+        for known in (self._waiting, self._kinds, self._parts):
+            known.pop(xid, None)
 
     def part(self, xid: int, part: Any, *, more: bool) -> bool:
-        """Take a part; return whether anybody has asked for it."""
+        """Take a part; return whether anybody has asked for it. One of another kind is no answer."""
         if xid not in self._waiting:
             return False
+        if not isinstance(part, self._kinds[xid]):
+            self._end(xid, WrongAnswer(f"{type(part).__name__} is no answer to what was asked"))
+            return True
         self._parts[xid].append(part)
         if len(self._parts[xid]) > MOST_PARTS:
             self.refused(xid, "the answer does not end")
@@ -52,7 +60,8 @@ class Answers:
             self._end(xid, SwitchLost(why))
 
     def _end(self, xid: int, error: SwitchLost | None) -> None:
-        waiting, parts = self._waiting.pop(xid), self._parts.pop(xid)
+        waiting, parts = self._waiting[xid], self._parts[xid]
+        self.forget(xid)
         if waiting.done():
             return
         if error is None:

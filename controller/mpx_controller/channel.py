@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Any, NamedTuple
@@ -11,7 +12,7 @@ from os_ken.ofproto import ofproto_v1_3 as ofp
 from os_ken.ofproto import ofproto_v1_3_parser as parser
 
 from mpx_controller import wire
-from mpx_controller.answers import Answers, SwitchLost
+from mpx_controller.answers import Answers, SwitchLost, WrongAnswer
 from mpx_controller.cookies import ALL, Kind, kind_of
 from mpx_controller.flows import Add, Counted, Entry, Gone, Message, Total
 from mpx_controller.graph import Port
@@ -19,12 +20,15 @@ from mpx_controller.network.ports import PortState
 
 ANSWER_S = 5.0  # within which a switch says who it is, or that it has done what it was told
 FIRST_S, ASK_EVERY_S = (0.05, 0.1, 0.2), 2.5  # between questions whether it is there: first, and later on
+THERE_S = 2.0  # within which a switch answers, when somebody else says to be it
 DEAD_S = 15.0  # a switch that has said nothing for so long is given up
 MOST_WAITING = 16 << 20  # bytes that a switch has not read: it is not keeping up, and is given up
 MOST_MESSAGE = 1 << 16
 MOST_SENT = 4096  # entries of path sets that are remembered, in case it refuses them; two for each stream
 TURN_S = 0.001  # that messages of one switch take in a row; then others have their turn
 REST_S = 0.002  # until a switch that sends too much has its next turn: it has a third of the time at most
+
+ANSWERS = (ofp.OFPT_ECHO_REPLY, ofp.OFPT_BARRIER_REPLY, ofp.OFPT_MULTIPART_REPLY)
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +75,8 @@ class Channel:
         self._xid = 0
         self._answers = Answers()
         self._unread, self._at = b"", 0  # what has come, and where the next message begins in it
-        self._heard_s = asyncio.get_running_loop().time()
+        self._heard_s = self._began_s = asyncio.get_running_loop().time()
+        self._too_much = False  # since then it has sent what is not looked at, or is for the connection alone
         self._sent: dict[int, Entry] = {}  # of path sets, by the number of the message; the last ones
 
     async def join(self) -> Joined:
@@ -85,14 +90,12 @@ class Channel:
         """Hand on what the switch tells until the connection ends, which raises SwitchLost."""
         assert self.joined is not None
         switch = self.joined.switch
-        loop = asyncio.get_running_loop()
         alive = asyncio.create_task(self._watch(lambda within_s: told.answers(switch, within_s)))
-        began_s, too_much = loop.time(), False
         try:
             while True:
                 message = await self._message()
                 if isinstance(message, wire.FrameIn):
-                    too_much |= not told.frame_in(Port(switch, message.number), message.data)
+                    self._too_much |= not told.frame_in(Port(switch, message.number), message.data)
                 elif isinstance(message, parser.OFPPortStatus):
                     state = wire.port_state(switch, message.desc)
                     if state is not None:
@@ -103,9 +106,6 @@ class Channel:
                         told.entry_gone(switch, gone)
                 elif isinstance(message, Refused):
                     told.refused(switch, message)
-                if loop.time() - began_s > TURN_S:
-                    await asyncio.sleep(REST_S if too_much else 0)
-                    began_s, too_much = loop.time(), False
         finally:
             alive.cancel()
             self.close()
@@ -114,53 +114,90 @@ class Channel:
         """Send; gives the connection up where the switch does not read."""
         for message in messages:
             xid = self._next()
-            self._writer.write(wire.to_bytes(message, xid))
+            self._write(wire.to_bytes(message, xid))
             if isinstance(message, Add) and kind_of(message.entry.cookie) == Kind.PATH_SET:
                 self._sent[xid] = message.entry
                 if len(self._sent) > MOST_SENT:
                     del self._sent[next(iter(self._sent))]
-        if self._writer.transport.get_write_buffer_size() > MOST_WAITING:
-            log.warning("switch %s does not read what it is sent; its connection is ended", self._name)
-            self.close()
 
     async def confirmed(self) -> None:
         """Return when the switch has done or refused all that was sent; raises SwitchLost.
 
         Whose entries it has refused `Told.refused` has heard by then.
         """
-        await self._asked(wire.barrier)
+        await self._asked(wire.barrier, parser.OFPBarrierReply)
 
     async def total(self, cookie: int) -> Total:
         """Return what the entries of a cookie have counted together; raises SwitchLost."""
-        (answer,) = await self._asked(lambda xid: wire.total_question(cookie, xid))
-        return Total(answer.body.packet_count, answer.body.byte_count)
+        answers = await self._asked(
+            lambda xid: wire.total_question(cookie, xid), parser.OFPAggregateStatsReply
+        )
+        with self.apart():
+            parts = [wire.total(answer) for answer in answers]
+        return Total(sum(part.packets for part in parts), sum(part.bytes for part in parts))
 
     async def counted(self, cookie: int) -> list[Counted]:
         """Return what each entry of a cookie has counted; raises SwitchLost."""
-        answers = await self._asked(lambda xid: wire.entries_question(xid, cookie, ALL))
-        return [each for answer in answers for each in wire.counted(answer.body)]
+        answers = await self._asked(
+            lambda xid: wire.entries_question(xid, cookie, ALL), parser.OFPFlowStatsReply
+        )
+        with self.apart():
+            return [each for answer in answers for each in wire.counted(answer.body)]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the connection has not been given up."""
+        return not self._writer.transport.is_closing()
+
+    async def is_there(self) -> bool:
+        """Whether the switch answers."""
+        try:
+            await self._asked(wire.echo, parser.OFPEchoReply, THERE_S)
+        except SwitchLost:
+            return False
+        return True
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """Have what goes wrong with this switch end its connection and nothing else: it is SwitchLost."""
+        try:
+            yield
+        except SwitchLost:
+            raise
+        except Exception as error:  # others do not pay for what one switch says, or is to be told
+            log.warning("the connection of switch %s is ended, as of an error", self._name, exc_info=True)
+            self.close()
+            raise SwitchLost(f"the connection of switch {self._name} has ended") from error
 
     def close(self) -> None:
         """End the connection."""
         self._writer.transport.abort()
         self._answers.lost(f"the connection of switch {self._name} has ended")
 
-    async def _asked(self, question: Callable[[int], bytes]) -> list[Any]:
-        """Return all parts of the answer to a question that is made with its number; raises SwitchLost."""
+    async def _asked(
+        self, question: Callable[[int], bytes], kind: type, within_s: float = ANSWER_S
+    ) -> list[Any]:
+        """Return all parts of the answer, which are of `kind`, to a question that is made with its number.
+
+        Raises SwitchLost.
+        """
         xid = self._next()
-        answered = self._answers.expect(xid)
+        answered = self._answers.expect(xid, kind)
         try:
-            self._writer.write(question(xid))
-            return await asyncio.wait_for(answered, ANSWER_S)
+            self._write(question(xid))
+            return await asyncio.wait_for(answered, within_s)
+        except WrongAnswer as wrong:
+            log.warning("switch %s answers wrongly: %s", self._name, wrong)
+            raise
         except TimeoutError:
-            raise SwitchLost(f"switch {self._name} has not answered within {ANSWER_S:g} s") from None
+            raise SwitchLost(f"switch {self._name} has not answered within {within_s:g} s") from None
         finally:
             self._answers.forget(xid)
 
     async def _join(self) -> Joined:
-        self._writer.write(wire.hello(self._next()))
+        self._write(wire.hello(self._next()))
         await self._message(first=True)
-        self._writer.write(wire.questions(self._next()))
+        self._write(wire.questions(self._next()))
         switch, tables = 0, 0
         ports: list[Any] = []
         found: list[Any] = []
@@ -198,32 +235,31 @@ class Channel:
             if data[0] != wire.VERSION:
                 raise SwitchLost(f"{self.peer} speaks another version than OpenFlow 1.3 ({data[0]:#x})")
             if kind == ofp.OFPT_ECHO_REQUEST:
-                self._writer.write(wire.echo_reply(data[wire.HEADER_BYTES :], xid))
-            elif kind in (ofp.OFPT_BARRIER_REPLY, ofp.OFPT_ECHO_REPLY):
-                self._answers.part(xid, None, more=False)
+                self._too_much = True
+                self._write(wire.echo_reply(data[wire.HEADER_BYTES :], xid))
             elif kind == ofp.OFPT_PACKET_IN:
                 if (frame := wire.frame_in(data)) is not None:
                     return frame
             elif wire.is_of_no_interest(data):
                 continue
-            elif (message := wire.read(data)) is not None:
-                if isinstance(message, parser.OFPErrorMsg):
-                    cookie = wire.refused_cookie(message)
-                    if cookie is not None and kind_of(cookie) == Kind.MPTCP:
-                        return Refused(cookie)
-                    error = f"an error of type {message.type}, code {message.code}"
-                    if self._answers.refused(xid, f"switch {self._name} answers with {error}"):
-                        continue
-                    log.warning("switch %s sends %s", self._name, error)
-                    if (entry := self._sent.pop(xid, None)) is not None:
-                        return Refused(entry.cookie, entry)
-                elif kind != ofp.OFPT_MULTIPART_REPLY or not self._answers.part(
-                    xid, message, more=bool(message.flags & ofp.OFPMPF_REPLY_MORE)
-                ):
-                    return message
+            elif (message := wire.read(data)) is None:
+                self._too_much = True
+            elif isinstance(message, parser.OFPErrorMsg):
+                cookie = wire.refused_cookie(message)
+                if cookie is not None and kind_of(cookie) == Kind.MPTCP:
+                    return Refused(cookie)
+                error = f"an error of type {message.type}, code {message.code}"
+                if self._answers.refused(xid, f"switch {self._name} answers with {error}"):
+                    continue
+                log.warning("switch %s sends %s", self._name, error)
+                if (entry := self._sent.pop(xid, None)) is not None:
+                    return Refused(entry.cookie, entry)
+            elif kind not in ANSWERS or not self._answers.part(xid, message, more=wire.has_more(message)):
+                return message
 
     async def _bytes(self) -> bytes:
         """Return the next message whole; many may have come at once."""
+        await self._turn()
         length = wire.HEADER_BYTES
         while len(self._unread) - self._at < length:
             await self._read()
@@ -234,6 +270,22 @@ class Channel:
             await self._read()
         self._at += length
         return self._unread[self._at - length : self._at]
+
+    async def _turn(self) -> None:
+        """Let others have their turn when it is over; raises SwitchLost where the connection was given up."""
+        loop = asyncio.get_running_loop()
+        if loop.time() - self._began_s > TURN_S:
+            await asyncio.sleep(REST_S if self._too_much else 0)
+            self._began_s, self._too_much = loop.time(), False
+        if not self.is_open:
+            raise SwitchLost(f"the connection of switch {self._name} has ended")
+
+    def _write(self, data: bytes) -> None:
+        """Write; gives the connection up where the switch does not read."""
+        self._writer.write(data)
+        if self._writer.transport.get_write_buffer_size() > MOST_WAITING:
+            log.warning("switch %s does not read what it is sent; its connection is ended", self._name)
+            self.close()
 
     async def _read(self) -> None:
         try:
@@ -250,7 +302,7 @@ class Channel:
         for wait_s in chain(FIRST_S, repeat(ASK_EVERY_S)):
             asked_s = loop.time()
             try:
-                await self._asked(wire.echo)
+                await self._asked(wire.echo, parser.OFPEchoReply)
                 answers(loop.time() - asked_s)
             except SwitchLost:
                 if loop.time() - self._heard_s > DEAD_S:

@@ -20,8 +20,8 @@ from mpx_controller.stock.commands import assign, netmgr, run
 @click.option("--api", metavar="HOST:PORT", help="For REST and XML-RPC.  [default: 127.0.0.1:6680]")
 @click.option("--capacities", type=click.Path(path_type=Path), metavar="FILE", help="What links carry.")
 @click.option("--state", type=click.Path(path_type=Path), metavar="FILE", help="What outlives a restart.")
-@click.option("--insecure", is_flag=True, help="Beyond loopback without TLS and tokens, for labs.")
-@click.option("--allow-from", metavar="CIDR", multiple=True, help="With --insecure: who may ask.")
+@click.option("--insecure", is_flag=True, help="Beyond loopback without TLS, for labs.")
+@click.option("--allow-from", metavar="CIDR", multiple=True, help="With --insecure: from where.")
 @click.option("-v", "--verbose", is_flag=True, help="Say what is decided, and why.")
 @click.pass_context
 def controller(
@@ -59,6 +59,8 @@ def controller(
         told["state"] = state
     if insecure or allow_from:
         told.setdefault("api", {}).update(insecure=insecure, allow_from=list(allow_from))
+        if config.openflow.certificate is None:
+            told.setdefault("openflow", {}).update(insecure=insecure, allow_from=list(allow_from))
     config = checked_config(told, str(file or "the command line"))
     logging.basicConfig(
         stream=sys.stderr,

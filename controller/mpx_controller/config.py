@@ -25,12 +25,22 @@ class _Section(BaseModel):
 
 
 class Listen(_Section):
-    """Where something listens; with a certificate it speaks TLS."""
+    """Where something listens; with a certificate it speaks TLS.
+
+    `insecure`: beyond loopback also without what says who connects, from `allow_from` (labs).
+    """
 
     address: str = LOOPBACK
     port: Annotated[int, Field(ge=0, le=65535)]
     certificate: Path | None = None
     key: Path | None = None
+    insecure: bool = False
+    allow_from: list[str] = []
+
+    @field_validator("allow_from")
+    @classmethod
+    def _are_networks(cls, some: list[str]) -> list[str]:
+        return [str(ipaddress.ip_network(each)) for each in some]
 
     @field_validator("address")
     @classmethod
@@ -46,6 +56,8 @@ class Listen(_Section):
     def _both(self) -> "Listen":
         if (self.certificate is None) != (self.key is None):
             raise ValueError("a certificate needs its key, and a key its certificate")
+        if self.insecure != bool(self.allow_from):
+            raise ValueError("insecure needs allow_from, which says for whom, and allow_from insecure")
         return self
 
 
@@ -55,6 +67,22 @@ class OpenFlow(Listen):
     port: Annotated[int, Field(ge=0, le=65535)] = OPENFLOW_PORT
     authority: Path | None = None
     switches: list[Annotated[int, Field(gt=0, lt=2**64)]] | None = None
+
+    @model_validator(mode="after")
+    def _is_guarded(self) -> "OpenFlow":
+        if (self.authority is None) != (self.certificate is None):
+            raise ValueError(
+                "a certificate needs an authority, which says whose switches may connect, and an authority "
+                "a certificate and its key"
+            )
+        if self.insecure and self.certificate:
+            raise ValueError("insecure is for switches without TLS; leave it out, or the certificate")
+        if not (self.is_loopback or self.insecure or self.certificate):
+            raise ValueError(
+                f"beyond loopback ({self.address}) it needs a certificate, its key and an authority; "
+                "or insecure and allow_from, for labs"
+            )
+        return self
 
 
 class Token(_Section):
@@ -78,23 +106,14 @@ class Token(_Section):
 
 
 class Api(Listen):
-    """Where REST and XML-RPC listen. `insecure`: without TLS and tokens, for those in `allow_from` (labs)."""
+    """Where REST and XML-RPC listen."""
 
     port: Annotated[int, Field(ge=0, le=65535)] = API_PORT
     tokens: list[Token] = []
-    insecure: bool = False
-    allow_from: list[str] = []
     requests_per_s: Annotated[float, Field(gt=0, le=1e6)] = 200.0  # of one caller
-
-    @field_validator("allow_from")
-    @classmethod
-    def _are_networks(cls, some: list[str]) -> list[str]:
-        return [str(ipaddress.ip_network(each)) for each in some]
 
     @model_validator(mode="after")
     def _is_guarded(self) -> "Api":
-        if self.insecure != bool(self.allow_from):
-            raise ValueError("insecure needs allow_from, which says for whom, and allow_from insecure")
         if not (self.is_loopback or self.insecure or (self.certificate and self.tokens)):
             raise ValueError(
                 f"beyond loopback ({self.address}) it needs a certificate, its key and tokens; "

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path as File
 
 from mpx_controller.answers import SwitchLost
-from mpx_controller.config import Config, read_capacities
+from mpx_controller.config import Config, OpenFlow, read_capacities
 from mpx_controller.cookies import Kind, cookie
 from mpx_controller.errors import NotYours, NoWay, Refused
 from mpx_controller.events import Event, Listeners
@@ -19,7 +19,8 @@ from mpx_controller.mptcp.multipath_tcp import MultipathTcp
 from mpx_controller.mptcp.segment import FourTuple
 from mpx_controller.mptcp.subflow import Subflow
 from mpx_controller.network.network import Network
-from mpx_controller.openflow import TOGETHER_S, Switches
+from mpx_controller.networks import Networks
+from mpx_controller.openflow import TOGETHER_S, Allowed, Switches
 from mpx_controller.path_sets import reasons, usage
 from mpx_controller.path_sets.path_set import PathSet, StreamKey
 from mpx_controller.path_sets.selection import SELECTORS
@@ -52,11 +53,10 @@ class Controller:
         select = SELECTORS[config.path_sets.selection]
         self.sets = PathSets(self.network, config.bands, config.limits, select)
         self.mptcp = MultipathTcp(self.network, config.bands, select) if config.spreads_mptcp else None
-        allowed = config.openflow.switches
         self.switches = Switches(
             self.network,
             self.mptcp,
-            frozenset(allowed) if allowed is not None else None,
+            _allowed(config.openflow),
             self._network_changed,
             self._set_refused,
         )
@@ -108,6 +108,7 @@ class Controller:
                 self.sets.check_held(number, keys)
             except NoWay:
                 self.switches.send(self.sets.take_back(number, keys, before, self._now()))
+                self._unsaved = True
                 self._set_refused(number)  # which may be of where it was, too
                 raise
         if (known := self.sets.all.get(number)) is not None:
@@ -118,14 +119,16 @@ class Controller:
 
     async def remove_streams(self, number: int, keys: Iterable[StreamKey], owner: str | None) -> None:
         """Streams have ended; raises Refused."""
-        await self._done(self.sets.remove_streams(number, keys, owner))
-        self._unsaved = True
+        messages = self.sets.remove_streams(number, keys, owner)
+        self._unsaved = True  # they are gone, also where a switch does not confirm
+        await self._done(messages)
 
     async def release(self, number: int, owner: str | None) -> None:
         """Give a path set back; raises Refused."""
         known = self.sets.get(number, owner)
-        await self._done(self.sets.release(number, owner))
-        self._note(known, "released")
+        messages = self.sets.release(number, owner)
+        self._note(known, "released")  # it is gone, also where a switch does not confirm
+        await self._done(messages)
 
     def renew(self, number: int, owner: str | None) -> PathSet:
         """Somebody still needs a path set; raises Refused."""
@@ -310,6 +313,14 @@ class Controller:
     @staticmethod
     def _now() -> float:
         return asyncio.get_running_loop().time()
+
+
+def _allowed(told: OpenFlow) -> Allowed:
+    """Return who may connect as a switch."""
+    return Allowed(
+        frozenset(told.switches) if told.switches is not None else None,
+        Networks(told.allow_from) if told.insecure else None,
+    )
 
 
 def _check_pair(source: str, sink: str) -> None:

@@ -2,9 +2,11 @@
 
 import asyncio
 import contextlib
+import ipaddress
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from mpx_controller.answers import SwitchLost
 from mpx_controller.budget import Budget
@@ -17,6 +19,7 @@ from mpx_controller.mptcp.multipath_tcp import MultipathTcp
 from mpx_controller.mptcp.segment import is_tcp
 from mpx_controller.network.network import Network
 from mpx_controller.network.ports import PortState
+from mpx_controller.networks import Networks
 
 MOST_CONNECTIONS = 1024
 TOGETHER_S = 0.002  # what is told within so long takes effect at once
@@ -24,8 +27,24 @@ TOGETHER_S = 0.002  # what is told within so long takes effect at once
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True)
+class Allowed:
+    """Who may connect: datapath ids, and from where; None: all. This host's own switches always may."""
+
+    switches: frozenset[int] | None = None
+    places: Networks | None = None
+
+    def at(self, address: str) -> bool:
+        """Whether switches at an address may."""
+        return self.places is None or ipaddress.ip_address(address).is_loopback or self.places(address)
+
+    def is_one(self, switch: int) -> bool:
+        """Whether a switch with a datapath id may."""
+        return self.switches is None or switch in self.switches
+
+
 class Switches:
-    """The connections of all switches. `allowed`: datapath ids; None: all. `mptcp`: None where it is off.
+    """The connections of all switches that are `allowed`. `mptcp`: None where it is off.
 
     `refused` is given the number of a path set for each entry of it that a switch does not take.
     """
@@ -34,7 +53,7 @@ class Switches:
         self,
         network: Network,
         mptcp: MultipathTcp | None = None,
-        allowed: frozenset[int] | None = None,
+        allowed: Allowed = Allowed(),
         changed: Callable[[], None] = lambda: None,
         refused: Callable[[int], None] = lambda _: None,
     ) -> None:
@@ -53,35 +72,8 @@ class Switches:
         channel = Channel(reader, writer)
         self._open += 1
         try:
-            if self._open > MOST_CONNECTIONS:
-                raise SwitchLost(f"{channel.peer} is one switch too many")
-            joined = await channel.join()
-            if self._allowed is not None and joined.switch not in self._allowed:
-                raise SwitchLost(
-                    f"{channel.peer} is switch {joined.switch:x}, which is not among those allowed"
-                )
-            if joined.tables < self._network.tables:
-                log.warning(
-                    "switch %x has %d tables and would need %d; it is not used: see forwarding.table and .on",
-                    *(joined.switch, joined.tables, self._network.tables),
-                )
-                raise SwitchLost(f"{channel.peer} has too few tables")
-            if (before := self._channels.get(joined.switch)) is not None:
-                before.close()
-            self._channels[joined.switch] = channel
-            self._budgets[joined.switch] = FrameBudget(self._budget)
-            log.info("switch %x is connected, with %d ports", joined.switch, len(joined.ports))
-            self.send(self._network.switch_up(*joined[:3], self._now()))
-            self._changed()
-            self._told.set()
-            told = Told(
-                self._frame_in,
-                self._port_changed,
-                self._entry_gone,
-                self._network.switch_answers,
-                self._refused,
-            )
-            await channel.serve(told)
+            with channel.apart():
+                await self._serve(channel)
         except SwitchLost as lost:
             log.info("%s", lost)
         finally:
@@ -119,7 +111,8 @@ class Switches:
             by_switch[switch].append(message)
         for switch, some in by_switch.items():
             if (channel := self._channels.get(switch)) is not None:
-                channel.send(some)
+                with contextlib.suppress(SwitchLost), channel.apart():
+                    channel.send(some)
 
     async def confirmed(self, switches: Iterable[int]) -> None:
         """Return when these have done or refused all that was sent; raises SwitchLost."""
@@ -153,6 +146,41 @@ class Switches:
         """End all connections."""
         for channel in list(self._channels.values()):
             channel.close()
+
+    async def _serve(self, channel: Channel) -> None:
+        if self._open > MOST_CONNECTIONS:
+            raise SwitchLost(f"{channel.peer} is one switch too many")
+        if not self._allowed.at(channel.peer[0]):
+            raise SwitchLost(f"{channel.peer} is not where switches are allowed to be")
+        joined = await channel.join()
+        if not self._allowed.is_one(joined.switch):
+            raise SwitchLost(f"{channel.peer} is switch {joined.switch:x}, which is not among those allowed")
+        if joined.tables < self._network.tables:
+            log.warning(
+                "switch %x has %d tables and would need %d; it is not used: see forwarding.table and .on",
+                *(joined.switch, joined.tables, self._network.tables),
+            )
+            raise SwitchLost(f"{channel.peer} has too few tables")
+        while (before := self._channels.get(joined.switch)) is not None and before.is_open:
+            if await before.is_there():
+                raise SwitchLost(
+                    f"{channel.peer} says that it is switch {joined.switch:x}, which is connected"
+                )
+            before.close()
+        self._channels[joined.switch] = channel
+        self._budgets[joined.switch] = FrameBudget(self._budget)
+        log.info("switch %x is connected, with %d ports", joined.switch, len(joined.ports))
+        self.send(self._network.switch_up(*joined[:3], self._now()))
+        self._changed()
+        self._told.set()
+        told = Told(
+            self._frame_in,
+            self._port_changed,
+            self._entry_gone,
+            self._network.switch_answers,
+            self._refused,
+        )
+        await channel.serve(told)
 
     def _frame_in(self, port: Port, data: bytes) -> bool:
         self.frames_in += 1

@@ -8,7 +8,6 @@ import resource
 import secrets
 import signal
 import socket
-import ssl
 import sys
 from collections.abc import Callable
 
@@ -20,8 +19,9 @@ from mpx_controller.api.callers import Callers
 from mpx_controller.api.guard import Guard, Guarded
 from mpx_controller.api.rest import rest_of
 from mpx_controller.channel import ANSWER_S
-from mpx_controller.config import Config, Listen, OpenFlow
+from mpx_controller.config import Config, Listen
 from mpx_controller.controller import Controller
+from mpx_controller.tls import tls_context
 
 MOST_FILES = 4096
 UNREAD = 128 << 10  # bytes of one switch that wait to be read: what matters must not be behind a flood
@@ -43,7 +43,9 @@ async def _serve(config: Config, ready: Callable[[dict[str, str]], None]) -> Non
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ended.set)
-    tls = _tls_of_switches(config.openflow)
+    of_switches, of_callers = config.openflow, config.api
+    tls = tls_context("openflow", of_switches.certificate, of_switches.key, of_switches.authority)
+    callers_tls = tls_context("api", of_callers.certificate, of_callers.key)
     _have_files()
     try:
         openflow = await asyncio.start_server(
@@ -63,20 +65,19 @@ async def _serve(config: Config, ready: Callable[[dict[str, str]], None]) -> Non
         raise UsageError(f"cannot listen for callers on {where}: {error.strerror or error}") from None
     for listening in openflow.sockets:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, UNREAD)
-    api = _Api(
-        uvicorn.Config(
-            Guard(rest_of(controller, callers, __version__), callers),
-            ssl_certfile=config.api.certificate,
-            ssl_keyfile=config.api.key,
-            http=Guarded,
-            ws="none",
-            proxy_headers=False,  # a caller is who has connected, whatever it says
-            log_config=None,
-            access_log=False,
-            lifespan="off",
-            timeout_graceful_shutdown=ENDING_S,
-        )
+    told = uvicorn.Config(
+        Guard(rest_of(controller, callers, __version__), callers),
+        http=Guarded,
+        ws="none",
+        proxy_headers=False,  # a caller is who has connected, whatever it says
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        timeout_graceful_shutdown=ENDING_S,
     )
+    told.load()
+    told.ssl = callers_tls
+    api = _Api(told)
     serving = asyncio.create_task(api.serve([callers_come]))
     keeping = asyncio.create_task(controller.keep())
     ending = asyncio.create_task(ended.wait())
@@ -84,11 +85,13 @@ async def _serve(config: Config, ready: Callable[[dict[str, str]], None]) -> Non
         while not api.started and not serving.done():
             await asyncio.sleep(0.005)
         if serving.done():
-            raise UsageError("the interface for callers has ended before it began; see the log")
+            serving.result()
+            raise UsageError("the interface for callers has ended before it began")
         ready(_urls(config, openflow.sockets[0].getsockname()[1], callers_come.getsockname()[1]))
         await asyncio.wait({ending, serving, keeping}, return_when=asyncio.FIRST_COMPLETED)
-        if keeping.done():
-            keeping.result()
+        for each in (keeping, serving):
+            if each.done():
+                each.result()
     finally:
         openflow.close()
         controller.close()
@@ -141,20 +144,6 @@ def _urls(config: Config, openflow_port: int, api_port: int) -> dict[str, str]:
 
 def _host(listen: Listen) -> str:
     return f"[{listen.address}]" if ":" in listen.address else listen.address
-
-
-def _tls_of_switches(config: OpenFlow) -> ssl.SSLContext | None:
-    if config.certificate is None or config.key is None:
-        return None
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    try:
-        context.load_cert_chain(config.certificate, config.key)
-        if config.authority is not None:
-            context.load_verify_locations(config.authority)
-            context.verify_mode = ssl.CERT_REQUIRED
-    except (OSError, ssl.SSLError) as error:
-        raise UsageError(f"the certificates for switches cannot be used: {error}") from None
-    return context
 
 
 def _secret(config: Config) -> bytes:

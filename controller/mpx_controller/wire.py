@@ -9,7 +9,19 @@ from os_ken.ofproto import ofproto_v1_3 as ofp
 from os_ken.ofproto import ofproto_v1_3_parser as parser
 
 from mpx_controller.cookies import ALL, OURS, OURS_MASK, is_ours
-from mpx_controller.flows import CONTROLLER, Add, Counted, Entry, Gone, Key, Match, Message, Remove, SendOut
+from mpx_controller.flows import (
+    CONTROLLER,
+    Add,
+    Counted,
+    Entry,
+    Gone,
+    Key,
+    Match,
+    Message,
+    Remove,
+    SendOut,
+    Total,
+)
 from mpx_controller.graph import Port
 from mpx_controller.network.ports import PortState
 
@@ -52,9 +64,8 @@ def to_bytes(message: Message, xid: int) -> bytes:
             made.match = _Match(_match_bytes(key.match))
             return _serialized(made, xid)
         case SendOut(data, outputs):
-            made = parser.OFPPacketOut(
-                _PROTOCOL, ofp.OFP_NO_BUFFER, ofp.OFPP_CONTROLLER, _outputs(outputs), data
-            )
+            made = parser.OFPPacketOut(_PROTOCOL, ofp.OFP_NO_BUFFER, ofp.OFPP_CONTROLLER, [], data)
+            made.actions = [_Outputs(outputs)]
             return _serialized(made, xid)
 
 
@@ -144,6 +155,16 @@ def read(data: bytes) -> Any | None:
         return None
 
 
+def has_more(answer: Any) -> bool:
+    """Whether another part of an answer follows; of some kinds there is one only."""
+    return bool(getattr(answer, "flags", 0) & ofp.OFPMPF_REPLY_MORE)
+
+
+def total(answer: Any) -> Total:
+    """Return what an answer says that entries have counted together."""
+    return Total(answer.body.packet_count, answer.body.byte_count)
+
+
 def port_state(switch: int, described: Any) -> PortState | None:
     """Return a port as os-ken describes it; None for the switch's own and other special ones."""
     if described.port_no > MOST_PORT:
@@ -210,7 +231,9 @@ def _entry(described: Any) -> Entry:
 def _flow_mod(entry: Entry) -> Any:
     instructions = []
     if entry.outputs:
-        instructions.append(parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, _outputs(entry.outputs)))
+        applied = parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, [])
+        applied.actions = [_Outputs(entry.outputs)]
+        instructions.append(applied)
     if entry.goto is not None:
         instructions.append(parser.OFPInstructionGotoTable(entry.goto))
     made = parser.OFPFlowMod(
@@ -246,8 +269,24 @@ def _match_bytes(match: Match) -> bytes:
     return bytes(buffer)
 
 
-def _outputs(ports: Iterable[int]) -> list[Any]:
-    return [parser.OFPActionOutput(port, ofp.OFPCML_NO_BUFFER if port == CONTROLLER else 0) for port in ports]
+class _Outputs:
+    """Actions whose bytes are known: out of hundreds of ports, where a switch floods to so many."""
+
+    def __init__(self, ports: Iterable[int]) -> None:
+        self._data = b"".join(map(_output_bytes, ports))
+        self.len = len(self._data)
+
+    def serialize(self, buffer: bytearray, offset: int) -> None:
+        """Put them into a message, as os-ken's own do: what is before them may come later."""
+        buffer += bytes(max(0, offset - len(buffer)))
+        buffer[offset:] = self._data
+
+
+@lru_cache(1024)
+def _output_bytes(port: int) -> bytes:
+    buffer = bytearray()
+    parser.OFPActionOutput(port, ofp.OFPCML_NO_BUFFER if port == CONTROLLER else 0).serialize(buffer, 0)
+    return bytes(buffer)
 
 
 def _serialized(message: Any, xid: int) -> bytes:

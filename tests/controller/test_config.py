@@ -27,6 +27,9 @@ def test_a_whole_file(tmp_path: Path) -> None:
         state = "/var/lib/mpx/controller.json"
         [openflow]
         address = "192.0.2.1"
+        certificate = "switches.pem"
+        key = "switches.key"
+        authority = "switches-ca.pem"
         switches = [1, 0x10]
         [api]
         address = "::1"
@@ -60,6 +63,15 @@ def test_a_whole_file(tmp_path: Path) -> None:
         ("[api]\ncertificate = 'c.pem'", "a certificate needs its key"),
         ("[path_sets]\nselection = 'best'", "path_sets.selection"),
         ("[openflow]\nswitches = [0]", "openflow.switches.0"),
+        ("[openflow]\naddress = '0.0.0.0'", "openflow: beyond loopback (0.0.0.0) it needs"),
+        ("[openflow]\nauthority = 'a.pem'", "openflow: a certificate needs an authority"),
+        ("[openflow]\ncertificate = 'c.pem'\nkey = 'c.key'", "openflow: a certificate needs an authority"),
+        ("[openflow]\ninsecure = true", "openflow: insecure needs allow_from"),
+        (
+            "[openflow]\ncertificate = 'c.pem'\nkey = 'c.key'\nauthority = 'a.pem'\n"
+            "insecure = true\nallow_from = ['10.0.0.0/8']",
+            "openflow: insecure is for switches without TLS",
+        ),
         ("[mptcp]\nof = true", "mptcp.of: there is no such key"),
         ("[mptcp]\non = true\n[forwarding]\non = false", "mptcp.on needs forwarding.on"),
         ("[", "is not TOML"),

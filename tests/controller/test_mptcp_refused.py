@@ -73,7 +73,7 @@ def test_it_is_off_there_and_said_once(caplog: pytest.LogCaptureFixture) -> None
             if mptcp.off:
                 seen.set()
 
-        switches = Switches(steered, mptcp, None, changed)
+        switches = Switches(steered, mptcp, changed=changed)
         hardware = Hardware()
         server = await asyncio.start_server(switches.accept, "127.0.0.1", 0)
         reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())

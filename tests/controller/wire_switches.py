@@ -28,6 +28,10 @@ class WireSwitch:
         self.number, self.ports = number, ports
         self.tables = 254
         self.refused: set[int] = set()  # TCP ports for which it has no room
+        self.confirms = True  # whether it answers barriers
+        self.answers_echoes = True
+        self.totals = [(ofp.OFPT_MULTIPART_REPLY, total())]  # what it answers who asks for totals
+        self.asked_totals = 0
         self.entries: dict[tuple[object, ...], object] = {}
         self.cables: dict[int, tuple[WireSwitch, int]] = {}
         self.hosts: dict[int, str] = {}
@@ -88,15 +92,22 @@ class WireSwitch:
                 ofp.OFPT_FEATURES_REPLY, xid, struct.pack("!QIBB2xII", self.number, 0, self.tables, 0, 0, 0)
             )
         elif kind == ofp.OFPT_ECHO_REQUEST:
-            self.send(ofp.OFPT_ECHO_REPLY, xid, body)
+            if self.answers_echoes:
+                self.send(ofp.OFPT_ECHO_REPLY, xid, body)
         elif kind == ofp.OFPT_ECHO_REPLY:
             self._echoes[xid]()
         elif kind == ofp.OFPT_BARRIER_REQUEST:
-            self.send(ofp.OFPT_BARRIER_REPLY, xid)
+            if self.confirms:
+                self.send(ofp.OFPT_BARRIER_REPLY, xid)
         elif kind == ofp.OFPT_MULTIPART_REQUEST:
             (asked,) = struct.unpack_from("!H", body)
-            told = {ofp.OFPMP_PORT_DESC: self._described(), ofp.OFPMP_AGGREGATE: bytes(24)}.get(asked, b"")
-            self.send(ofp.OFPT_MULTIPART_REPLY, xid, struct.pack("!HH4x", asked, 0) + told)
+            if asked == ofp.OFPMP_AGGREGATE:
+                for answer, told in self.totals:
+                    self.send(answer, xid, told)
+                self.asked_totals += 1
+            else:
+                told = self._described() if asked == ofp.OFPMP_PORT_DESC else b""
+                self.send(ofp.OFPT_MULTIPART_REPLY, xid, struct.pack("!HH4x", asked, 0) + told)
         elif kind == ofp.OFPT_FLOW_MOD:
             message = parser.msg_parser(PROTOCOL, *ofproto_parser.header(header), header + body)
             key = (message.table_id, message.priority, tuple(sorted(message.match.items())))
@@ -130,6 +141,11 @@ class WireSwitch:
             f"port{port}".encode(),
             *(0, state, 0, 0, 0, 0, 10_000_000, 0),
         )
+
+
+def total(flags: int = 0, kind: int = ofp.OFPMP_AGGREGATE) -> bytes:
+    """Return the body of an answer to who asks for totals: nothing has been counted."""
+    return struct.pack("!HH4x", kind, flags) + (bytes(24) if kind == ofp.OFPMP_AGGREGATE else b"")
 
 
 @contextmanager

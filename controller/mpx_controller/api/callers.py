@@ -8,6 +8,7 @@ from mpx_controller.budget import Budget
 from mpx_controller.config import LOCAL, Api
 from mpx_controller.controller import Caller
 from mpx_controller.errors import NotYours, Refused, TooMany
+from mpx_controller.networks import Networks
 
 BEARER = "bearer"
 BURST_S = 2.0  # a caller may ask for so many seconds' worth at once
@@ -26,7 +27,7 @@ class Callers:
     def __init__(self, config: Api) -> None:
         self._config = config
         self.refused = 0  # requests that were too many
-        self._tokens: list[tuple[bytes, str, _In | None]] = []
+        self._tokens: list[tuple[bytes, str, Networks | None]] = []
         self._budgets: dict[str, Budget] = {}
         for told in config.tokens:
             try:
@@ -38,7 +39,7 @@ class Callers:
                 raise UsageError(
                     f"the token in {told.file} has less than 16 characters; anybody could guess it"
                 )
-            self._tokens.append((secret, told.owner, _In(told.networks) if told.networks else None))
+            self._tokens.append((secret, told.owner, Networks(told.networks) if told.networks else None))
 
     def caller(self, address: str, authorization: str | None) -> Caller:
         """Return who that is; raises WhoIsThat or NotYours."""
@@ -47,7 +48,7 @@ class Callers:
             return self._by_token(token.strip().encode() if scheme.lower() == BEARER else b"", address)
         if ipaddress.ip_address(address).is_loopback:
             return Caller(LOCAL, lambda _: True)
-        if self._config.insecure and _In(self._config.allow_from)(address):
+        if self._config.insecure and Networks(self._config.allow_from)(address):
             return Caller(address, address.__eq__)
         if self._config.insecure:
             raise NotYours(f"{address} is not among those allowed to ask")
@@ -71,14 +72,3 @@ class Callers:
         if found is None:
             raise WhoIsThat("nobody has that token")
         return found
-
-
-class _In:
-    """Whether an address is in one of some networks."""
-
-    def __init__(self, networks: list[str]) -> None:
-        self._networks = [ipaddress.ip_network(each) for each in networks]
-
-    def __call__(self, address: str) -> bool:
-        asked = ipaddress.ip_address(address)
-        return any(asked in network for network in self._networks if network.version == asked.version)

@@ -5,6 +5,8 @@ in on it. Nothing is flooded to undecided ports, so a new link cannot close a lo
 that has had a link stays no edge until it has been down: should questions get lost, frames must not circle.
 """
 
+import logging
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -17,6 +19,11 @@ FIRST_S = (0.0, 0.1, 0.3)  # after a port has come up
 UNDECIDED_S = 0.6  # after the last of these has been sent, which may be late
 LOST_S = 3.2  # a link is gone when nothing has come over it for so long
 MOST_AGE_S = 5.0  # of a question that is taken: links of 1 s, and switches and us that are late, fit
+MOST_PORTS = (
+    512  # of a switch, that are up: each of them is in the entry that floods what comes in on another
+)
+
+log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -42,15 +49,21 @@ class Discovery:
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
         self._ports: dict[Port, _Watched] = {}
+        self._at: Counter[int] = Counter()  # ports of each switch
+        self._too_many: set[int] = set()  # switches that have had more
         self._links: dict[tuple[Port, Port], _Seen] = {}
 
     def port(self, state: PortState, now_s: float) -> bool:
         """Note a port as its switch reports it; return whether links or edges have changed."""
         before = self._ports.get(state.port)
         if not state.up:
-            self._ports.pop(state.port, None)
-            return self._forget_links([state.port]) or before is not None
+            return self.port_gone(state.port)
         if before is None:
+            switch = state.port.switch
+            if self._at[switch] >= MOST_PORTS:
+                self._refuse(state.port)
+                return False
+            self._at[switch] += 1
             self._ports[state.port] = _Watched(state, now_s, next_s=now_s)
             return True
         before.state = state
@@ -61,11 +74,15 @@ class Discovery:
         gone = [port for port in self._ports if port.switch == switch]
         for port in gone:
             del self._ports[port]
+        del self._at[switch]
+        self._too_many.discard(switch)
         self._forget_links(gone)
 
     def port_gone(self, port: Port) -> bool:
         """Forget a port; return whether it was known."""
-        return self._forget_links([port]) or self._ports.pop(port, None) is not None
+        known = self._ports.pop(port, None) is not None
+        self._at[port.switch] -= known
+        return self._forget_links([port]) or known
 
     def questions(self, now_s: float) -> list[tuple[Port, bytes]]:
         """Return the frames that are due, each with the port it is to leave by."""
@@ -158,6 +175,14 @@ class Discovery:
     def edges(self, now_s: float) -> set[Port]:
         """Return all ports that are edges."""
         return {port for port in self._ports if self.is_edge(port, now_s)}
+
+    def _refuse(self, port: Port) -> None:
+        if port.switch not in self._too_many:
+            self._too_many.add(port.switch)
+            log.warning(
+                "switch %x has more than %d ports that are up; port %d and others are not used",
+                *(port.switch, MOST_PORTS, port.number),
+            )
 
     def _forget_links(self, ports: Iterable[Port]) -> bool:
         gone = set(ports)

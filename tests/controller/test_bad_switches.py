@@ -1,0 +1,139 @@
+"""What switches should not say, and more than they may: that switch is the worse for it, and nothing else."""
+
+import asyncio
+import socket
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from graphs import THESIS_A
+from mpx_controller import wire
+from mpx_controller.answers import SwitchLost
+from mpx_controller.channel import Channel
+from mpx_controller.flows import SendOut
+from mpx_controller.graph import Graph, Port
+from mpx_controller.network.discovery import MOST_PORTS
+from mpx_controller.network.ports import PortState
+from mpx_controller.openflow import Switches
+from os_ken.ofproto import ofproto_v1_3 as ofp
+from running_controller import controller
+from switches import address
+from wans import ENDS, network
+from wire_switches import total, wire_wan
+
+Eventually = Callable[..., None]
+ECHO = struct.pack("!BBHI", 4, ofp.OFPT_ECHO_REQUEST, 8, 1)
+
+
+@pytest.mark.parametrize(
+    ("answers", "says"),
+    [
+        ([(ofp.OFPT_ECHO_REPLY, b"")], "switch 1 answers wrongly: OFPEchoReply"),
+        ([(ofp.OFPT_BARRIER_REPLY, b"")], "switch 1 answers wrongly: OFPBarrierReply"),
+        ([(ofp.OFPT_MULTIPART_REPLY, total(kind=ofp.OFPMP_PORT_DESC))], "wrongly: OFPPortDescStatsReply"),
+        ([(ofp.OFPT_MULTIPART_REPLY, total(ofp.OFPMPF_REPLY_MORE)), (ofp.OFPT_MULTIPART_REPLY, total())], ""),
+    ],
+)
+def test_an_answer_of_another_kind_or_in_two_parts(
+    tmp_path: Path, eventually: Eventually, answers: list[tuple[int, bytes]], says: str
+) -> None:
+    log = tmp_path / "log"
+    with (
+        controller(tmp_path / "state.json", 0, "[path_sets]\nlease_s = 2\n", errors=log) as running,
+        wire_wan(running.port, THESIS_A, ENDS) as switches,
+    ):
+        eventually(lambda: running.get("topology")["edges"] == ["1:1000", "6:1000"])
+        switches[1].totals = answers
+        pair = {"source": address("src"), "sink": address("dst")}
+        number = running.ask("POST", "path-sets", pair)["id"]
+        running.ask("POST", f"path-sets/{number}/streams", {"ports": [4000]})
+        eventually(lambda: switches[1].asked_totals >= 2)
+        assert running.get("healthz") == {"switches": 6}
+    assert running.process.returncode == 0
+    assert says in log.read_text() and "Traceback" not in log.read_text()
+
+
+def test_what_cannot_be_sent_ends_the_connection_of_that_switch(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        joined = asyncio.Event()
+        steered = network(loop.time())
+        switches = Switches(steered, changed=joined.set)
+        server = await asyncio.start_server(switches.accept, "127.0.0.1", 0)
+        with wire_wan(server.sockets[0].getsockname()[1], Graph.of([1, 2], []), {}):
+            while len(steered.connected) < 2:
+                await asyncio.wait_for(joined.wait(), 30)
+                joined.clear()
+            switches.send([(1, SendOut(bytes(70_000), (1,))), (2, SendOut(bytes(100), (1,)))])
+            with pytest.raises(SwitchLost):
+                await switches.confirmed([1])
+            await switches.confirmed([2])
+        server.close()
+
+    asyncio.run(run())
+    assert "the connection of switch 1 is ended, as of an error" in caplog.messages
+
+
+def test_ports_of_a_switch_are_bounded(caplog: pytest.LogCaptureFixture) -> None:
+    steered = network()
+    ports = [PortState(Port(7, number), "02:00:00:00:00:01") for number in range(1, 4201)]
+    messages = steered.switch_up(7, ports, [], 100.0)
+    while steered.next_s() < 102.0:
+        messages += steered.tick(max(100.0, steered.next_s()) + 1e-6)
+    assert len(steered.edge_ports()) == MOST_PORTS
+    assert max(len(wire.to_bytes(message, 1)) for _, message in messages) < 1 << 16
+    (said,) = caplog.messages
+    assert said.startswith(
+        f"switch 7 has more than {MOST_PORTS} ports that are up; port {MOST_PORTS + 1} and"
+    )
+    steered.port_changed(ports[-1], 103.0)
+    assert ports[-1] not in steered.ports(7)
+    steered.port_gone(ports[0].port)
+    steered.port_changed(ports[-1], 103.0)
+    assert ports[-1] in steered.ports(7) and len(steered.ports(7)) == MOST_PORTS
+
+
+def test_a_port_that_is_gone_is_not_known_any_more_also_where_it_had_a_link() -> None:
+    wan_ports = [PortState(Port(switch, 1), "02:00:00:00:00:01") for switch in (1, 2)]
+    steered = network()
+    asked = [each for state in wan_ports for each in steered.switch_up(state.port.switch, [state], [], 100.0)]
+    (question,) = {message.data for at, message in asked if at == 1 and isinstance(message, SendOut)}
+    steered.frame_in(wan_ports[1].port, question, 100.1)
+    steered.port_gone(wan_ports[1].port)
+    assert steered.ports(2) == []
+
+
+def test_echoes_that_are_not_read_end_the_connection(tmp_path: Path, eventually: Eventually) -> None:
+    log = tmp_path / "log"
+    long = struct.pack("!BBHI", 4, ofp.OFPT_ECHO_REQUEST, 60_008, 1) + bytes(60_000)
+    with controller(tmp_path / "state.json", errors=log) as running:
+        with socket.create_connection(("127.0.0.1", running.port), 30) as switch, pytest.raises(OSError):
+            switch.sendall(wire.hello(0))
+            while True:
+                switch.sendall(long)
+        eventually(lambda: "does not read what it is sent" in log.read_text())
+        assert running.get("healthz") == {"switches": 0}
+
+
+def test_a_flood_of_echoes_leaves_others_their_turn() -> None:
+    async def run() -> int:
+        turns = 0
+        server = await asyncio.start_server(lambda reader, _: reader.read(), "127.0.0.1", 0)
+        _, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        reader = asyncio.StreamReader()
+        reader.feed_data(wire.hello(0) + 16_000 * ECHO)
+        reader.feed_eof()
+        joining = asyncio.create_task(Channel(reader, writer).join())
+        while not joining.done():
+            turns += 1
+            await asyncio.sleep(0)
+        with pytest.raises(SwitchLost):
+            await joining
+        writer.close()
+        server.close()
+        return turns
+
+    assert asyncio.run(run()) > 10

@@ -1,0 +1,52 @@
+"""Who may connect as a switch, and take the place of another."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from mpx_command import mpx, refused
+from mpx_controller.graph import Graph
+from mpx_controller.networks import Networks
+from mpx_controller.openflow import Allowed
+from running_controller import controller
+from wire_switches import wire_wan
+
+Eventually = Callable[..., None]
+ONE = Graph.of([1], [])
+ANYWHERE = ("--listen", "0.0.0.0:0", "--api", "127.0.0.1:0")
+
+
+def test_beyond_loopback_switches_are_not_heard_without_more_being_said() -> None:
+    refused(mpx("controller", *ANYWHERE), 2, "openflow: beyond loopback (0.0.0.0)", "insecure")
+
+
+def test_a_lab_says_where_its_switches_are(tmp_path: Path, eventually: Eventually) -> None:
+    consent = ("--insecure", "--allow-from", "10.0.0.0/8")
+    with (
+        controller(tmp_path / "state.json", 0, "", *ANYWHERE, *consent) as running,
+        wire_wan(running.port, ONE, {}),
+    ):
+        eventually(lambda: running.get("healthz") == {"switches": 1})
+    allowed = Allowed(places=Networks(["10.0.0.0/8"]))
+    assert [allowed.at(each) for each in ("10.1.2.3", "127.0.0.1", "::1", "192.0.2.1", "2001:db8::1")] == [
+        *(True, True, True, False, False)
+    ]
+    assert Allowed().at("192.0.2.1") and Allowed().is_one(7) and not Allowed(frozenset([1])).is_one(7)
+
+
+def test_nobody_takes_the_place_of_a_switch_that_answers(tmp_path: Path, eventually: Eventually) -> None:
+    with controller(tmp_path / "state.json") as running, wire_wan(running.port, ONE, {}) as first:
+        eventually(lambda: running.get("healthz") == {"switches": 1})
+        with wire_wan(running.port, ONE, {}) as second:
+            eventually(lambda: not second[1].is_connected)
+        assert first[1].is_connected and running.get("healthz") == {"switches": 1}
+
+
+def test_a_switch_that_comes_back_is_taken_where_its_old_connection_is_dead(
+    tmp_path: Path, eventually: Eventually
+) -> None:
+    with controller(tmp_path / "state.json") as running, wire_wan(running.port, ONE, {}) as first:
+        eventually(lambda: running.get("healthz") == {"switches": 1})
+        first[1].answers_echoes = False
+        with wire_wan(running.port, ONE, {}) as second:
+            eventually(lambda: not first[1].is_connected)
+            assert second[1].is_connected and running.get("healthz") == {"switches": 1}
