@@ -146,7 +146,8 @@ class Network:
         changes: Messages = []
         if now_s < self._settles_s and self._forwards(found):
             self._found[switch] = found
-        else:
+        else:  # it may have been left alone until it was started anew, and is empty now
+            self._found.pop(switch, None)
             changes = [(switch, change) for change in rules.reconciled(found)]
         return changes + self._questions(now_s)
 
