@@ -263,7 +263,7 @@ def test_a_port_with_one_more_link_is_no_edge() -> None:
 
 def test_delays_are_those_of_links_alone() -> None:
     """What it takes to tell a switch something, and to be told, is not the link's."""
-    discovery = Discovery(SECRET)
+    discovery = Discovery(SECRET, to_all=False)
     one, other = Port(1, 1), Port(2, 1)
     for port in (one, other):
         discovery.port(PortState(port, "0e:00:00:00:00:01"), 100.0)

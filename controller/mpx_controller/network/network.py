@@ -12,9 +12,12 @@ from mpx_controller.forwarding import (
     graph_of,
     host_entry,
     questions_entries,
+    unused_entries,
 )
 from mpx_controller.graph import Graph, Port
+from mpx_controller.network.bridged import closes_a_loop
 from mpx_controller.network.discovery import Discovery
+from mpx_controller.network.discovery_frame import is_to_all
 from mpx_controller.network.heard_frame import told_by
 from mpx_controller.network.host_question import host_question
 from mpx_controller.network.hosts import Host, Hosts
@@ -43,7 +46,7 @@ class Network:
         self._told_delays_s: Rates = {}
         self._default_bps = DEFAULT_BPS
         self._bands, self._forwarding = bands, forwarding
-        self._discovery = Discovery(secret)
+        self._discovery = Discovery(secret, to_all=forwarding)
         self._rules: dict[int, SwitchRules] = {}
         self._connected: set[int] = set()
         self._connected_at_s: dict[int, float] = {}
@@ -56,6 +59,7 @@ class Network:
         self._graph = self._ready_graph = Graph.of((), ())
         self._ready_from: tuple[Graph, frozenset[int]] = self._graph, frozenset()
         self._edges: set[Port] = set()
+        self._unused: frozenset[Port] = frozenset()  # edges that bridges join to others
         self._towards: dict[int, dict[int, Port]] = {}  # for each switch with hosts: from each other
         self._placed: dict[str, Host] = {}  # those that have entries, by their hardware address
         self._stale = False  # something has changed since the graph was made
@@ -104,6 +108,10 @@ class Network:
     def edge_ports(self) -> frozenset[Port]:
         """Return the ports where hosts may be."""
         return frozenset(self._edges)
+
+    def unused_ports(self) -> frozenset[Port]:
+        """Return the ports that lead where others lead already, over bridges: frames would circle there."""
+        return self._unused
 
     def ports(self, switch: int) -> list[PortState]:
         """Return the ports of a switch that are up."""
@@ -183,7 +191,7 @@ class Network:
             self._stale = True
             return []
         changes: Messages = []
-        if self._discovery.may_be_edge(port):
+        if self._discovery.may_be_edge(port) and port not in self._unused and not is_to_all(data):
             for told in told_by(data):
                 sure = self._discovery.is_edge(port, now_s)
                 host = self.hosts.heard(told.hardware, told.address, port, sure=sure)
@@ -211,9 +219,10 @@ class Network:
         silent = [switch for switch, since_s in self._silent_s.items() if now_s >= since_s + SILENT_S]
         for switch in silent:
             self._forget(switch)
-        self._stale |= bool(self._discovery.lost(now_s, self._silent_s)) or bool(silent)
+        self._stale |= self._discovery.lost(now_s, self._silent_s) or bool(silent)
         self._stale |= self._delays_changed(now_s)
-        changes = self._rebuild(now_s) if self._stale or self._discovery.edges(now_s) != self._edges else []
+        self._stale |= self._discovery.edges(now_s) != self._edges | self._unused
+        changes = self._rebuild(now_s) if self._stale else []
         if self._found and now_s >= self._settles_s:
             changes += self._settle()
         return changes + self._questions(now_s)
@@ -244,11 +253,17 @@ class Network:
         switches = self._connected | set(self._silent_s)
         delays = self._delays_s()
         self._graph = graph_of(switches, self._discovery.links, self._rates_bps, delays, self._default_bps)
-        self._edges = self._discovery.edges(now_s)
+        edges, tree = self._discovery.edges(now_s), tree_links(self._graph)
+        self._unused = closes_a_loop(edges, tree, self._discovery.bridged)
+        self._edges = edges - self._unused
         if not self._forwarding:
             return []
+        if self._unused:
+            self.hosts.gone(self._unused)
         changes: Messages = []
-        floods = flood_entries(self._bands, switches, tree_links(self._graph), self._edges)
+        for switch in switches:
+            changes += self._forward(switch, "unused", unused_entries(self._bands, switch, self._unused))
+        floods = flood_entries(self._bands, switches, tree, self._edges)
         for switch, entries in floods.items():
             changes += self._forward(switch, "flood", entries)
         before, self._towards = self._towards, {}
