@@ -64,6 +64,15 @@ def test_frames_for_a_host_that_its_bridge_does_not_know_do_not_come_back() -> N
     assert [host for host, _ in wan.received] == ["src"]
 
 
+def test_answers_of_hosts_beyond_a_bridge_place_them_at_the_port_that_is_used() -> None:
+    wan = bridged(THESIS_A, {**ENDS, "x": 2, "y": 3}, "xy")
+    assert wan.network is not None
+    wan.answering = True
+    wan.do(wan.network.host_questions(address("y")))
+    host = wan.network.hosts.at(address("y"))
+    assert host is not None and wan.hosts[host.port] == "x"
+
+
 def test_another_port_takes_over() -> None:
     wan = bridged(THESIS_A, {**ENDS, "x": 2, "y": 3}, "xy")
     wan.send("x", arp_from("x"))
@@ -78,13 +87,20 @@ def test_another_port_takes_over() -> None:
         wan.wait(0.1)
         assert reached(wan, "src")["x"] == 1
     assert unused(wan) == {"y"}
+    wan.carrier(lost, up=False)
+    wan.bridges.clear()
+    wan.carrier(lost, up=True)
+    wan.wait(LOST_S / 4)
+    assert unused(wan) == set()
 
 
 def test_a_bridge_that_comes_later_is_found_and_one_that_goes_is_forgotten() -> None:
     wan = bridged(THESIS_A, {**ENDS, "x": 2, "y": 3})
     assert unused(wan) == set()
+    wan.send("y", arp_from("y"))
     wan.bridges = [{port for port, host in wan.hosts.items() if host in "xy"}]
     wan.wait(FOUND_S)
+    assert wan.network is not None and wan.network.hosts.at(address("y")) is None
     assert unused(wan) == {"y"} and reached(wan, "src") == {"dst": 1, "x": 1, "y": 1}
     wan.bridges.clear()
     wan.wait(LOST_S + FOUND_S)
