@@ -30,6 +30,7 @@ SAVED_EVERY_S = 1.0
 CAPACITIES_EVERY_S = 1.0
 EVERYBODY = ipaddress.ip_address("255.255.255.255")
 COUNTED_EACH = 0.25  # of a lease
+HOSTS_EVERY_S = 60.0  # those that are silent are looked for
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +77,11 @@ class Controller:
     async def keep(self) -> None:
         """Do what time asks for, until it is cancelled."""
         await asyncio.gather(
-            self.switches.keep(), self._keep_leases(), self._keep_used(), self._keep_capacities()
+            self.switches.keep(),
+            self._keep_leases(),
+            self._keep_used(),
+            self._keep_hosts(),
+            self._keep_capacities(),
         )
 
     async def assign(self, source: str, sink: str, count: int, caller: Caller) -> PathSet:
@@ -253,6 +258,18 @@ class Controller:
             self._unsaved |= bool(numbers)
             before = now
 
+    async def _keep_hosts(self) -> None:
+        """Have hosts that are silent forgotten, but those that somebody has paths for."""
+        while True:
+            await asyncio.sleep(HOSTS_EVERY_S)
+            pairs = [known.hardware for known in self.sets.all.values() if known.hardware is not None]
+            if self.mptcp is not None:
+                pairs += [known.hardware for known in self.mptcp.subflows.values()]
+            known = len(self.network.hosts.all)
+            used = {hardware for pair in pairs for hardware in pair}
+            self.switches.send(self.network.forget_silent_hosts(used, self._now()))
+            self._unsaved |= len(self.network.hosts.all) != known
+
     async def _counters(self) -> dict[usage.Counter, int]:
         """Return the bytes of each path set at the switch of its source; of its sink where that is away."""
         asked: dict[tuple[int, int], usage.Counter] = {}
@@ -301,7 +318,7 @@ class Controller:
         except (OSError, ValueError) as error:
             log.warning("the state in %s is not used: %s", file, error)
             return
-        self.network.hosts.restore(state.hosts)
+        self.network.hosts.restore(state.hosts, now_s)
         self.sets.restore(state.sets, state.last)
         if self.mptcp is not None and state.mptcp is not None:
             self.mptcp.restore(*state.mptcp)

@@ -194,7 +194,8 @@ class Network:
         if self._discovery.may_be_edge(port) and port not in self._unused and not is_to_all(data):
             for told in told_by(data):
                 sure = self._discovery.is_edge(port, now_s)
-                host = self.hosts.heard(told.hardware, told.address, port, sure=sure)
+                host = self.hosts.heard(told.hardware, told.address, port, now_s, sure=sure)
+                changes += self._unplace(self.hosts.take_forgotten())
                 if host is not None and port in self._edges:
                     changes += self._place(host)
         return changes
@@ -224,7 +225,7 @@ class Network:
         self._stale |= self._discovery.edges(now_s) != self._edges | self._unused
         changes = self._rebuild(now_s) if self._stale else []
         if self._found and now_s >= self._settles_s:
-            changes += self._settle()
+            changes += self._settle(now_s)
         return changes + self._questions(now_s)
 
     # --- what follows --------------------------------------------------------------------------------
@@ -237,6 +238,12 @@ class Network:
             if port.switch in self._connected:
                 ports[port.switch].append(port.number)
         return [(switch, SendOut(frame, tuple(numbers))) for switch, numbers in ports.items()]
+
+    def forget_silent_hosts(self, used: Iterable[str], now_s: float) -> Messages:
+        """Forget hosts that have said nothing for long; those with hardware addresses in `used` are there."""
+        self.hosts.used(used, now_s)
+        self.hosts.expire(now_s)
+        return self._unplace(self.hosts.take_forgotten())
 
     def change(self, switch: int, owner: object, entries: Iterable[Entry]) -> Messages:
         """Have exactly these entries of `owner` in a switch; see SwitchRules.put."""
@@ -268,10 +275,7 @@ class Network:
             changes += self._forward(switch, "flood", entries)
         before, self._towards = self._towards, {}
         hosts = {host.hardware: host for host in self.hosts.all if host.port in self._edges}
-        for hardware in self._placed.keys() - hosts.keys():
-            for switch in self._rules:
-                changes += self._forward(switch, ("host", hardware), [])
-            del self._placed[hardware]
+        changes += self._unplace(self._placed.keys() - hosts.keys())
         for host in hosts.values():
             at = host.port.switch
             if self._placed.get(host.hardware) != host or before.get(at) != self._to(at):
@@ -300,6 +304,15 @@ class Network:
                 changes += self._forward(switch, ("host", host.hardware), [entry] if entry else [])
         return changes
 
+    def _unplace(self, some: Iterable[str]) -> Messages:
+        """Have no entries for hosts with these hardware addresses."""
+        changes: Messages = []
+        for hardware in some:
+            if self._placed.pop(hardware, None) is not None:
+                for switch in self._rules:
+                    changes += self._forward(switch, ("host", hardware), [])
+        return changes
+
     def _to(self, destination: int) -> dict[int, Port]:
         if destination not in self._towards:
             towards = next_links(self._graph, destination)
@@ -310,7 +323,7 @@ class Network:
         changes = self.change(switch, owner, entries)
         return changes if switch not in self._found else []
 
-    def _settle(self) -> Messages:
+    def _settle(self, now_s: float) -> Messages:
         """Have what is wanted in the switches that were left alone; their entries tell of hosts, too."""
         changes: Messages = []
         left_alone, self._found = self._found, {}
@@ -324,8 +337,9 @@ class Network:
                     and self._edges.issuperset(ports)
                 ):
                     for port in ports:
-                        host = self.hosts.heard(hardware, None, port, sure=True)
+                        host = self.hosts.heard(hardware, None, port, now_s, sure=True)
                         changes += self._place(host) if host else []
+        changes += self._unplace(self.hosts.take_forgotten())
         for switch, found in left_alone.items():
             changes += [(switch, change) for change in self.rules(switch).reconciled(found)]
         return changes
