@@ -179,14 +179,14 @@ class Controller:
             self._follow_hosts()
             return
         before, self._graph = self._graph, self.network.graph
-        sets = self.sets.all
-        was = {number: self.sets.ways(number) for number in sets}
+        was = {number: self.sets.ways(number) for number in self.sets.concerned()}
         self.switches.send(self.sets.reroute(self._now()))
         if self.network.left_alone:  # nothing has moved: it is being found again
             return
         lost, found = reasons.changes(before, self._graph)
-        for number, known in sets.items():
-            why = reasons.why_moved(known, was[number], self.sets.ways(number), lost, found)
+        for number, ways in was.items():
+            known = self.sets.get(number)
+            why = reasons.why_moved(known, ways, self.sets.ways(number), lost, found)
             if why:
                 self._note(known, f"rerouted: {why}")
 

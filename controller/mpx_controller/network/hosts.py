@@ -33,7 +33,7 @@ class Hosts:
         self._by_address: dict[str, str] = {}
         self._at: dict[Port, dict[str, float]] = {}  # when each was heard last, the longest ago first
         self._forgotten: list[str] = []
-        self.moves = 0  # so often one was heard where it was not known to be
+        self.moves = 0  # so often one was heard where it was not known to be, or forgotten
         self.refused = 0  # that were one too many
 
     def heard(
@@ -133,6 +133,7 @@ class Hosts:
         self._forgotten.append(hardware)
 
     def _remove(self, host: Host) -> None:
+        self.moves += 1
         self._leave(host)
         del self._by_hardware[host.hardware]
         for address in host.addresses:

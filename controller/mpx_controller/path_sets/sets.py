@@ -10,6 +10,7 @@ from mpx_controller.forwarding import Bands
 from mpx_controller.graph import Path, Route, delay_s, route
 from mpx_controller.network.network import Network
 from mpx_controller.path_sets.choices import Choice, Choices
+from mpx_controller.path_sets.concerned import Concerned
 from mpx_controller.path_sets.path_set import PathSet, StreamKey, described
 from mpx_controller.path_sets.prediction import (
     BYTES_PER_STREAM,
@@ -53,6 +54,8 @@ class PathSets:
         self._network, self._limits = network, limits
         self._choices = Choices(select)
         self._steered = Steered(network, bands, limits.idle_s)
+        self._concerned = Concerned()
+        self._moves = 0  # of hosts, when the network was last looked at
         self._sets: dict[int, PathSet] = {}
         self._taken: dict[tuple[str, str, int], int] = {}
         self._bytes_each: dict[Route, float] = {}
@@ -69,6 +72,7 @@ class PathSets:
         messages: Messages = []
         for each in map(self._with_hardware, sets):
             self._sets[each.number] = each
+            self._concerned.add(each)
             for key in each.placed:
                 self._taken[_claim(each, key)] = each.number
             messages += self._steered.steer(each, each.placed)
@@ -114,6 +118,7 @@ class PathSets:
             )
         )
         self._sets[made.number] = made
+        self._concerned.add(made)
         return made
 
     def get(self, number: int, owner: str | None = None) -> PathSet:
@@ -226,6 +231,7 @@ class PathSets:
         for key in known.placed:
             messages += self._unsteer(known, key)
         del self._sets[number]
+        self._concerned.remove(known)
         return messages
 
     def expire(self, now_s: float) -> tuple[list[int], Messages]:
@@ -241,6 +247,15 @@ class PathSets:
         """Return the places of the paths of a set that the network has now."""
         return self._steered.alive(known)
 
+    def concerned(self) -> frozenset[int]:
+        """Return the sets that changes of the network since `reroute` concern: with streams to be looked at.
+
+        Paths are there, or not any more, or streams are on none of them, or hosts have moved.
+        """
+        moved = self._network.hosts.moves != self._moves
+        hosts = [number for number, known in self._sets.items() if moved and self._steered.has_moved(known)]
+        return self._concerned.by(self._network).union(self._steered.astray, hosts)
+
     def reroute(self, now_s: float) -> Messages:
         """The network has changed: have all streams on paths that are there.
 
@@ -248,8 +263,10 @@ class PathSets:
         lead: switches that are left alone until it has settled are then told what is different.
         """
         messages: Messages = []
-        self._steered.ask_again(now_s)
-        for known in self._sets.values():
+        numbers = self.concerned().union(self._steered.ask_again(now_s))
+        self._moves = self._network.hosts.moves
+        self._concerned.seen(self._network)
+        for known in (self._sets[number] for number in sorted(numbers)):
             messages += self._steered.steer(known, known.placed)
         return self._without_left_alone(messages)
 
