@@ -13,6 +13,7 @@ from mpx_controller.cookies import Kind, cookie
 from mpx_controller.errors import NotYours, NoWay, Refused
 from mpx_controller.events import Event, Listeners
 from mpx_controller.flows import Counted, Messages
+from mpx_controller.graph import Link
 from mpx_controller.host_search import HostSearch
 from mpx_controller.in_turn import InTurn
 from mpx_controller.mptcp.multipath_tcp import MultipathTcp
@@ -31,6 +32,7 @@ CAPACITIES_EVERY_S = 1.0
 EVERYBODY = ipaddress.ip_address("255.255.255.255")
 COUNTED_EACH = 0.25  # of a lease
 HOSTS_EVERY_S = 60.0  # those that are silent are looked for
+SETS_AT_ONCE = 32  # that a change of the network concerns; others are answered before the next
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +67,8 @@ class Controller:
         self._placing = InTurn()
         self.listeners = Listeners()
         self._graph = self.network.graph
+        self._concerned: dict[int, None] = {}  # path sets that wait for being looked at, in this order
+        self._changes: tuple[list[Link], list[Link]] = [], []  # why: links that were lost, and found
         self._moves = 0  # of hosts, that path sets have followed
         self._search = HostSearch(self.network, self.switches.send)
         self._counting = asyncio.Lock()
@@ -179,14 +183,27 @@ class Controller:
             self._follow_hosts()
             return
         before, self._graph = self._graph, self.network.graph
-        was = {number: self.sets.ways(number) for number in self.sets.concerned()}
-        self.switches.send(self.sets.reroute(self._now()))
+        self._changes = reasons.changes(before, self._graph)
+        waited = self._concerned
+        self._concerned = dict.fromkeys((*self.sets.concerned(self._now()), *waited))
+        if not waited:  # else the next are about to be looked at
+            self._reroute_some()
+
+    def _reroute_some(self) -> None:
+        """Look at some of the path sets that the network's changes concern, and soon at the next."""
+        numbers = list(self._concerned)[:SETS_AT_ONCE]
+        for number in numbers:
+            del self._concerned[number]
+        if self._concerned:
+            asyncio.get_running_loop().call_soon(self._reroute_some)
+        sets = self.sets.all
+        was = {number: self.sets.ways(number) for number in numbers if number in sets}
+        self.switches.send(self.sets.reroute(self._now(), numbers))
         if self.network.left_alone:  # nothing has moved: it is being found again
             return
-        lost, found = reasons.changes(before, self._graph)
         for number, ways in was.items():
-            known = self.sets.get(number)
-            why = reasons.why_moved(known, ways, self.sets.ways(number), lost, found)
+            known = sets[number]
+            why = reasons.why_moved(known, ways, self.sets.ways(number), *self._changes)
             if why:
                 self._note(known, f"rerouted: {why}")
 

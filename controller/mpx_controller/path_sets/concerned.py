@@ -1,7 +1,7 @@
 """Which path sets a change of the network concerns: those with a path over what has changed."""
 
 from collections import defaultdict
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import NamedTuple
 
 from mpx_controller.graph import switches_of
@@ -35,15 +35,17 @@ class Concerned:
             if not self._by[each]:
                 del self._by[each]
 
-    def by(self, network: Network) -> frozenset[int]:
-        """Return the sets that what has changed since `seen` concerns: links, and connections of switches."""
-        changed = self._seen ^ _there(network)
-        ends = (each.switch if isinstance(each, _Connection) else each for each in changed)
-        return frozenset().union(*(self._by[each] for each in ends if each in self._by))
+    def take(self, network: Network) -> tuple[set[int], set[int]]:
+        """Return the sets with paths over what was lost since the last call, and those over what was found.
 
-    def seen(self, network: Network) -> None:
-        """What there is now has been looked at."""
-        self._seen = _there(network)
+        That is links, and connections of switches.
+        """
+        before, self._seen = self._seen, _there(network)
+        return self._users(before - self._seen), self._users(self._seen - before)
+
+    def _users(self, changed: Iterable[Hashable]) -> set[int]:
+        of = (each.switch if isinstance(each, _Connection) else each for each in changed)
+        return set().union(*(self._by[each] for each in of if each in self._by))
 
 
 def _there(network: Network) -> frozenset[Hashable]:

@@ -247,27 +247,29 @@ class PathSets:
         """Return the places of the paths of a set that the network has now."""
         return self._steered.alive(known)
 
-    def concerned(self) -> frozenset[int]:
-        """Return the sets that changes of the network since `reroute` concern: with streams to be looked at.
+    def concerned(self, now_s: float) -> list[int]:
+        """Return the sets that changes of the network since the last call concern, what was lost first.
 
-        Paths are there, or not any more, or streams are on none of them, or hosts have moved.
+        Then those with streams on none of their paths, or whose hosts have moved, and what was found.
         """
+        lost, found = self._concerned.take(self._network)
         moved = self._network.hosts.moves != self._moves
+        self._moves = self._network.hosts.moves
         hosts = [number for number, known in self._sets.items() if moved and self._steered.has_moved(known)]
-        return self._concerned.by(self._network).union(self._steered.astray, hosts)
+        refused = self._steered.ask_again(now_s)
+        return list(dict.fromkeys((*lost, *self._steered.astray, *hosts, *refused, *found)))
 
-    def reroute(self, now_s: float) -> Messages:
+    def reroute(self, now_s: float, numbers: Iterable[int] | None = None) -> Messages:
         """The network has changed: have all streams on paths that are there.
 
         After a restart the network is found piece by piece, and streams would go wherever the first pieces
-        lead: switches that are left alone until it has settled are then told what is different.
+        lead: switches that are left alone until it has settled are then told what is different. `numbers`:
+        only in these sets, of those that are `concerned`.
         """
         messages: Messages = []
-        numbers = self.concerned().union(self._steered.ask_again(now_s))
-        self._moves = self._network.hosts.moves
-        self._concerned.seen(self._network)
-        for known in (self._sets[number] for number in sorted(numbers)):
-            messages += self._steered.steer(known, known.placed)
+        for number in self.concerned(now_s) if numbers is None else numbers:
+            if (known := self._sets.get(number)) is not None:
+                messages += self._steered.steer(known, known.placed)
         return self._without_left_alone(messages)
 
     def go_round(
