@@ -66,7 +66,7 @@ class Controller:
         self._refused: set[int] = set()  # path sets of which switches have refused entries
         self._placing = InTurn()
         self.listeners = Listeners()
-        self._graph = self.network.graph
+        self._graph = self._graph_before = self.network.graph
         self._concerned: dict[int, None] = {}  # path sets that wait for being looked at, in this order
         self._changes: tuple[list[Link], list[Link]] = [], []  # why: links that were lost, and found
         self._moves = 0  # of hosts, that path sets have followed
@@ -182,9 +182,11 @@ class Controller:
         if self.network.graph is self._graph:
             self._follow_hosts()
             return
-        before, self._graph = self._graph, self.network.graph
-        self._changes = reasons.changes(before, self._graph)
         waited = self._concerned
+        if not waited:
+            self._graph_before = self._graph
+        self._graph = self.network.graph
+        self._changes = reasons.changes(self._graph_before, self._graph)
         self._concerned = dict.fromkeys((*self.sets.concerned(self._now()), *waited))
         if not waited:  # else the next are about to be looked at
             self._reroute_some()

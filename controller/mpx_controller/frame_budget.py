@@ -18,7 +18,7 @@ class FrameBudget:
     """That of one switch, within that of all. Questions about links have one of their own, those to all, too.
 
     So no link is lost in a flood; nobody but a neighbour can use that up, as no switch hands such a frame on.
-    The other those can who are beyond the same bridge.
+    Who is beyond the same bridge can use up that of questions to all.
     """
 
     def __init__(self, of_all: Budget) -> None:
