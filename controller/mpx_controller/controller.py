@@ -13,6 +13,7 @@ from mpx_controller.cookies import Kind, cookie
 from mpx_controller.errors import NotYours, NoWay, Refused
 from mpx_controller.events import Event, Listeners
 from mpx_controller.flows import Counted, Messages
+from mpx_controller.graph import Link
 from mpx_controller.host_search import HostSearch
 from mpx_controller.in_turn import InTurn
 from mpx_controller.mptcp.multipath_tcp import MultipathTcp
@@ -31,6 +32,8 @@ SAVED_EVERY_S = 1.0
 CAPACITIES_EVERY_S = 1.0
 EVERYBODY = ipaddress.ip_address("255.255.255.255")
 COUNTED_EACH = 0.25  # of a lease
+HOSTS_EVERY_S = 60.0  # those that are silent are looked for
+SETS_AT_ONCE = 32  # that a change of the network concerns; others are answered before the next
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +66,9 @@ class Controller:
         self._refused: set[int] = set()  # path sets of which switches have refused entries
         self._placing = InTurn()
         self.listeners = Listeners()
-        self._graph = self.network.graph
+        self._graph = self._graph_before = self.network.graph
+        self._concerned: dict[int, None] = {}  # path sets that wait for being looked at, in this order
+        self._changes: tuple[list[Link], list[Link]] = [], []  # why: links that were lost, and found
         self._moves = 0  # of hosts, that path sets have followed
         self._search = HostSearch(self.network, self.switches.send)
         self._counting = asyncio.Lock()
@@ -76,7 +81,11 @@ class Controller:
     async def keep(self) -> None:
         """Do what time asks for, until it is cancelled."""
         await asyncio.gather(
-            self.switches.keep(), self._keep_leases(), self._keep_used(), self._keep_capacities()
+            self.switches.keep(),
+            self._keep_leases(),
+            self._keep_used(),
+            self._keep_hosts(),
+            self._keep_capacities(),
         )
 
     async def assign(self, source: str, sink: str, count: int, caller: Caller) -> PathSet:
@@ -176,15 +185,30 @@ class Controller:
         if self.network.graph is self._graph:
             self._follow_hosts()
             return
-        before, self._graph = self._graph, self.network.graph
+        waited = self._concerned
+        if not waited:
+            self._graph_before = self._graph
+        self._graph = self.network.graph
+        self._changes = reasons.changes(self._graph_before, self._graph)
+        self._concerned = dict.fromkeys((*self.sets.concerned(self._now()), *waited))
+        if not waited:  # else the next are about to be looked at
+            self._reroute_some()
+
+    def _reroute_some(self) -> None:
+        """Look at some of the path sets that the network's changes concern, and soon at the next."""
+        numbers = list(self._concerned)[:SETS_AT_ONCE]
+        for number in numbers:
+            del self._concerned[number]
+        if self._concerned:
+            asyncio.get_running_loop().call_soon(self._reroute_some)
         sets = self.sets.all
-        was = {number: self.sets.ways(number) for number in sets}
-        self.switches.send(self.sets.reroute(self._now()))
+        was = {number: self.sets.ways(number) for number in numbers if number in sets}
+        self.switches.send(self.sets.reroute(self._now(), numbers))
         if self.network.left_alone:  # nothing has moved: it is being found again
             return
-        lost, found = reasons.changes(before, self._graph)
-        for number, known in sets.items():
-            why = reasons.why_moved(known, was[number], self.sets.ways(number), lost, found)
+        for number, ways in was.items():
+            known = sets[number]
+            why = reasons.why_moved(known, ways, self.sets.ways(number), *self._changes)
             if why:
                 self._note(known, f"rerouted: {why}")
 
@@ -256,6 +280,18 @@ class Controller:
             self._unsaved |= bool(numbers)
             before = now
 
+    async def _keep_hosts(self) -> None:
+        """Have hosts that are silent forgotten, but those that somebody has paths for."""
+        while True:
+            await asyncio.sleep(HOSTS_EVERY_S)
+            pairs = [known.hardware for known in self.sets.all.values() if known.hardware is not None]
+            if self.mptcp is not None:
+                pairs += [known.hardware for known in self.mptcp.subflows.values()]
+            known = len(self.network.hosts.all)
+            used = {hardware for pair in pairs for hardware in pair}
+            self.switches.send(self.network.forget_silent_hosts(used, self._now()))
+            self._unsaved |= len(self.network.hosts.all) != known
+
     async def _counters(self) -> dict[usage.Counter, int]:
         """Return the bytes of each path set at the switch of its source; of its sink where that is away."""
         asked: dict[tuple[int, int], usage.Counter] = {}
@@ -304,7 +340,7 @@ class Controller:
         except (OSError, ValueError) as error:
             log.warning("the state in %s is not used: %s", file, error)
             return
-        self.network.hosts.restore(state.hosts)
+        self.network.hosts.restore(state.hosts, now_s)
         self.sets.restore(state.sets, state.last)
         if self.mptcp is not None and state.mptcp is not None:
             self.mptcp.restore(*state.mptcp)

@@ -149,6 +149,10 @@ class SwitchRules:
         """Whether the switch has refused one of the entries of `owner`."""
         return not self._refused.isdisjoint(self._owned.get(owner, {}))
 
+    def holds(self, owner: object) -> bool:
+        """Whether there are entries of `owner`, of which the switch has refused none."""
+        return owner in self._owned and not self.lacks(owner)
+
     def owners(self) -> list[object]:
         """Return who has entries there."""
         return list(self._owned)

@@ -6,6 +6,8 @@ switch, and what is left is flooded over a tree. Nothing waits for us, and nothi
 
     first   TOP          our questions about links, and       to us only
                          answers to those about hosts
+            UNUSED       comes in on an edge that would       dropped
+                         close a loop over a bridge
             path sets    streams of transfers                 on their paths
             COPIES       ARP, neighbour discovery             to us as well, and on
             0            all                                  on in the second
@@ -19,6 +21,7 @@ from dataclasses import dataclass
 from mpx_controller.cookies import Kind, cookie
 from mpx_controller.flows import CONTROLLER, Entry, match
 from mpx_controller.graph import Graph, Link, Port
+from mpx_controller.network.discovery_frame import ETH_TO_ALL
 from mpx_controller.network.host_question import OUR_HARDWARE
 from mpx_controller.network.hosts import Host
 
@@ -43,6 +46,11 @@ class Bands:
     def top(self) -> int:
         """Of our questions."""
         return self.priority + 199
+
+    @property
+    def unused(self) -> int:
+        """Of edges that are not used."""
+        return self.priority + 198
 
     @property
     def path_sets(self) -> int:
@@ -80,7 +88,14 @@ def base_entries(bands: Bands) -> list[Entry]:
     copies = [
         Entry(bands.table, bands.copies, each, COOKIE, (CONTROLLER,), goto=bands.second) for each in told
     ]
-    return [*copies, Entry(bands.table, 0, (), COOKIE, goto=bands.second)]
+    to_all = Entry(bands.table, bands.top, match(eth_type=ETH_TO_ALL), COOKIE, (CONTROLLER,))
+    return [to_all, *copies, Entry(bands.table, 0, (), COOKIE, goto=bands.second)]
+
+
+def unused_entries(bands: Bands, switch: int, unused: Iterable[Port]) -> list[Entry]:
+    """Return what drops all that comes in on edges of a switch that are not used."""
+    numbers = sorted(port.number for port in unused if port.switch == switch)
+    return [Entry(bands.table, bands.unused, match(in_port=number), COOKIE) for number in numbers]
 
 
 def flood_entries(

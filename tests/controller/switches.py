@@ -8,6 +8,7 @@ from mpx_controller.forwarding import ETH_LLDP
 from mpx_controller.graph import Graph, Port
 from mpx_controller.mptcp.multipath_tcp import MultipathTcp
 from mpx_controller.mptcp.segment import is_tcp
+from mpx_controller.network.discovery_frame import ETH_TO_ALL
 from mpx_controller.network.network import Network
 from mpx_controller.network.ports import PortState
 from os_ken.lib.packet import arp, ethernet, icmpv6, ipv4, ipv6, packet, tcp
@@ -83,6 +84,9 @@ class Wan:
         self.received: list[tuple[str, bytes]] = []
         self.frames_in = 0
         self.answering = False  # whether hosts answer who asks for their address
+        self.bridges: list[
+            set[Port]
+        ] = []  # ports that an ordinary bridge joins; the hosts there are beyond it
         self.cut: set[Port] = set()  # where frames are lost without anybody being told
         self.network: Network | None = forwarding_by
         self.mptcp: MultipathTcp | None = None
@@ -114,14 +118,25 @@ class Wan:
             assert len(left) < MOST_HOPS, "frames circle"
             if port in self.cut:
                 continue
-            if port in self.hosts and fields_of(data)["eth_type"] != ETH_LLDP:
-                host = self.hosts[port]
-                self.received.append((host, data))
-                if self.answering and (said := answer_of(host, data)) is not None:
-                    waiting += self._forwarded(port, said)
-            elif port in self.cables:
+            if port in self.cables:
                 waiting += self._forwarded(self.cables[port], data)
+            elif (ethertype := fields_of(data)["eth_type"]) != ETH_LLDP:
+                beyond = self._beyond(port)
+                waiting += self._entering(beyond - {port}, data)
+                for host in (self.hosts[each] for each in sorted(beyond) if ethertype != ETH_TO_ALL):
+                    self.received.append((host, data))
+                    if self.answering and (said := answer_of(host, data)) is not None:
+                        waiting += self._entering(beyond, said)
         return left
+
+    def _beyond(self, port: Port) -> set[Port]:
+        """Return the ports that lead to the same hosts."""
+        return next((joined for joined in self.bridges if port in joined), {port}) & self.hosts.keys()
+
+    def _entering(self, ports: Iterable[Port], data: bytes) -> list[tuple[Port, bytes]]:
+        return [
+            each for port in sorted(ports) if port not in self.cut for each in self._forwarded(port, data)
+        ]
 
     def _forwarded(self, at: Port, data: bytes) -> list[tuple[Port, bytes]]:
         outputs = self.switches[at.switch].outputs(at.number, data)
@@ -134,7 +149,7 @@ class Wan:
     def send(self, host: str, data: bytes) -> list[Port]:
         """Have a host send a frame; return the ports that it and its copies leave by."""
         port = next(port for port, name in self.hosts.items() if name == host)
-        return self.flow(self._forwarded(port, data))
+        return self.flow(self._entering(self._beyond(port), data))
 
     def switches_passed(self, host: str, data: bytes) -> list[int]:
         """Return the switches that a host's frame passes."""
@@ -153,7 +168,7 @@ class Wan:
     def carrier(self, port: Port, *, up: bool) -> None:
         """A cable is pulled out or put in; both of its ends notice."""
         assert self.network is not None
-        for end in (port, self.cables[port]):
+        for end in {port, self.cables.get(port, port)}:
             (self.cut.discard if up else self.cut.add)(end)
             self.do(self.network.port_changed(PortState(end, "0e:00:00:00:00:00", up=up), self.now_s))
 

@@ -43,7 +43,7 @@ def test_a_restart_beside_another_controller_keeps_streams_too() -> None:
     passed = [ways(wan, port) for port in range(4000, 4004)]
     assert [there for there, _ in passed] == [[1, between, 6] for between in (2, 3, 4, 5)]
     again = network(wan.now_s, forwarding=False)
-    again.hosts.restore(first.hosts.all)
+    again.hosts.restore(first.hosts.all, wan.now_s)
     anew = PathSets(again, Bands(), LIMITS)
     anew.restore(sets.all.values(), sets.last)
     for switches in ((1, 6), (2,), (3,), (4,), (5,)):

@@ -110,6 +110,25 @@ def test_a_restart_is_not_noticed() -> None:
     assert {switch: dict(state.entries) for switch, state in wan.switches.items()} == before
 
 
+@pytest.mark.parametrize("when_s", [0.2, 1.5])
+def test_a_switch_that_is_started_anew_while_it_is_left_alone_gets_its_entries(when_s: float) -> None:
+    wan = known(THESIS_B, ENDS)
+    steering = network(wan.now_s)
+    wan.connect(steering)
+    wan.wait(when_s)
+    wan.switches[1].entries.clear()
+    steering.switch_down(1, wan.now_s)
+    wan.wait(0.2)
+    wan.connect(steering, [1])
+    wan.wait(1.5)
+    for host in ENDS:
+        wan.send(host, arp_from(host))
+    wan.wait(SETTLED_S)
+    assert wan.switches[1].entries == steering.rules(1).wanted
+    wan.received.clear()
+    assert wan.switches_passed("src", tcp_frame("src", "dst", (1, 2))) == [1, 5, 6]
+
+
 def test_what_nobody_wants_any_more_is_removed_when_a_start_has_settled() -> None:
     wan = known(THESIS_B, {**ENDS, "left": 2})
     gone = next(port for port, name in wan.hosts.items() if name == "left")
@@ -244,7 +263,7 @@ def test_a_port_with_one_more_link_is_no_edge() -> None:
 
 def test_delays_are_those_of_links_alone() -> None:
     """What it takes to tell a switch something, and to be told, is not the link's."""
-    discovery = Discovery(SECRET)
+    discovery = Discovery(SECRET, to_all=False)
     one, other = Port(1, 1), Port(2, 1)
     for port in (one, other):
         discovery.port(PortState(port, "0e:00:00:00:00:01"), 100.0)

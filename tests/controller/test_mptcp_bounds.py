@@ -101,7 +101,7 @@ def test_a_restart_moves_nothing() -> None:
     state = read_state(text, wan.now_s)
     assert state.mptcp is not None
     fresh = network(wan.now_s)
-    fresh.hosts.restore(state.hosts)
+    fresh.hosts.restore(state.hosts, wan.now_s)
     wan.mptcp = MultipathTcp(fresh, Bands(), SELECTORS["widest-apart"])
     wan.mptcp.restore(*state.mptcp)
     wan.connect(fresh, [1, 2, 6])

@@ -106,7 +106,7 @@ def restarted() -> tuple[Wan, PathSets, Network]:
     put(wan, sets, made.number, 4000, 4001, 4002, 4003)
     assert wan.network is not None
     again = network(wan.now_s)
-    again.hosts.restore(wan.network.hosts.all)
+    again.hosts.restore(wan.network.hosts.all, wan.now_s)
     anew = PathSets(again, Bands(), Limits())
     assert anew.restore(sets.all.values(), sets.last) == []
     return wan, anew, again

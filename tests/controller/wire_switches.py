@@ -185,5 +185,5 @@ def held(switches: dict[int, WireSwitch], port: int) -> list[int]:
     return [
         number
         for number, switch in sorted(switches.items())
-        if any(mine.intersection(fields) for *_, fields in switch.entries)  # type: ignore[call-overload]
+        if any(mine.intersection(fields) for *_, fields in list(switch.entries))  # type: ignore[call-overload]
     ]

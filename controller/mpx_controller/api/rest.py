@@ -158,6 +158,7 @@ def rest_of(controller: Controller, callers: Callers, version: str) -> FastAPI:
                 for ln in graph.links
             ],
             "edges": [str(port) for port in sorted(controller.network.edge_ports())],
+            "unused": [str(port) for port in sorted(controller.network.unused_ports())],
             "hosts": [
                 {"hardware": host.hardware, "port": str(host.port), "addresses": list(host.addresses)}
                 for host in controller.network.hosts.all

@@ -3,6 +3,8 @@
 A port is *undecided* for a moment after it has come up, then an *edge* where no question of ours has come
 in on it. Nothing is flooded to undecided ports, so a new link cannot close a loop before it is known. A port
 that has had a link stays no edge until it has been down: should questions get lost, frames must not circle.
+
+Each port that has had none is asked with frames to all as well, by which we learn what bridges join.
 """
 
 import logging
@@ -11,17 +13,24 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from mpx_controller.graph import Link, Port
-from mpx_controller.network.discovery_frame import discovery_frame, read_discovery_frame
+from mpx_controller.network.bridged import Bridged
+from mpx_controller.network.discovery_frame import (
+    Found,
+    discovery_frame,
+    is_to_all,
+    read_discovery_frame,
+    read_to_all_frame,
+    to_all_frame,
+)
 from mpx_controller.network.ports import PortState
 
 ASK_EVERY_S = 1.0
+TO_ALL_EACH = 3  # of so many questions, and each of the first, goes to all as well
 FIRST_S = (0.0, 0.1, 0.3)  # after a port has come up
 UNDECIDED_S = 0.6  # after the last of these has been sent, which may be late
 LOST_S = 3.2  # a link is gone when nothing has come over it for so long
 MOST_AGE_S = 5.0  # of a question that is taken: links of 1 s, and switches and us that are late, fit
-MOST_PORTS = (
-    512  # of a switch, that are up: each of them is in the entry that floods what comes in on another
-)
+MOST_PORTS = 512  # of a switch, that are up: each is in the entry that floods what comes in on another
 
 log = logging.getLogger(__name__)
 
@@ -44,10 +53,14 @@ class _Seen:
 
 
 class Discovery:
-    """What is known of ports and links by now; `secret` signs our questions."""
+    """What is known of ports and links by now; `secret` signs our questions.
 
-    def __init__(self, secret: bytes) -> None:
-        self._secret = secret
+    `to_all`: whether there are questions to all.
+    """
+
+    def __init__(self, secret: bytes, *, to_all: bool = True) -> None:
+        self._secret, self._to_all = secret, to_all
+        self._bridged = Bridged()
         self._ports: dict[Port, _Watched] = {}
         self._at: Counter[int] = Counter()  # ports of each switch
         self._too_many: set[int] = set()  # switches that have had more
@@ -76,20 +89,24 @@ class Discovery:
             del self._ports[port]
         del self._at[switch]
         self._too_many.discard(switch)
-        self._forget_links(gone)
+        self._forget(gone)
 
     def port_gone(self, port: Port) -> bool:
         """Forget a port; return whether it was known."""
         known = self._ports.pop(port, None) is not None
         self._at[port.switch] -= known
-        return self._forget_links([port]) or known
+        return self._forget([port]) or known
 
     def questions(self, now_s: float) -> list[tuple[Port, bytes]]:
         """Return the frames that are due, each with the port it is to leave by."""
         due = []
         for port, watched in self._ports.items():
             if watched.next_s <= now_s:
-                due.append((port, discovery_frame(port, watched.state.hardware, now_s, self._secret)))
+                told = port, watched.state.hardware, now_s, self._secret
+                due.append((port, discovery_frame(*told)))
+                first = watched.asked < len(FIRST_S)
+                if self._to_all and not watched.had_link and (first or watched.asked % TO_ALL_EACH == 0):
+                    due.append((port, to_all_frame(*told)))
                 watched.asked += 1
                 if watched.asked < len(FIRST_S):
                     watched.next_s = max(now_s, watched.since_s + FIRST_S[watched.asked])
@@ -99,15 +116,13 @@ class Discovery:
         return due
 
     def heard(self, port: Port, data: bytes, now_s: float) -> bool:
-        """Note a frame that came in on `port`; return whether links have changed."""
-        found = read_discovery_frame(data, self._secret)
-        if (
-            found is None
-            or port not in self._ports
-            or found.sender not in self._ports
-            or found.sender == port
-            or not 0.0 <= now_s - found.sent_s <= MOST_AGE_S
-        ):
+        """Note a frame that came in on `port`; return whether links, or what bridges join, have changed."""
+        if is_to_all(data):
+            found = self._taken(port, read_to_all_frame(data, self._secret), now_s)
+            sender = found.sender if found else None
+            return (sender, port) not in self._links and self._bridged.heard(port, sender, now_s)
+        found = self._taken(port, read_discovery_frame(data, self._secret), now_s)
+        if found is None:
             return False
         for end in (port, found.sender):
             self._ports[end].had_link = True
@@ -123,16 +138,19 @@ class Discovery:
         seen.delay_s = min(seen.delay_s, max(0.0, now_s - found.sent_s))
         return new
 
-    def lost(self, now_s: float, silent: Collection[int] = ()) -> list[Link]:
-        """Forget and return the links over which nothing has come for too long.
+    def lost(self, now_s: float, silent: Collection[int] = ()) -> bool:
+        """Forget the links, and what bridges join, over which nothing has come for too long.
 
-        Those at a switch in `silent`, which is not connected to us for now, are as they were.
+        Those at a switch in `silent`, which is not connected to us for now, are as they were. Return whether
+        there were any.
         """
         for ends, seen in self._links.items():
             if any(end.switch in silent for end in ends):
                 seen.last_s = now_s
         gone = [ends for ends, seen in self._links.items() if now_s - seen.last_s > LOST_S]
-        return [self._links.pop(ends).link for ends in gone]
+        for each in gone:
+            del self._links[each]
+        return self._bridged.lost(now_s, silent) or bool(gone)
 
     def next_s(self, after_s: float) -> float:
         """Return when there is something to do again; what was decided until `after_s` is not."""
@@ -140,12 +158,17 @@ class Discovery:
         ends = (seen.last_s + LOST_S for seen in self._links.values())
         decides = (watched.decided_s for watched in self._ports.values())
         decides = (at_s for at_s in decides if at_s > after_s)
-        return min((*asks, *ends, *decides), default=float("inf"))
+        return min((*asks, *ends, *decides, self._bridged.next_s()))
 
     @property
     def links(self) -> tuple[Link, ...]:
         """All links that are seen, each direction by itself."""
         return tuple(seen.link for seen in self._links.values())
+
+    @property
+    def bridged(self) -> list[tuple[Port, Port]]:
+        """Ports that bridges join, each with another."""
+        return self._bridged.pairs
 
     def delays_s(self, answers_s: Mapping[int, float]) -> dict[tuple[Port, Port], float]:
         """Return for each link how long a frame takes, at least 0.
@@ -184,9 +207,15 @@ class Discovery:
                 *(port.switch, MOST_PORTS, port.number),
             )
 
-    def _forget_links(self, ports: Iterable[Port]) -> bool:
+    def _taken(self, port: Port, found: Found | None, now_s: float) -> Found | None:
+        """Return what a question tells, if it is of another port that is there, and of now."""
+        if found is None or found.sender == port or not {port, found.sender} <= self._ports.keys():
+            return None
+        return found if 0.0 <= now_s - found.sent_s <= MOST_AGE_S else None
+
+    def _forget(self, ports: Iterable[Port]) -> bool:
         gone = set(ports)
         dead = [ends for ends in self._links if gone.intersection(ends)]
         for ends in dead:
             del self._links[ends]
-        return bool(dead)
+        return self._bridged.gone(gone) or bool(dead)

@@ -3,6 +3,9 @@
 A switch is told to send one out of each of its ports; the switch at the other end of the link hands it to us.
 The signature keeps one host from making up links, and so from drawing traffic to itself. It says who has sent
 a frame, and not how it has come: two hosts that pass such frames on to each other at once look like a link.
+
+Bridges do not hand LLDP on. So there are questions to all as well, which tell the same; they are signed
+otherwise, so that nobody makes one of a link of them.
 """
 
 import hmac
@@ -21,6 +24,10 @@ TTL_S = 120  # for others that listen; we have a limit of our own
 BODY = struct.Struct("!QId")  # datapath id, port number, when it was sent
 SIGNATURE_BYTES = 16
 LLDP: bytes = ETH_TYPE_LLDP.to_bytes(2)
+ETH_TO_ALL = 0x8942  # as other controllers have it for the same purpose
+TO_ALL = b"\xff" * 6
+HEAD = struct.Struct("!6s6sH")
+LEAST_BYTES = 60  # of a frame
 
 
 class Found(NamedTuple):
@@ -51,6 +58,28 @@ def discovery_frame(sender: Port, hardware: str, now_s: float, secret: bytes) ->
     made.add_protocol(told)
     made.serialize()
     return bytes(made.data)
+
+
+def to_all_frame(sender: Port, hardware: str, now_s: float, secret: bytes) -> bytes:
+    """Return the question to all to send out of `sender`, whose hardware address is `hardware`."""
+    body = BODY.pack(sender.switch, sender.number, now_s)
+    head = HEAD.pack(TO_ALL, mac_text.haddr_to_bin(hardware), ETH_TO_ALL)
+    return (head + body + _signature(head[-2:] + body, secret)).ljust(LEAST_BYTES, b"\0")
+
+
+def is_to_all(data: bytes) -> bool:
+    """Whether it is a question to all, ours or another's."""
+    return data[12:14] == ETH_TO_ALL.to_bytes(2)
+
+
+def read_to_all_frame(data: bytes, secret: bytes) -> Found | None:
+    """Return what a question to all of ours tells; None for all others."""
+    body, end = data[HEAD.size :][: BODY.size], HEAD.size + BODY.size
+    signature = data[end : end + SIGNATURE_BYTES]
+    if len(body) < BODY.size or not hmac.compare_digest(signature, _signature(data[12:14] + body, secret)):
+        return None
+    switch, number, sent_s = BODY.unpack(body)
+    return Found(Port(switch, number), sent_s)
 
 
 def is_discovery(data: bytes) -> bool:

@@ -1,14 +1,16 @@
-"""Where hosts are: learnt from what they say of themselves in ARP and in neighbour discovery."""
+"""Where hosts are: learnt from what they say of themselves in ARP and in neighbour discovery. No clock."""
 
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from mpx_controller.graph import Port
 
 MOST_HOSTS = 20_000
 MOST_AT_A_PORT = 4_000
 MOST_ADDRESSES = 64  # of one host
+SILENT_S = 4 * 3600.0  # who has said nothing for so long is forgotten: no ARP cache in wide use keeps more
+ROOM_S = 300.0  # who has said nothing for so long makes room for another where there are too many
 
 
 @dataclass(frozen=True)
@@ -21,16 +23,22 @@ class Host:
 
 
 class Hosts:
-    """All that are known by now. Numbers are bounded, as anybody can say to be thousands of hosts."""
+    """All that are known by now. Numbers are bounded, as anybody can say to be thousands of hosts.
+
+    Where there are too many the one that has been silent for longest makes room.
+    """
 
     def __init__(self) -> None:
         self._by_hardware: dict[str, Host] = {}
         self._by_address: dict[str, str] = {}
-        self._at: Counter[Port] = Counter()
-        self.moves = 0  # so often one was heard where it was not known to be
+        self._at: dict[Port, dict[str, float]] = {}  # when each was heard last, the longest ago first
+        self._forgotten: list[str] = []
+        self.moves = 0  # so often one was heard where it was not known to be, or forgotten
         self.refused = 0  # that were one too many
 
-    def heard(self, hardware: str, address: str | None, port: Port, *, sure: bool) -> Host | None:
+    def heard(
+        self, hardware: str, address: str | None, port: Port, now_s: float, *, sure: bool
+    ) -> Host | None:
         """Note that a host has said its address at a port; return the host if it is new there.
 
         `sure`: the port is known to be an edge. While it is not, a host that is known elsewhere is not moved:
@@ -39,41 +47,57 @@ class Hosts:
         known = self._by_hardware.get(hardware)
         if known is not None and known.port != port and not sure:
             return None
-        if known is None and self._too_many(port):
+        if known is None and not self._has_room(port, now_s):
             self.refused += 1
             return None
         host = Host(hardware, port, known.addresses if known else ())
         if address is not None and address not in host.addresses:
             self._take_from_others(address, hardware)
-            for oldest in host.addresses[: len(host.addresses) + 1 - MOST_ADDRESSES]:
+            for oldest in host.addresses[: max(0, len(host.addresses) + 1 - MOST_ADDRESSES)]:
                 del self._by_address[oldest]
             host = replace(host, addresses=(*host.addresses, address)[-MOST_ADDRESSES:])
             self._by_address[address] = hardware
         self._by_hardware[hardware] = host
         if known is not None:
-            self._at[known.port] -= 1
-        self._at[port] += 1
+            self._leave(known)
+        self._at.setdefault(port, {})[hardware] = now_s
         if known is not None and known.port == port:
             return None
         self.moves += 1
         return host
 
-    def restore(self, hosts: Iterable[Host]) -> None:
+    def used(self, some: Iterable[str], now_s: float) -> None:
+        """Note that hosts with these hardware addresses are there, whatever they say."""
+        for hardware in some:
+            if (host := self._by_hardware.get(hardware)) is not None:
+                self._leave(host)
+                self._at.setdefault(host.port, {})[hardware] = now_s
+
+    def expire(self, now_s: float) -> None:
+        """Forget those that have been silent for too long."""
+        for silent in list(self._at.values()):
+            for hardware, last_s in list(silent.items()):
+                if now_s - last_s < SILENT_S:
+                    break
+                self._forget(hardware)
+
+    def take_forgotten(self) -> list[str]:
+        """Return the hardware addresses of those that have been forgotten for their silence since last."""
+        taken, self._forgotten = self._forgotten, []
+        return taken
+
+    def restore(self, hosts: Iterable[Host], now_s: float) -> None:
         """Have again what was known before a restart."""
         for host in hosts:
             for address in host.addresses or (None,):
-                self.heard(host.hardware, address, host.port, sure=True)
+                self.heard(host.hardware, address, host.port, now_s, sure=True)
 
     def gone(self, ports: Iterable[Port]) -> list[Host]:
         """Forget and return the hosts at these ports."""
         lost = set(ports)
         found = [host for host in self._by_hardware.values() if host.port in lost]
         for host in found:
-            del self._by_hardware[host.hardware]
-            for address in host.addresses:
-                del self._by_address[address]
-        for port in lost:
-            del self._at[port]
+            self._remove(host)
         return found
 
     def at(self, address: str) -> Host | None:
@@ -89,11 +113,44 @@ class Hosts:
         """All hosts."""
         return tuple(self._by_hardware.values())
 
-    def _too_many(self, port: Port) -> bool:
-        return len(self._by_hardware) >= MOST_HOSTS or self._at[port] >= MOST_AT_A_PORT
+    def _has_room(self, port: Port, now_s: float) -> bool:
+        """Whether there can be one more at a port, once one that is silent has been forgotten if need be."""
+        here = self._at.get(port, {})
+        if len(here) >= MOST_AT_A_PORT:
+            crowd = [here]
+        elif len(self._by_hardware) >= MOST_HOSTS:
+            crowd = list(self._at.values())
+        else:
+            return True
+        last_s, hardware = min((last_s, hardware) for each in crowd for hardware, last_s in _first(each))
+        if now_s - last_s < ROOM_S:
+            return False
+        self._forget(hardware)
+        return True
+
+    def _forget(self, hardware: str) -> None:
+        self._remove(self._by_hardware[hardware])
+        self._forgotten.append(hardware)
+
+    def _remove(self, host: Host) -> None:
+        self.moves += 1
+        self._leave(host)
+        del self._by_hardware[host.hardware]
+        for address in host.addresses:
+            del self._by_address[address]
+
+    def _leave(self, host: Host) -> None:
+        here = self._at[host.port]
+        del here[host.hardware]
+        if not here:
+            del self._at[host.port]
 
     def _take_from_others(self, address: str, hardware: str) -> None:
         other = self._by_hardware.get(self._by_address.get(address, ""))
         if other is not None and other.hardware != hardware:
             left = tuple(each for each in other.addresses if each != address)
             self._by_hardware[other.hardware] = replace(other, addresses=left)
+
+
+def _first(silent: Mapping[str, float]) -> Iterable[tuple[str, float]]:
+    return islice(silent.items(), 1)

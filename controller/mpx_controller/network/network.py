@@ -12,9 +12,12 @@ from mpx_controller.forwarding import (
     graph_of,
     host_entry,
     questions_entries,
+    unused_entries,
 )
 from mpx_controller.graph import Graph, Port
+from mpx_controller.network.bridged import closes_a_loop
 from mpx_controller.network.discovery import Discovery
+from mpx_controller.network.discovery_frame import is_to_all
 from mpx_controller.network.heard_frame import told_by
 from mpx_controller.network.host_question import host_question
 from mpx_controller.network.hosts import Host, Hosts
@@ -43,7 +46,7 @@ class Network:
         self._told_delays_s: Rates = {}
         self._default_bps = DEFAULT_BPS
         self._bands, self._forwarding = bands, forwarding
-        self._discovery = Discovery(secret)
+        self._discovery = Discovery(secret, to_all=forwarding)
         self._rules: dict[int, SwitchRules] = {}
         self._connected: set[int] = set()
         self._connected_at_s: dict[int, float] = {}
@@ -56,6 +59,7 @@ class Network:
         self._graph = self._ready_graph = Graph.of((), ())
         self._ready_from: tuple[Graph, frozenset[int]] = self._graph, frozenset()
         self._edges: set[Port] = set()
+        self._unused: frozenset[Port] = frozenset()  # edges that bridges join to others
         self._towards: dict[int, dict[int, Port]] = {}  # for each switch with hosts: from each other
         self._placed: dict[str, Host] = {}  # those that have entries, by their hardware address
         self._stale = False  # something has changed since the graph was made
@@ -105,6 +109,10 @@ class Network:
         """Return the ports where hosts may be."""
         return frozenset(self._edges)
 
+    def unused_ports(self) -> frozenset[Port]:
+        """Return the ports that lead where others lead already, over bridges: frames would circle there."""
+        return self._unused
+
     def ports(self, switch: int) -> list[PortState]:
         """Return the ports of a switch that are up."""
         return self._discovery.ports(switch)
@@ -146,7 +154,8 @@ class Network:
         changes: Messages = []
         if now_s < self._settles_s and self._forwards(found):
             self._found[switch] = found
-        else:
+        else:  # it may have been left alone until it was started anew, and is empty now
+            self._found.pop(switch, None)
             changes = [(switch, change) for change in rules.reconciled(found)]
         return changes + self._questions(now_s)
 
@@ -182,10 +191,11 @@ class Network:
             self._stale = True
             return []
         changes: Messages = []
-        if self._discovery.may_be_edge(port):
+        if self._discovery.may_be_edge(port) and port not in self._unused and not is_to_all(data):
             for told in told_by(data):
                 sure = self._discovery.is_edge(port, now_s)
-                host = self.hosts.heard(told.hardware, told.address, port, sure=sure)
+                host = self.hosts.heard(told.hardware, told.address, port, now_s, sure=sure)
+                changes += self._unplace(self.hosts.take_forgotten())
                 if host is not None and port in self._edges:
                     changes += self._place(host)
         return changes
@@ -210,11 +220,12 @@ class Network:
         silent = [switch for switch, since_s in self._silent_s.items() if now_s >= since_s + SILENT_S]
         for switch in silent:
             self._forget(switch)
-        self._stale |= bool(self._discovery.lost(now_s, self._silent_s)) or bool(silent)
+        self._stale |= self._discovery.lost(now_s, self._silent_s) or bool(silent)
         self._stale |= self._delays_changed(now_s)
-        changes = self._rebuild(now_s) if self._stale or self._discovery.edges(now_s) != self._edges else []
+        self._stale |= self._discovery.edges(now_s) != self._edges | self._unused
+        changes = self._rebuild(now_s) if self._stale else []
         if self._found and now_s >= self._settles_s:
-            changes += self._settle()
+            changes += self._settle(now_s)
         return changes + self._questions(now_s)
 
     # --- what follows --------------------------------------------------------------------------------
@@ -227,6 +238,12 @@ class Network:
             if port.switch in self._connected:
                 ports[port.switch].append(port.number)
         return [(switch, SendOut(frame, tuple(numbers))) for switch, numbers in ports.items()]
+
+    def forget_silent_hosts(self, used: Iterable[str], now_s: float) -> Messages:
+        """Forget hosts that have said nothing for long; those with hardware addresses in `used` are there."""
+        self.hosts.used(used, now_s)
+        self.hosts.expire(now_s)
+        return self._unplace(self.hosts.take_forgotten())
 
     def change(self, switch: int, owner: object, entries: Iterable[Entry]) -> Messages:
         """Have exactly these entries of `owner` in a switch; see SwitchRules.put."""
@@ -243,19 +260,22 @@ class Network:
         switches = self._connected | set(self._silent_s)
         delays = self._delays_s()
         self._graph = graph_of(switches, self._discovery.links, self._rates_bps, delays, self._default_bps)
-        self._edges = self._discovery.edges(now_s)
+        edges, tree = self._discovery.edges(now_s), tree_links(self._graph)
+        self._unused = closes_a_loop(edges, tree, self._discovery.bridged)
+        self._edges = edges - self._unused
         if not self._forwarding:
             return []
+        if self._unused:
+            self.hosts.gone(self._unused)
         changes: Messages = []
-        floods = flood_entries(self._bands, switches, tree_links(self._graph), self._edges)
+        for switch in switches:
+            changes += self._forward(switch, "unused", unused_entries(self._bands, switch, self._unused))
+        floods = flood_entries(self._bands, switches, tree, self._edges)
         for switch, entries in floods.items():
             changes += self._forward(switch, "flood", entries)
         before, self._towards = self._towards, {}
         hosts = {host.hardware: host for host in self.hosts.all if host.port in self._edges}
-        for hardware in self._placed.keys() - hosts.keys():
-            for switch in self._rules:
-                changes += self._forward(switch, ("host", hardware), [])
-            del self._placed[hardware]
+        changes += self._unplace(self._placed.keys() - hosts.keys())
         for host in hosts.values():
             at = host.port.switch
             if self._placed.get(host.hardware) != host or before.get(at) != self._to(at):
@@ -284,6 +304,15 @@ class Network:
                 changes += self._forward(switch, ("host", host.hardware), [entry] if entry else [])
         return changes
 
+    def _unplace(self, some: Iterable[str]) -> Messages:
+        """Have no entries for hosts with these hardware addresses."""
+        changes: Messages = []
+        for hardware in some:
+            if self._placed.pop(hardware, None) is not None:
+                for switch in self._rules:
+                    changes += self._forward(switch, ("host", hardware), [])
+        return changes
+
     def _to(self, destination: int) -> dict[int, Port]:
         if destination not in self._towards:
             towards = next_links(self._graph, destination)
@@ -294,7 +323,7 @@ class Network:
         changes = self.change(switch, owner, entries)
         return changes if switch not in self._found else []
 
-    def _settle(self) -> Messages:
+    def _settle(self, now_s: float) -> Messages:
         """Have what is wanted in the switches that were left alone; their entries tell of hosts, too."""
         changes: Messages = []
         left_alone, self._found = self._found, {}
@@ -308,8 +337,9 @@ class Network:
                     and self._edges.issuperset(ports)
                 ):
                     for port in ports:
-                        host = self.hosts.heard(hardware, None, port, sure=True)
+                        host = self.hosts.heard(hardware, None, port, now_s, sure=True)
                         changes += self._place(host) if host else []
+        changes += self._unplace(self.hosts.take_forgotten())
         for switch, found in left_alone.items():
             changes += [(switch, change) for change in self.rules(switch).reconciled(found)]
         return changes

@@ -10,6 +10,7 @@ from mpx_controller.forwarding import Bands
 from mpx_controller.graph import Path, Route, delay_s, route
 from mpx_controller.network.network import Network
 from mpx_controller.path_sets.choices import Choice, Choices
+from mpx_controller.path_sets.concerned import Concerned
 from mpx_controller.path_sets.path_set import PathSet, StreamKey, described
 from mpx_controller.path_sets.prediction import (
     BYTES_PER_STREAM,
@@ -53,6 +54,8 @@ class PathSets:
         self._network, self._limits = network, limits
         self._choices = Choices(select)
         self._steered = Steered(network, bands, limits.idle_s)
+        self._concerned = Concerned()
+        self._moves = 0  # of hosts, when the network was last looked at
         self._sets: dict[int, PathSet] = {}
         self._taken: dict[tuple[str, str, int], int] = {}
         self._bytes_each: dict[Route, float] = {}
@@ -69,6 +72,7 @@ class PathSets:
         messages: Messages = []
         for each in map(self._with_hardware, sets):
             self._sets[each.number] = each
+            self._concerned.add(each)
             for key in each.placed:
                 self._taken[_claim(each, key)] = each.number
             messages += self._steered.steer(each, each.placed)
@@ -114,6 +118,7 @@ class PathSets:
             )
         )
         self._sets[made.number] = made
+        self._concerned.add(made)
         return made
 
     def get(self, number: int, owner: str | None = None) -> PathSet:
@@ -226,6 +231,7 @@ class PathSets:
         for key in known.placed:
             messages += self._unsteer(known, key)
         del self._sets[number]
+        self._concerned.remove(known)
         return messages
 
     def expire(self, now_s: float) -> tuple[list[int], Messages]:
@@ -241,16 +247,29 @@ class PathSets:
         """Return the places of the paths of a set that the network has now."""
         return self._steered.alive(known)
 
-    def reroute(self, now_s: float) -> Messages:
+    def concerned(self, now_s: float) -> list[int]:
+        """Return the sets that changes of the network since the last call concern, what was lost first.
+
+        Then those with streams on none of their paths, or whose hosts have moved, and what was found.
+        """
+        lost, found = self._concerned.take(self._network)
+        moved = self._network.hosts.moves != self._moves
+        self._moves = self._network.hosts.moves
+        hosts = [number for number, known in self._sets.items() if moved and self._steered.has_moved(known)]
+        refused = self._steered.ask_again(now_s)
+        return list(dict.fromkeys((*lost, *self._steered.astray, *hosts, *refused, *found)))
+
+    def reroute(self, now_s: float, numbers: Iterable[int] | None = None) -> Messages:
         """The network has changed: have all streams on paths that are there.
 
         After a restart the network is found piece by piece, and streams would go wherever the first pieces
-        lead: switches that are left alone until it has settled are then told what is different.
+        lead: switches that are left alone until it has settled are then told what is different. `numbers`:
+        only in these sets, of those that are `concerned`.
         """
         messages: Messages = []
-        self._steered.ask_again(now_s)
-        for known in self._sets.values():
-            messages += self._steered.steer(known, known.placed)
+        for number in self.concerned(now_s) if numbers is None else numbers:
+            if (known := self._sets.get(number)) is not None:
+                messages += self._steered.steer(known, known.placed)
         return self._without_left_alone(messages)
 
     def go_round(

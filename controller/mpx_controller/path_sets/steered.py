@@ -32,6 +32,7 @@ class Steered:
     def __init__(self, network: Network, bands: Bands, idle_s: int) -> None:
         self._network, self._bands, self._idle_s = network, bands, idle_s
         self._ways: defaultdict[int, dict[StreamKey, int | None]] = defaultdict(dict)
+        self.astray: set[int] = set()  # sets with streams that are on none of their paths
         self._where: dict[int, Ends] = {}  # of each set with streams, where these lead
         self._on: defaultdict[int, dict[StreamKey, dict[int, list[Entry]]]] = defaultdict(dict)
         # of each stream the switches that have refused it
@@ -131,7 +132,8 @@ class Steered:
         """
         there, ready = self.alive(known), self.ready(known)
         ends = self._where_they_are(known)
-        if self.has_moved(known):
+        moved = self.has_moved(known)
+        if moved:
             keys = known.placed
         if known.placed:
             self._where[known.number] = ends
@@ -149,12 +151,16 @@ class Steered:
             if place not in usable and usable:
                 place = least_filled(known.paths, filled, usable)
                 filled[place] += 1
+            before = self._ways[known.number].get(key)
             self._ways[known.number][key] = place if place in usable else None
+            if place in usable and place == before and not moved and self._is_held(known.number, key):
+                continue
             if place in usable:
                 entries = self._entries(known, key, ends, known.paths[place].path)
             else:
                 entries = {} if refuse else self._shortest(known, key, ends)
             messages += self._have(known.number, key, entries)
+        self._note_astray(known.number)
         return messages
 
     def unsteer(self, known: PathSet, key: StreamKey) -> Messages:
@@ -164,7 +170,20 @@ class Steered:
         if not self._ways[known.number]:
             del self._ways[known.number], self._refuse[known.number]
             self._where.pop(known.number, None)
+        self._note_astray(known.number)
         return self._have(known.number, key, {})
+
+    def _note_astray(self, number: int) -> None:
+        if None in self._ways.get(number, {}).values():
+            self.astray.add(number)
+        else:
+            self.astray.discard(number)
+
+    def _is_held(self, number: int, key: StreamKey) -> bool:
+        """Whether all switches on its way have the entries of a stream, as far as is known."""
+        switches = self._on.get(number, {}).get(key, {})
+        owner = _owner(number, key)
+        return bool(switches) and all(self._network.rules(switch).holds(owner) for switch in switches)
 
     def _have(self, number: int, key: StreamKey, entries: dict[int, list[Entry]]) -> Messages:
         """Have exactly these entries of a stream, those furthest from the source first."""
