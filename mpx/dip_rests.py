@@ -8,10 +8,12 @@ the background, or we, and the rest is over. Pure.
 from collections.abc import Iterable
 
 AFTER = 6  # readings that ask for nothing
+LATELY = 30  # readings, among which there has to be a sure one
 FIRST_S, MORE, LONGEST_S = 30.0, 2.0, 120.0
 USUAL_S = 10.0  # of goodput before a rest is what is usual
 LATEST_S = 5.0  # of goodput in it tells, as in less BBR's own probing shows
 CHANGED = 1.25  # times as much as usual, or as little
+AFTER_CHANGE = 20  # readings without a sure one, if a change has ended the rest before
 
 Goodput = Iterable[tuple[float, float]]  # monotonic clock, seconds; bit/s since the one before
 
@@ -21,7 +23,8 @@ class DipRests:
 
     def __init__(self) -> None:
         self.until_s = 0.0  # nothing is read before
-        self._lasts_s = FIRST_S
+        self._lasts_s = FIRST_S  # the last rest, or the one under way
+        self._has_rested = self._was_cut = False
         self._readings = 0
         self._began_s = 0.0
         self._usual_bps = 0.0
@@ -29,15 +32,17 @@ class DipRests:
     def read(self, now_s: float, unsure: int | None, goodput: Goodput) -> bool:
         """Note a reading; return whether a rest begins.
 
-        `unsure` is how many readings there were since a sure one for what we use, which there has to be since
-        the last rest; None where something asks for a change.
+        `unsure` is how many readings there were since a sure one for what we use; None where something asks
+        for a change.
         """
         self._readings += 1
-        if self._readings < AFTER or unsure is None or unsure >= self._readings:
+        is_sure = unsure is not None and unsure < self._readings
+        enough = AFTER_CHANGE if self._was_cut and not is_sure else AFTER
+        if unsure is None or unsure >= LATELY or self._readings < enough:
             return False
-        self._readings = 0
+        self._lasts_s = min(LONGEST_S, MORE * self._lasts_s) if is_sure and self._has_rested else FIRST_S
+        self._readings, self._has_rested, self._was_cut = 0, True, False
         self._began_s, self.until_s = now_s, now_s + self._lasts_s
-        self._lasts_s = min(LONGEST_S, MORE * self._lasts_s)
         self._usual_bps = _mean_bps(goodput, now_s - USUAL_S)
         return True
 
@@ -48,12 +53,12 @@ class DipRests:
         times = _mean_bps(goodput, now_s - LATEST_S) / self._usual_bps
         if 1 / CHANGED < times < CHANGED:
             return False
-        self.until_s, self._lasts_s = now_s, FIRST_S
+        self.until_s, self._has_rested, self._was_cut = now_s, False, True
         return True
 
     def begin_anew(self) -> None:
         """Say that our streams are others now: what was read tells nothing of them, and no rest goes on."""
-        self._readings, self._lasts_s, self.until_s = 0, FIRST_S, 0.0
+        self._readings, self.until_s, self._has_rested, self._was_cut = 0, 0.0, False, False
 
 
 def _mean_bps(goodput: Goodput, since_s: float) -> float:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpx.dip_rests import AFTER, CHANGED, FIRST_S, LATEST_S, LONGEST_S, MORE, DipRests
+from mpx.dip_rests import AFTER, AFTER_CHANGE, CHANGED, FIRST_S, LATELY, LATEST_S, LONGEST_S, MORE, DipRests
 
 BPS = 80e6
 
@@ -61,7 +61,21 @@ def test_without_any_goodput_before_a_rest_none_ends_it() -> None:
     assert not rests.cut_short(20.0, steady(20.0))
 
 
-def test_without_a_sure_reading_since_the_last_there_is_no_rest() -> None:
+def test_rests_do_not_grow_without_sure_readings_and_end_without_any_lately() -> None:
+    rests, lasted = resting(), []
+    for number in range(1, 2 * LATELY):
+        if rests.read(200.0 * number, number, steady(200.0)):
+            lasted.append(rests.until_s - 200.0 * number)
+    assert lasted == [FIRST_S] * ((LATELY - 1) // AFTER)
+    assert rests.read(1e6, 0, steady(1e6)) and rests.until_s == 1e6 + MORE * FIRST_S
+
+
+def test_after_a_rest_that_was_cut_short_readings_go_on_until_one_is_sure_or_there_were_many() -> None:
     rests = resting()
-    assert not any(rests.read(110.0 + number, 1 + number, steady(110.0)) for number in range(3 * AFTER))
-    assert rests.read(140.0, 0, steady(140.0))
+    assert rests.cut_short(110.0, steady(110.0, 2 * BPS))
+    assert not any(
+        rests.read(110.0 + number, 1 + number, steady(110.0)) for number in range(AFTER_CHANGE - 1)
+    )
+    assert rests.read(140.0, AFTER_CHANGE, steady(140.0)) and rests.until_s == 140.0 + FIRST_S
+    assert rests.cut_short(150.0, steady(150.0, 2 * BPS))
+    assert [rests.read(150.0 + number, 0, steady(150.0)) for number in range(AFTER)][-1]
