@@ -248,6 +248,9 @@ def read_capacities(file: Path) -> tuple[Rates, Rates]:
         raise UsageError(f"{file} cannot be used: a link has no {error}") from None
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}") from None
-    except (ValueError, TypeError, OverflowError) as error:
+    except TypeError:
+        form = '[{"a": {"datapath_id": 1, "port": 2}, "b": {...}, "rate_bps": 1e9, "delay_s": 0.01}]'
+        raise UsageError(f"{file} cannot be used: it is no list of links as {form}") from None
+    except (ValueError, OverflowError) as error:
         raise UsageError(f"{file} cannot be used: {error}") from None
     return rates, delays

@@ -10,6 +10,8 @@ import socket
 import struct
 from contextlib import suppress
 
+from mpx import tcp
+
 LONGEST_LINE_BYTES = 64 * 1024  # a REST with many ranges is long; more is an attack
 LONGEST_QUEUE = 1000  # commands waiting behind a transfer, as in a stock server
 _ONE_READ_BYTES = 4096
@@ -40,6 +42,7 @@ class Control:
         self.local: str = sock.getsockname()[0]
         self.peer: str = sock.getpeername()[0]
         self.family = sock.family
+        self.congestion = tcp.congestion_of(sock)  # what the kernel, or the route, has for this client
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_OOBINLINE, 1)  # Telnet's data mark comes urgent
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", _SEND_TIMEOUT_S, 0))

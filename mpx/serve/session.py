@@ -54,7 +54,7 @@ class Session:
         self.limits = limits
         self.echo = echo  # where this client's probes are sent back
         self.channel = DataChannel(control.local, control.peer, control.family)
-        self.settings = Settings(congestions=limits.congestion)
+        self.settings = Settings(congestions=limits.congestion, kernels=control.congestion)
         self.directory = "/"
         self.user = ""
         self.logged_in = False

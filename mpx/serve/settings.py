@@ -19,7 +19,8 @@ class Settings:
     streams: int = 1  # that we open for a retrieve in MODE E
     over_mptcp: bool = False  # whether these are of Multipath TCP
     congestion: str = ""  # congestion control of these; empty: the kernel's choice
-    congestions: tuple[str, ...] | None = None  # it is one of these; None: of what all users may use
+    congestions: tuple[str, ...] | None = None  # it is one of these; None: of what all users may use, ...
+    kernels: str = ""  # ... or the kernel would send with anyway
     performance_s: float = 1.0  # interval of 112 markers while storing; 0 is none
     restart_s: float = 1.0  # interval of 111 markers while storing; 0 is none
     retrieve_marker_s: float = 0.0  # interval of 112 markers while retrieving
@@ -30,7 +31,9 @@ class Settings:
 
     def usable_congestion(self) -> tuple[str, ...]:
         """Return with what this process can send, of what the client may have it send with."""
-        may = tcp.permitted_congestion() if self.congestions is None else self.congestions
+        may = self.congestions
+        if may is None:
+            may = (*tcp.permitted_congestion(), self.kernels)
         return tuple(name for name in tcp.usable_congestion() if name in may)
 
     def take_restart(self) -> RangeSet:

@@ -132,6 +132,10 @@ def test_capacities_of_a_lab(tmp_path: Path) -> None:
     file.write_text('[{"link": "x"}]')
     with pytest.raises(UsageError, match="a link has no 'a'"):
         read_capacities(file)
+    for other in ('[{"a": 1}]', "3", "[3]"):
+        file.write_text(other)
+        with pytest.raises(UsageError, match="it is no list of links as"):
+            read_capacities(file)
 
 
 @pytest.mark.parametrize(
