@@ -23,7 +23,6 @@ Address = tuple[str, int]
 PortRange = tuple[int, int]  # first and last port, both included
 
 STOP_INTERVAL_S = 0.2  # how often a thread that waits looks whether it is to stop
-ALLOWED_CONGESTION = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
 AVAILABLE_CONGESTION = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 ALLOWED_CONGESTION = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
 

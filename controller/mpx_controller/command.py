@@ -2,7 +2,9 @@
 
 import logging
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -44,23 +46,24 @@ def controller(
     from mpx.errors import UsageError
 
     try:
-        from mpx_controller.config import checked_config, read_config
+        from mpx_controller.config import checked_config, read_told
         from mpx_controller.server import print_ready, serve
     except ImportError as error:
         raise UsageError(f"{error}; install what it needs: pip install 'mpx-dtn[controller]'") from None
-    config = read_config(file) if file else checked_config({}, "the configuration")
-    told = config.model_dump(exclude_defaults=True)
+    told = read_told(file) if file else {}
     for section, text in (("openflow", listen), ("api", api)):
         if text is not None:
-            told.setdefault(section, {}).update(_address(text))
+            _tell(told, section, _address(text))
     if capacities is not None:
-        told.setdefault("links", {})["capacities"] = capacities
+        _tell(told, "links", {"capacities": capacities})
     if state is not None:
         told["state"] = state
     if insecure or allow_from:
-        told.setdefault("api", {}).update(insecure=insecure, allow_from=list(allow_from))
-        if config.openflow.certificate is None:
-            told.setdefault("openflow", {}).update(insecure=insecure, allow_from=list(allow_from))
+        consent = {"insecure": insecure, "allow_from": list(allow_from)}
+        _tell(told, "api", consent)
+        switches = told.get("openflow", {})
+        if not isinstance(switches, dict) or not switches.keys() & {"certificate", "authority", *consent}:
+            _tell(told, "openflow", consent)
     config = checked_config(told, str(file or "the command line"))
     logging.basicConfig(
         stream=sys.stderr,
@@ -68,6 +71,12 @@ def controller(
         format="%(asctime)s %(levelname)s %(message)s",
     )
     serve(config, print_ready)
+
+
+def _tell(told: dict[str, Any], section: str, more: Mapping[str, object]) -> None:
+    """Put more into a section; what is none is left for the check of all."""
+    if isinstance(some := told.setdefault(section, {}), dict):
+        some.update(more)
 
 
 def _address(text: str) -> dict[str, object]:

@@ -3,8 +3,9 @@
 import ipaddress
 import json
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_core import ErrorDetails
@@ -186,19 +187,18 @@ class Config(_Section):
         return Limits(told.lease_s, told.streams, told.sets)
 
 
-def read_config(file: Path) -> Config:
-    """Return what a file says; raises UsageError, which names each key that is wrong."""
+def read_told(file: Path) -> dict[str, Any]:
+    """Return what a file says, as it is, for `checked_config`; raises UsageError."""
     try:
-        told = tomllib.loads(file.read_text())
+        return tomllib.loads(file.read_text())
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror or error}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{file} is not TOML: {error}") from None
-    return checked_config(told, str(file))
 
 
-def checked_config(told: dict[str, object], where: str) -> Config:
-    """Return a configuration that was told as a mapping; raises UsageError."""
+def checked_config(told: Mapping[str, object], where: str) -> Config:
+    """Return a configuration that was told as a mapping; raises UsageError, which names what is wrong."""
     try:
         return Config.model_validate(told)
     except ValidationError as error:
@@ -214,6 +214,7 @@ def _wrong(found: ErrorDetails) -> str:
 
 
 Rates = dict[tuple[Port, Port], float]
+_LINKS_ARE = 'as [{"a": {"datapath_id": 1, "port": 2}, "b": {...}, "rate_bps": 1e9, "delay_s": 0.01}]'
 
 
 def read_capacities(file: Path) -> tuple[Rates, Rates]:
@@ -225,7 +226,7 @@ def read_capacities(file: Path) -> tuple[Rates, Rates]:
     try:
         told = json.loads(file.read_text())
         if not isinstance(told, list) or not all(isinstance(link, dict) for link in told):
-            raise ValueError("it is to be a list of links, as docs/controller.md has it")
+            raise TypeError
         rates: Rates = {}
         delays: Rates = {}
         for link in told:
@@ -249,8 +250,7 @@ def read_capacities(file: Path) -> tuple[Rates, Rates]:
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}") from None
     except TypeError:
-        form = '[{"a": {"datapath_id": 1, "port": 2}, "b": {...}, "rate_bps": 1e9, "delay_s": 0.01}]'
-        raise UsageError(f"{file} cannot be used: it is no list of links as {form}") from None
+        raise UsageError(f"{file} cannot be used: it is no list of links {_LINKS_ARE}") from None
     except (ValueError, OverflowError) as error:
         raise UsageError(f"{file} cannot be used: {error}") from None
     return rates, delays

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Allowed:
-    """Who may connect: datapath ids, and from where; None: all. This host's own switches always may."""
+    """Who may connect: datapath ids, and from where; None: all. Over loopback all of this host may."""
 
     switches: frozenset[int] | None = None
     places: Networks | None = None

@@ -83,16 +83,20 @@ class Echo:
 
     def _filter(self) -> None:
         """Have the kernel let through who is admitted and not muted."""
-        attach(self._socket, self._admitted.keys() - self._muted.keys())
+        try:
+            attach(self._socket, self._admitted.keys() - self._muted.keys())
+        except OSError as error:  # the kernel has no room for it
+            _log.info("the echo looks at what has no token: %s", error.strerror)
+            attach(self._socket, None)
 
     def _run(self) -> None:
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)
         while True:
-            poll.poll(self._unmute())
-            if self._stopping.is_set():
-                return
             try:
+                poll.poll(self._unmute())
+                if self._stopping.is_set():
+                    return
                 self._answer(receive(self._socket, echo_wire.BYTES + 1))
             except OSError:
                 pass  # nothing there after all, no room, or no way back: a probe is lost

@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 
 from mpx import echo_wire
 
-MOST_TOKENS = 2000  # a program has 4,096 instructions at most; of more sessions only the form is looked at
+MOST_TOKENS = 300  # of more sessions only the form is looked at: old kernels have room for no longer program
 _SO_ATTACH_FILTER = 26  # Linux; the socket module has no name for it
 _UDP_BYTES = 8  # the header, which the program sees as well
 _LENGTH, _WORD_AT, _EQUAL, _RETURN = 0x80, 0x20, 0x15, 0x06
@@ -23,15 +23,15 @@ _PROGRAM = struct.Struct("@HP")  # instructions, and where they are
 _Instruction = tuple[int, int, int, int]
 
 
-def attach(echo: socket.socket, tokens: Collection[bytes]) -> None:
-    """Let a UDP socket have questions with one of these tokens only, from now on; raises OSError."""
+def attach(echo: socket.socket, tokens: Collection[bytes] | None) -> None:
+    """Let a UDP socket have questions with one of these tokens only, or with any (None); raises OSError."""
     code = b"".join(_INSTRUCTION.pack(*each) for each in _instructions(tokens))
     kept = ctypes.create_string_buffer(code, len(code))
     program = _PROGRAM.pack(len(code) // _INSTRUCTION.size, ctypes.addressof(kept))
     echo.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, program)
 
 
-def _instructions(tokens: Collection[bytes]) -> Sequence[_Instruction]:
+def _instructions(tokens: Collection[bytes] | None) -> Sequence[_Instruction]:
     """Return the program: of a token its first four bytes are enough to keep out who has to guess it."""
     first, second = (int.from_bytes(kind, "big") for kind in echo_wire.KINDS_ASKED)
     found: list[_Instruction] = [
@@ -43,7 +43,7 @@ def _instructions(tokens: Collection[bytes]) -> Sequence[_Instruction]:
         (_EQUAL, 1, 0, second),
         (_RETURN, 0, 0, _NOTHING),
     ]
-    if len(tokens) > MOST_TOKENS:
+    if tokens is None or len(tokens) > MOST_TOKENS:
         return [*found, (_RETURN, 0, 0, _ALL)]
     found.append((_WORD_AT, 0, 0, _UDP_BYTES + echo_wire.TOKEN_AT))
     for token in tokens:

@@ -41,7 +41,7 @@ def test_an_answer_of_another_kind_or_in_two_parts(
 ) -> None:
     log = tmp_path / "log"
     with (
-        controller(tmp_path / "state.json", 0, "[path_sets]\nlease_s = 2\n", errors=log) as running,
+        controller(tmp_path / "state.json", 0, "[path_sets]\nlease_s = 6\n", errors=log) as running,
         wire_wan(running.port, THESIS_A, ENDS) as switches,
     ):
         eventually(lambda: running.get("topology")["edges"] == ["1:1000", "6:1000"])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mpx_controller.api.callers import Callers, WhoIsThat
-from mpx_controller.config import Api, Config, checked_config, read_capacities, read_config
+from mpx_controller.config import Api, Config, checked_config, read_capacities, read_told
 from mpx_controller.errors import NotYours, TooMany
 from mpx_controller.graph import Port
 
@@ -45,7 +45,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
         default_bps = 1e10
         """
     )
-    config = read_config(file)
+    config = checked_config(read_told(file), str(file))
     assert config.openflow.switches == [1, 16] and not config.forwarding.on and config.bands.second == 4
     assert config.state == Path("/var/lib/mpx/controller.json") and config.limits.lease_s == 5
 
@@ -82,7 +82,7 @@ def test_what_is_wrong_is_named(text: str, says: str, tmp_path: Path) -> None:
     file = tmp_path / "controller.toml"
     file.write_text(text)
     with pytest.raises(UsageError) as raised:
-        read_config(file)
+        checked_config(read_told(file), str(file))
     assert says in str(raised.value)
 
 
@@ -94,7 +94,7 @@ def test_subflows_are_spread_unless_somebody_else_forwards() -> None:
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"none.toml cannot be read: No such file or directory$"):
-        read_config(tmp_path / "none.toml")
+        read_told(tmp_path / "none.toml")
 
 
 @given(

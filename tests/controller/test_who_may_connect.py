@@ -33,6 +33,19 @@ def test_a_lab_says_where_its_switches_are(tmp_path: Path, eventually: Eventuall
     assert Allowed().at("192.0.2.1") and Allowed().is_one(7) and not Allowed(frozenset([1])).is_one(7)
 
 
+def test_a_file_and_the_command_line_count_together(tmp_path: Path, eventually: Eventually) -> None:
+    """What the file alone may not say, the command line may have consented to."""
+    consent = ("--insecure", "--allow-from", "10.0.0.0/8")
+    told = '[openflow]\naddress = "0.0.0.0"\n[api]\naddress = "0.0.0.0"\n'
+    with controller(tmp_path / "state.json", 0, told, *ANYWHERE, *consent) as running:
+        assert running.get("healthz") == {"switches": 0}
+    file = tmp_path / "own.toml"
+    file.write_text('[openflow]\naddress = "0.0.0.0"\ninsecure = true\n')
+    refused(mpx("controller", "--config", file, *consent), 2, "insecure needs allow_from")
+    file.write_text("openflow = 3\n")
+    refused(mpx("controller", "--config", file, *consent), 2, "openflow")
+
+
 def test_nobody_takes_the_place_of_a_switch_that_answers(tmp_path: Path, eventually: Eventually) -> None:
     with controller(tmp_path / "state.json") as running, wire_wan(running.port, ONE, {}) as first:
         eventually(lambda: running.get("healthz") == {"switches": 1})
