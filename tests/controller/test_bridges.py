@@ -186,6 +186,25 @@ def test_what_a_switch_has_that_is_away_stays_as_it_is() -> None:
     assert unused(wan) == {"y"}
 
 
+@pytest.mark.parametrize("heard_first", [False, True])
+def test_frames_do_not_circle_when_the_controller_has_stood_still(heard_first: bool) -> None:
+    wan = bridged(THESIS_A, {**ENDS, "x": 2, "y": 3}, "xy")
+    network = wan.network
+    assert network is not None
+    links = network.graph.links
+    wan.now_s += 3 * LOST_S
+    if heard_first:
+        wan.send("x", to_all_frame(min(wan.hosts), HARDWARE, wan.now_s - 2 * LOST_S, SECRET))
+    messages = network.tick(wan.now_s)  # before what waits is read
+    assert unused(wan) == {"y"} and network.graph.links == links
+    wan.do(messages)
+    wan.bridges.clear()
+    wan.wait(LOST_S - FOUND_S)
+    assert unused(wan) == {"y"}
+    wan.wait(2 * FOUND_S)
+    assert unused(wan) == set()
+
+
 def test_parts_that_only_bridges_join_are_joined_by_one() -> None:
     wan = bridged(plain((1, 2), (3, 4)), {"a": 1, "c": 3, "p": 2, "q": 4, "r": 1, "s": 3}, "pq", "rs")
     assert len(unused(wan)) == 1

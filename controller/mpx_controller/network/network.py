@@ -27,6 +27,7 @@ from mpx_controller.shortest import next_links, tree_links
 
 SETTLED_S = 5.0  # after a start: until then a switch that holds entries of ours forwards as they say
 SILENT_S = 10.0  # a switch whose connection to us is lost counts as there for so long: it goes on forwarding
+STILL_S = 2.0  # without a tick, while questions are due each second: we were stopped, or had no processor
 DELAYS_EVERY_S = 1.0  # links are looked at again, as the first delays are of a start, when much else is done
 LEAST_CHANGE_S, CHANGE = 0.001, 0.2  # of a delay, in seconds and of what it was: less makes no other paths
 DEFAULT_BPS = 1e9  # of a link that nobody has told us the rate of
@@ -220,6 +221,8 @@ class Network:
 
         What was told meanwhile takes effect here, all of it at once: call it when `next_s` says so.
         """
+        if now_s - self._ticked_s > STILL_S:
+            self._discovery.stood_still(now_s - self._ticked_s, now_s)
         self._ticked_s = now_s
         silent = [switch for switch, since_s in self._silent_s.items() if now_s >= since_s + SILENT_S]
         for switch in silent:
