@@ -27,6 +27,7 @@ from mpx_controller.shortest import next_links, tree_links
 
 SETTLED_S = 5.0  # after a start: until then a switch that holds entries of ours forwards as they say
 SILENT_S = 10.0  # a switch whose connection to us is lost counts as there for so long: it goes on forwarding
+MOST_ASKED = 3  # addresses of a host that is silent, the newest
 STILL_S = 2.0  # without a tick, while questions are due each second: we were stopped, or had no processor
 DELAYS_EVERY_S = 1.0  # links are looked at again, as the first delays are of a start, when much else is done
 LEAST_CHANGE_S, CHANGE = 0.001, 0.2  # of a delay, in seconds and of what it was: less makes no other paths
@@ -247,10 +248,18 @@ class Network:
         return [(switch, SendOut(frame, tuple(numbers))) for switch, numbers in ports.items()]
 
     def forget_silent_hosts(self, used: Iterable[str], now_s: float) -> Messages:
-        """Forget hosts that have said nothing for long; those with hardware addresses in `used` are there."""
+        """Ask for hosts that have said nothing for long, and forget those that were asked for the last time.
+
+        Where they are, by what they have said last. Those with hardware addresses in `used` are there.
+        """
         self.hosts.used(used, now_s)
-        self.hosts.expire(now_s)
-        return self._unplace(self.hosts.take_forgotten())
+        questions: Messages = [
+            (host.port.switch, SendOut(host_question(address), (host.port.number,)))
+            for host in self.hosts.expire(now_s)
+            if host.port.switch in self._connected
+            for address in host.addresses[-MOST_ASKED:]
+        ]
+        return self._unplace(self.hosts.take_forgotten()) + questions
 
     def ask_astray(self, used: Callable[[], set[str]], now_s: float) -> Messages:
         """Ask for hosts forgotten as other ports of bridges are used now; call it after each change.
