@@ -180,6 +180,7 @@ class Controller:
             raise NoWay(f"{lost}; try again") from None
 
     def _network_changed(self) -> None:
+        self.switches.send(self.network.ask_astray(self._used_hosts, self._now()))
         if self.mptcp is not None:
             self.switches.send(self.mptcp.network_changed(self._now()))
         if self.network.graph is self._graph:
@@ -284,13 +285,16 @@ class Controller:
         """Have hosts that are silent forgotten, but those that somebody has paths for."""
         while True:
             await asyncio.sleep(HOSTS_EVERY_S)
-            pairs = [known.hardware for known in self.sets.all.values() if known.hardware is not None]
-            if self.mptcp is not None:
-                pairs += [known.hardware for known in self.mptcp.subflows.values()]
             known = len(self.network.hosts.all)
-            used = {hardware for pair in pairs for hardware in pair}
-            self.switches.send(self.network.forget_silent_hosts(used, self._now()))
+            self.switches.send(self.network.forget_silent_hosts(self._used_hosts(), self._now()))
             self._unsaved |= len(self.network.hosts.all) != known
+
+    def _used_hosts(self) -> set[str]:
+        """Return the hardware addresses of those that somebody has paths for."""
+        pairs = [known.hardware for known in self.sets.all.values() if known.hardware is not None]
+        if self.mptcp is not None:
+            pairs += [known.hardware for known in self.mptcp.subflows.values()]
+        return {hardware for pair in pairs for hardware in pair}
 
     async def _counters(self) -> dict[usage.Counter, int]:
         """Return the bytes of each path set at the switch of its source; of its sink where that is away."""

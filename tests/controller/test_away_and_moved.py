@@ -313,3 +313,21 @@ def test_a_host_that_moves_is_followed_without_being_asked(tmp_path: Path, event
         running.ask("POST", f"path-sets/{number}/streams", {"ports": [4000]})
         switches[5].frame_in(1000, arp_from("dst"))
         eventually(lambda: held(switches, 4000) == [1, 5])
+
+
+def test_a_host_that_a_bridge_has_moved_is_asked_for_and_followed_back(
+    tmp_path: Path, eventually: Eventually
+) -> None:
+    (tmp_path / "capacities.json").write_text(capacities(THESIS_A))
+    hosts = {**ENDS, "x": 3, "y": 5}
+    with controller(tmp_path / "state.json") as running, wire_wan(running.port, THESIS_A, hosts) as switches:
+        eventually(lambda: len(running.get("topology")["edges"]) == 4)
+        switches[3].frame_in(1000, arp_from("dst"))
+        eventually(lambda: [each["port"] for each in running.get("topology")["hosts"]] == ["3:1000"])
+        number = running.ask("POST", "path-sets", {"source": SRC, "sink": DST})["id"]
+        running.ask("POST", f"path-sets/{number}/streams", {"ports": [4000]})
+        eventually(lambda: held(switches, 4000) == [1, 3])
+        for here, there in ((3, 5), (5, 3)):
+            switches[here].bridged[1000] = switches[there], 1000
+        eventually(lambda: running.get("topology")["unused"] == ["5:1000"])
+        eventually(lambda: held(switches, 4000) == [1, 2, 6])

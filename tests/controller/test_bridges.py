@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from mpx_controller.budget import Budget
 from mpx_controller.frame_budget import LINK_BURST, TO_ALL_BURST, FrameBudget
 from mpx_controller.graph import Graph, Port
+from mpx_controller.network.astray import STRAY_S
 from mpx_controller.network.bridged import LOST_S
 from mpx_controller.network.discovery import ASK_EVERY_S, TO_ALL_EACH
 from mpx_controller.network.discovery_frame import discovery_frame, to_all_frame
@@ -107,6 +108,73 @@ def test_a_bridge_that_comes_later_is_found_and_one_that_goes_is_forgotten() -> 
     assert unused(wan) == set() and reached(wan, "src") == {"dst": 1, "x": 1, "y": 1}
 
 
+def places(wan: Wan, *hosts: str) -> dict[str, str]:
+    """Return at whose port each host is known to be."""
+    assert wan.network is not None
+    found = {host: wan.network.hosts.at(address(host)) for host in hosts}
+    return {host: wan.hosts[there.port] for host, there in found.items() if there is not None}
+
+
+def test_hosts_that_circling_frames_have_moved_are_found_again() -> None:
+    """A bridge is put in while its ports are up; what is under way then comes in a moment later."""
+    wan = bridged(THESIS_A, {**ENDS, "x": 2, "y": 3, "z": 4})
+    network = wan.network
+    assert network is not None
+    for host in ENDS:
+        wan.send(host, arp_from(host))
+    x, y = (next(port for port, host in wan.hosts.items() if host == name) for name in "xy")
+    wan.bridges = [{x, y}]
+    network.frame_in(x, arp_from("src"), wan.now_s)
+    wan.do(network.frame_in(x, arp_from("dst"), wan.now_s))
+    assert places(wan, *ENDS) == {"src": "x", "dst": "x"}
+    while not unused(wan):
+        wan.wait(0.1)
+    wan.do(network.frame_in(x, arp_from("src"), wan.now_s))
+    assert places(wan, *ENDS) == {}
+    wan.received.clear()
+    wan.send("y", tcp_frame("y", "src", (1, 2)))
+    assert Counter(host for host, _ in wan.received) == {"src": 1, "dst": 1, "z": 1}
+    wan.answering = True
+    wan.do(network.ask_astray(lambda: {hardware("src"), hardware("z")}, wan.now_s))
+    assert places(wan, *ENDS) == {"src": "src"}
+    wan.send("dst", arp_from("dst"))
+    wan.send("x", arp_from("x"))
+    assert places(wan, *ENDS, "x") == {"src": "src", "dst": "dst"}
+    wan.wait(STRAY_S)
+    wan.send("x", arp_from("x"))
+    assert places(wan, *ENDS, "x") == {"src": "src", "dst": "dst", "x": "x"}
+
+
+def test_who_does_not_answer_while_frames_are_under_way_is_asked_once_more() -> None:
+    wan = bridged(plain((1, 2)), {"a": 1, "x": 1, "y": 2})
+    assert wan.network is not None
+    x, y = (next(port for port, host in wan.hosts.items() if host == name) for name in "xy")
+    wan.do(wan.network.frame_in(y, arp_from("a"), wan.now_s))
+    wan.bridges = [{x, y}]
+    while not unused(wan):
+        wan.wait(0.1)
+    asked = [bool(wan.network.ask_astray(lambda: {hardware("a")}, wan.now_s + n / 2)) for n in range(5)]
+    assert asked == [True, False, True, False, False]
+
+
+def test_hosts_heard_over_a_bridge_while_it_was_the_only_way_are_found_again() -> None:
+    wan = bridged(plain((1, 2)), {"a": 1, "b": 2, "x": 1, "y": 2}, "xy")
+    assert unused(wan) == {"y"}
+    cable = next(iter(wan.cables))
+    wan.carrier(cable, up=False)
+    wan.wait(1)
+    for host in "ab":
+        wan.send(host, arp_from(host))
+    assert unused(wan) == set() and set(places(wan, "a", "b").values()) & {"x", "y"}
+    wan.carrier(cable, up=True)
+    wan.wait(1)
+    assert unused(wan) == {"y"}
+    for one, other in ("ab", "ba"):
+        wan.received.clear()
+        wan.send(one, tcp_frame(one, other, (1, 2)))
+        assert other in {host for host, _ in wan.received}
+
+
 def test_what_a_switch_has_that_is_away_stays_as_it_is() -> None:
     wan = bridged(THESIS_A, {**ENDS, "x": 2, "y": 3}, "xy")
     assert wan.network is not None
@@ -116,6 +184,25 @@ def test_what_a_switch_has_that_is_away_stays_as_it_is() -> None:
     wan.network.switch_down(3, wan.now_s)
     wan.wait(SILENT_S - 1)
     assert unused(wan) == {"y"}
+
+
+@pytest.mark.parametrize("heard_first", [False, True])
+def test_frames_do_not_circle_when_the_controller_has_stood_still(heard_first: bool) -> None:
+    wan = bridged(THESIS_A, {**ENDS, "x": 2, "y": 3}, "xy")
+    network = wan.network
+    assert network is not None
+    links = network.graph.links
+    wan.now_s += 3 * LOST_S
+    if heard_first:
+        wan.send("x", to_all_frame(min(wan.hosts), HARDWARE, wan.now_s - 2 * LOST_S, SECRET))
+    messages = network.tick(wan.now_s)  # before what waits is read
+    assert unused(wan) == {"y"} and network.graph.links == links
+    wan.do(messages)
+    wan.bridges.clear()
+    wan.wait(LOST_S - FOUND_S)
+    assert unused(wan) == {"y"}
+    wan.wait(2 * FOUND_S)
+    assert unused(wan) == set()
 
 
 def test_parts_that_only_bridges_join_are_joined_by_one() -> None:

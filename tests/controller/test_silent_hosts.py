@@ -26,13 +26,47 @@ def test_who_is_silent_is_forgotten_and_flooded_to_until_it_speaks() -> None:
     wan.do(wan.network.forget_silent_hosts([], wan.now_s))
     assert placed(wan) == {"src", "dst", "third"}
     wan.now_s += 2
-    wan.do(wan.network.forget_silent_hosts([hardware("third"), "02:00:00:00:00:99"], wan.now_s))
+    used = [hardware("third"), "02:00:00:00:00:99"]
+    wan.do(wan.network.forget_silent_hosts(used, wan.now_s))
+    assert placed(wan) == {"src", "dst", "third"}
+    wan.now_s += 60
+    wan.do(wan.network.forget_silent_hosts(used, wan.now_s))
     assert placed(wan) == {"src", "third"} and wan.network.hosts.at(address("dst")) is None
     wan.received.clear()
     wan.send("src", tcp_frame("src", "dst", (1, 2)))
     assert sorted(host for host, _ in wan.received) == ["dst", "third"]
     wan.send("dst", arp_from("dst"))
     assert placed(wan) == {"src", "dst", "third"}
+
+
+def test_who_answers_is_not_forgotten() -> None:
+    wan = known(THESIS_A, ENDS)
+    assert wan.network is not None
+    wan.answering = True
+    for _ in range(2):
+        wan.now_s += SILENT_S
+        for _ in range(3):
+            wan.now_s += 60
+            wan.do(wan.network.forget_silent_hosts([], wan.now_s))
+            assert placed(wan) == {"src", "dst"}
+        assert sorted(host for host, _ in wan.received) == ["dst", "src"]
+        wan.received.clear()
+    (port,) = (port for port, host in wan.hosts.items() if host == "dst")
+    wan.hosts[port] = "nobody"
+    wan.now_s += SILENT_S
+    for left in ({"src", "dst"}, {"src"}, {"src"}):
+        wan.now_s += 60
+        wan.do(wan.network.forget_silent_hosts([], wan.now_s))
+        assert {host.hardware for host in wan.network.hosts.all} == {hardware(host) for host in left}
+
+
+def test_so_many_are_asked_for_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounds, "ASKED_AT_ONCE", 2)
+    known = Hosts()
+    for n in range(5):
+        known.heard(f"02:00:00:00:00:0{n}", None, (HERE, THERE)[n % 2], float(n), sure=True)
+    counts = [(len(known.expire(SILENT_S + 60 * n)), len(known.all)) for n in range(1, 6)]
+    assert counts == [(2, 5), (2, 3), (1, 1), (0, 0), (0, 0)]
 
 
 @pytest.mark.parametrize(("bound", "elsewhere"), [("MOST_AT_A_PORT", HERE), ("MOST_HOSTS", THERE)])
@@ -72,5 +106,6 @@ def test_what_is_known_of_a_host_with_many_addresses_stays_whole() -> None:
     known.gone([HERE])
     assert len(known.all) == 1
     known.gone([THERE])
+    known.expire(2 * SILENT_S)
     known.expire(2 * SILENT_S)
     assert known.all == () and known.take_forgotten() == [] and known.at("10.0.0.127") is None

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from mpx_controller.graph import Graph
+from mpx_controller.network.discovery_frame import is_discovery
 from os_ken.ofproto import ofproto_parser, ofproto_protocol
 from os_ken.ofproto import ofproto_v1_3 as ofp
 from os_ken.ofproto import ofproto_v1_3_parser as parser
@@ -22,7 +23,7 @@ PROTOCOL = ofproto_protocol.ProtocolDesc(version=4)
 
 
 class WireSwitch:
-    """One switch. What it is told to send out of a port goes to `cables`, where that is another's."""
+    """One switch. What it is told to send out of a port goes to `cables` or `bridged`, where another's is."""
 
     def __init__(self, connection: socket.socket, number: int, ports: list[int]) -> None:
         self.number, self.ports = number, ports
@@ -34,6 +35,7 @@ class WireSwitch:
         self.asked_totals = 0
         self.entries: dict[tuple[object, ...], object] = {}
         self.cables: dict[int, tuple[WireSwitch, int]] = {}
+        self.bridged: dict[int, tuple[WireSwitch, int]] = {}
         self.hosts: dict[int, str] = {}
         self._connection = connection
         self._sending = threading.Lock()
@@ -126,6 +128,9 @@ class WireSwitch:
     def _send_out(self, port: int, frame: bytes) -> None:
         if port in self.cables:
             other, there = self.cables[port]
+            other.frame_in(there, frame)
+        elif port in self.bridged and not is_discovery(frame):
+            other, there = self.bridged[port]
             other.frame_in(there, frame)
         elif port in self.hosts and (said := answer_of(self.hosts[port], frame)) is not None:
             self.frame_in(port, said)

@@ -57,6 +57,12 @@ class Bridged:
             ]
         )
 
+    def stood_still(self, gap_s: float, now_s: float) -> None:
+        """Note that nobody has listened for so long until now: that does not count as silence."""
+        for known in self._heard.values():
+            for sender, last_s in known.items():
+                known[sender] = min(now_s, last_s + gap_s)
+
     def next_s(self) -> float:
         """Return when something is lost unless it is heard again."""
         times = (last_s for known in self._heard.values() for last_s in known.values())

@@ -152,6 +152,12 @@ class Discovery:
             del self._links[each]
         return self._bridged.lost(now_s, silent) or bool(gone)
 
+    def stood_still(self, gap_s: float, now_s: float) -> None:
+        """Note that nobody has listened for so long until now; what has come is still to be read."""
+        for seen in self._links.values():
+            seen.last_s = min(now_s, seen.last_s + gap_s)
+        self._bridged.stood_still(gap_s, now_s)
+
     def next_s(self, after_s: float) -> float:
         """Return when there is something to do again; what was decided until `after_s` is not."""
         asks = (watched.next_s for watched in self._ports.values())

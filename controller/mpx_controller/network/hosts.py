@@ -9,7 +9,8 @@ from mpx_controller.graph import Port
 MOST_HOSTS = 20_000
 MOST_AT_A_PORT = 4_000
 MOST_ADDRESSES = 64  # of one host
-SILENT_S = 4 * 3600.0  # who has said nothing for so long is forgotten: no ARP cache in wide use keeps more
+SILENT_S = 4 * 3600.0  # who has said nothing for so long is asked for, and forgotten if it does not answer
+ASKED_AT_ONCE = 100  # of these: their answers are within what a port may hand us
 ROOM_S = 300.0  # who has said nothing for so long makes room for another where there are too many
 
 
@@ -33,6 +34,7 @@ class Hosts:
         self._by_address: dict[str, str] = {}
         self._at: dict[Port, dict[str, float]] = {}  # when each was heard last, the longest ago first
         self._forgotten: list[str] = []
+        self._asked: set[str] = set()  # who has been silent for too long, until the next round
         self.moves = 0  # so often one was heard where it was not known to be, or forgotten
         self.refused = 0  # that were one too many
 
@@ -73,13 +75,21 @@ class Hosts:
                 self._leave(host)
                 self._at.setdefault(host.port, {})[hardware] = now_s
 
-    def expire(self, now_s: float) -> None:
-        """Forget those that have been silent for too long."""
-        for silent in list(self._at.values()):
-            for hardware, last_s in list(silent.items()):
+    def expire(self, now_s: float) -> list[Host]:
+        """Forget those that have been silent for too long and were asked for; return who is to be now."""
+        silent = []
+        for here in self._at.values():
+            for hardware, last_s in here.items():
                 if now_s - last_s < SILENT_S:
                     break
+                silent.append(hardware)
+        asked, self._asked = self._asked, set()
+        for hardware in silent:
+            if hardware in asked:
                 self._forget(hardware)
+            elif len(self._asked) < ASKED_AT_ONCE:
+                self._asked.add(hardware)
+        return [self._by_hardware[hardware] for hardware in silent if hardware in self._asked]
 
     def take_forgotten(self) -> list[str]:
         """Return the hardware addresses of those that have been forgotten for their silence since last."""

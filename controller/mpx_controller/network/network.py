@@ -1,7 +1,7 @@
 """The network by what its switches tell, and what is to be sent to them because of it. No I/O, no clock."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from mpx_controller.cookies import Kind, kind_of
 from mpx_controller.flows import Add, Entry, Gone, Messages, SendOut, SwitchRules
@@ -15,6 +15,7 @@ from mpx_controller.forwarding import (
     unused_entries,
 )
 from mpx_controller.graph import Graph, Port
+from mpx_controller.network.astray import Astray
 from mpx_controller.network.bridged import closes_a_loop
 from mpx_controller.network.discovery import Discovery
 from mpx_controller.network.discovery_frame import is_to_all
@@ -26,6 +27,8 @@ from mpx_controller.shortest import next_links, tree_links
 
 SETTLED_S = 5.0  # after a start: until then a switch that holds entries of ours forwards as they say
 SILENT_S = 10.0  # a switch whose connection to us is lost counts as there for so long: it goes on forwarding
+MOST_ASKED = 3  # addresses of a host that is silent, the newest
+STILL_S = 2.0  # without a tick, while questions are due each second: we were stopped, or had no processor
 DELAYS_EVERY_S = 1.0  # links are looked at again, as the first delays are of a start, when much else is done
 LEAST_CHANGE_S, CHANGE = 0.001, 0.2  # of a delay, in seconds and of what it was: less makes no other paths
 DEFAULT_BPS = 1e9  # of a link that nobody has told us the rate of
@@ -60,6 +63,8 @@ class Network:
         self._ready_from: tuple[Graph, frozenset[int]] = self._graph, frozenset()
         self._edges: set[Port] = set()
         self._unused: frozenset[Port] = frozenset()  # edges that bridges join to others
+        self._bridged: frozenset[Port] = frozenset()  # these, and the others
+        self._astray = Astray()
         self._towards: dict[int, dict[int, Port]] = {}  # for each switch with hosts: from each other
         self._placed: dict[str, Host] = {}  # those that have entries, by their hardware address
         self._stale = False  # something has changed since the graph was made
@@ -191,7 +196,8 @@ class Network:
             self._stale = True
             return []
         changes: Messages = []
-        if self._discovery.may_be_edge(port) and port not in self._unused and not is_to_all(data):
+        may_be_there = self._discovery.may_be_edge(port) and port not in self._unused
+        if may_be_there and not is_to_all(data) and not self._astray.is_stray(port, data, now_s):
             for told in told_by(data):
                 sure = self._discovery.is_edge(port, now_s)
                 host = self.hosts.heard(told.hardware, told.address, port, now_s, sure=sure)
@@ -216,6 +222,8 @@ class Network:
 
         What was told meanwhile takes effect here, all of it at once: call it when `next_s` says so.
         """
+        if now_s - self._ticked_s > STILL_S:
+            self._discovery.stood_still(now_s - self._ticked_s, now_s)
         self._ticked_s = now_s
         silent = [switch for switch, since_s in self._silent_s.items() if now_s >= since_s + SILENT_S]
         for switch in silent:
@@ -240,10 +248,33 @@ class Network:
         return [(switch, SendOut(frame, tuple(numbers))) for switch, numbers in ports.items()]
 
     def forget_silent_hosts(self, used: Iterable[str], now_s: float) -> Messages:
-        """Forget hosts that have said nothing for long; those with hardware addresses in `used` are there."""
+        """Ask for hosts that have said nothing for long, and forget those that were asked for the last time.
+
+        Where they are, by what they have said last. Those with hardware addresses in `used` are there.
+        """
         self.hosts.used(used, now_s)
-        self.hosts.expire(now_s)
-        return self._unplace(self.hosts.take_forgotten())
+        questions: Messages = [
+            (host.port.switch, SendOut(host_question(address), (host.port.number,)))
+            for host in self.hosts.expire(now_s)
+            if host.port.switch in self._connected
+            for address in host.addresses[-MOST_ASKED:]
+        ]
+        return self._unplace(self.hosts.take_forgotten()) + questions
+
+    def ask_astray(self, used: Callable[[], set[str]], now_s: float) -> Messages:
+        """Ask for hosts forgotten as other ports of bridges are used now; call it after each change.
+
+        Those whose hardware addresses `used` returns: frames for others are flooded until they are heard.
+        """
+        due = self._astray.due(now_s)
+        some = used() if due else set()
+        return [
+            message
+            for host in due
+            if host.hardware in some and self.hosts.with_hardware(host.hardware) is None
+            for address in host.addresses
+            for message in self.host_questions(address)
+        ]
 
     def change(self, switch: int, owner: object, entries: Iterable[Entry]) -> Messages:
         """Have exactly these entries of `owner` in a switch; see SwitchRules.put."""
@@ -261,26 +292,41 @@ class Network:
         delays = self._delays_s()
         self._graph = graph_of(switches, self._discovery.links, self._rates_bps, delays, self._default_bps)
         edges, tree = self._discovery.edges(now_s), tree_links(self._graph)
-        self._unused = closes_a_loop(edges, tree, self._discovery.bridged)
+        pairs = self._discovery.bridged
+        before = self._edges, self._unused
+        self._unused = closes_a_loop(edges, tree, pairs)
         self._edges = edges - self._unused
         if not self._forwarding:
             return []
-        if self._unused:
-            self.hosts.gone(self._unused)
+        self._forget_astray(*before, frozenset(port for pair in pairs for port in pair), now_s)
         changes: Messages = []
         for switch in switches:
             changes += self._forward(switch, "unused", unused_entries(self._bands, switch, self._unused))
         floods = flood_entries(self._bands, switches, tree, self._edges)
         for switch, entries in floods.items():
             changes += self._forward(switch, "flood", entries)
-        before, self._towards = self._towards, {}
+        towards, self._towards = self._towards, {}
         hosts = {host.hardware: host for host in self.hosts.all if host.port in self._edges}
         changes += self._unplace(self._placed.keys() - hosts.keys())
         for host in hosts.values():
             at = host.port.switch
-            if self._placed.get(host.hardware) != host or before.get(at) != self._to(at):
+            if self._placed.get(host.hardware) != host or towards.get(at) != self._to(at):
                 changes += self._place(host)
         return changes
+
+    def _forget_astray(
+        self, edges: set[Port], unused: frozenset[Port], bridged: frozenset[Port], now_s: float
+    ) -> None:
+        """Forget hosts at ports that are not used, and at all that bridges join where others are used now.
+
+        At all: whoever is heard over one bridge may be beyond another. `edges`, `unused`: before.
+        """
+        gone = self.hosts.gone(self._unused) if self._unused else []
+        ports, self._bridged = self._bridged | bridged, bridged
+        no_more, anew = edges & self._unused, unused & self._edges
+        if no_more or anew:
+            gone += self.hosts.gone(ports)
+            self._astray.forgotten(gone, ports if no_more else (), now_s)
 
     def _delays_s(self) -> Rates:
         return {**self._discovery.delays_s(self._answers_s), **self._told_delays_s}
