@@ -14,11 +14,13 @@ from urllib.parse import quote
 
 from interop.stock_server import StockServer
 
+from mpx import tcp
 from mpx.endpoint import Endpoint
 from mpx.location import parse_location
 from mpx.options import CopyOptions
 from mpx.schemes import open_endpoint
 from mpx.serve import Server
+from mpx.serve.session import Limits
 
 AWKWARD = [
     "with blanks",
@@ -113,7 +115,8 @@ def stock_site(folder: Path) -> Iterator[Site]:
 
 @contextmanager
 def own_site(folder: Path) -> Iterator[Site]:
-    with Server(folder, writable=True) as server:
+    limits = Limits(congestion=tcp.usable_congestion())  # whatever this host gives its users
+    with Server(folder, writable=True, limits=limits) as server:
         yield Site(folder, server.url, links="none", takes_congestion=True)
 
 
