@@ -26,19 +26,12 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Ports that a path is asked for, with what was so before."""
+    """Ports that a path is asked for in one question, with what was so before."""
 
-    ports: tuple[tuple[Port, bool, str], ...]
-
-    def refused(self) -> None:
-        """The controller has said no: it has what it had."""
-        for port, known, told in self.ports:
-            port.known, port.told = known, told
-
-    def unanswered(self) -> None:
-        """Nobody knows what it has."""
-        for port, _, _ in self.ports:
-            port.told = ""
+    numbers: list[int]
+    side: Side
+    over: str
+    before: tuple[tuple[Port, bool, str], ...]
 
 
 class PortBook:
@@ -54,6 +47,7 @@ class PortBook:
         self._ended: list[Key] = []
         self._ended_since_s = 0.0
         self._leaving: list[Key] = []  # have ended, and the controller is being told
+        self._asked: set[Key] = set()  # the question for them is under way; nothing else is said of them
 
     def begin(self, key: Key, port: Port) -> None:
         """A stream has this port from now on."""
@@ -92,13 +86,13 @@ class PortBook:
     def due_s(self) -> float:
         """Return when there is something to tell."""
         due_s, is_full, one_waits = math.inf, self.is_full, False
-        for port in self._ports.values():
-            if port.told != self.wanted(port):
+        for key, port in self._ports.items():
+            if port.told != self.wanted(port) and key not in self._asked:
                 if port.known or not is_full:
                     due_s = min(due_s, port.again_s)
                 else:
                     one_waits = True
-        if self._ended:
+        if not self._asked.issuperset(self._ended):
             due_s = min(due_s, self._ended_since_s + (0.0 if one_waits else ENDED_TOGETHER_S))
         return due_s
 
@@ -111,9 +105,9 @@ class PortBook:
         """
         wrong: dict[tuple[Side, str], list[int]] = defaultdict(list)
         room = self._room()
-        for (number, side), port in sorted(self._ports.items(), key=lambda each: not each[1].known):
-            over = self.wanted(port)
-            if port.told == over or now_s < port.again_s:
+        for key, port in sorted(self._ports.items(), key=lambda each: not each[1].known):
+            (number, side), over = key, self.wanted(port)
+            if port.told == over or key in self._asked or now_s < port.again_s:
                 continue
             if not port.known:
                 room -= 1
@@ -122,12 +116,47 @@ class PortBook:
         return wrong
 
     def ask(self, numbers: Iterable[int], side: Side, over: str) -> Asked:
-        """The controller is asked to have these on a path."""
-        there = [self._ports[number, side] for number in numbers if (number, side) in self._ports]
-        asked = Asked(tuple((port, port.known, port.told) for port in there))
-        for port in there:
+        """The controller is asked to have these on a path: those that are to be there still, and are not.
+
+        Nor those for which another question is under way. `granted`, `refused` or `unanswered` follows.
+        """
+        found: dict[int, Port] = {}
+        for number in numbers:
+            port = None if (number, side) in self._asked else self._ports.get((number, side))
+            if port is not None and port.told != over == self.wanted(port):
+                found[number] = port
+        asked = Asked(
+            list(found), side, over, tuple((port, port.known, port.told) for port in found.values())
+        )
+        for number, port in found.items():
             port.known, port.told = True, over
+            self._asked.add((number, side))
         return asked
+
+    def is_asked(self, key: Key) -> bool:
+        """Whether a question is under way for this port, or for one that had its number before."""
+        return key in self._asked
+
+    def granted(self, asked: Asked) -> None:
+        """The controller has them there."""
+        self._answered(asked)
+
+    def refused(self, asked: Asked) -> None:
+        """It has said no: it has what it had."""
+        self._answered(asked)
+        for port, known, told in asked.before:
+            port.known = known
+            if port.told == asked.over:  # or it has heard meanwhile that one of this number has ended
+                port.told = told
+
+    def unanswered(self, asked: Asked) -> None:
+        """Nobody knows what it has."""
+        self._answered(asked)
+        for port, _, _ in asked.before:
+            port.told = ""
+
+    def _answered(self, asked: Asked) -> None:
+        self._asked.difference_update((number, asked.side) for number in asked.numbers)
 
     def put_off(self, numbers: Iterable[int], side: Side, until_s: float) -> None:
         """Those of these that are not where they are to be are not asked for before."""
@@ -139,8 +168,12 @@ class PortBook:
     # --- the end -------------------------------------------------------------------------------------
 
     def take_ended(self) -> list[tuple[Side, list[int]]]:
-        """Return those that have ended, by side, so many as one question holds; they are being told of."""
-        ended, self._ended = self._ended, []
+        """Return those that have ended, by side, so many as one question holds; they are being told of.
+
+        Not those that are being asked for: the controller could hear of their end first, and have them then.
+        """
+        ended = [key for key in self._ended if key not in self._asked]
+        self._ended = [key for key in self._ended if key in self._asked]
         self._leaving += ended
         sides: tuple[Side, ...] = ("source", "sink")
         found = [(side, [number for number, of in ended if of == side]) for side in sides]

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from mpx.controller_client import ControllerClient, Forgotten, Refusal
+from mpx.controller_client import ANSWER_S, ControllerClient, Forgotten, Refusal
 from mpx.errors import ControllerError
 from mpx.far_address import FarAddress
 from mpx.path_set import PathSet, Side
@@ -72,6 +72,8 @@ class SteeredPaths(threading.Thread):
         if is_full:
             self._tell_ended()
         with self._guard:
+            # The thread may be asking for it, or somebody for one that had its number.
+            self._guard.wait_for(lambda: self._closed or not self._book.is_asked((number, side)), ANSWER_S)
             if self._book.is_full and not port.known:
                 self._guard.notify_all()  # ... or others have ended
                 most = self._known.most_streams
@@ -141,30 +143,33 @@ class SteeredPaths(threading.Thread):
                     self._book.put_off(numbers, side, time.monotonic() + AWAY_S)
 
     def _put(self, numbers: Sequence[int], side: Side, over: str) -> bool:
-        """Have streams on a path; False where it makes no sense to ask that for others now.
+        """Have streams on a path, so far as they are to be; False where it makes no sense to ask more now.
 
         Of several that are refused each half is asked for, until it is known whom that concerns.
         """
         with self._guard:
             asked = self._book.ask(numbers, side, over)
+        numbers = asked.numbers  # others have ended since, or somebody else has asked
+        if not numbers:
+            return True
         try:
-            if self._ask(lambda: self._client.place(self._known.number, numbers, side, over)):
-                return True
+            is_there = self._ask(lambda: self._client.place(self._known.number, numbers, side, over))
         except Refusal as error:
             half = len(numbers) // 2
             with self._guard:
-                asked.refused()
+                self._book.refused(asked)
                 if not half:
                     self._book.put_off(numbers, side, time.monotonic() + AWAY_S)
-                    self._guard.notify_all()
+                self._guard.notify_all()
             if half:
                 return self._put(numbers[:half], side, over) and self._put(numbers[half:], side, over)
             self._note_once(error.status, str(error))
             return error.status == TAKEN
         with self._guard:
-            asked.unanswered()
+            settle = self._book.granted if is_there else self._book.unanswered
+            settle(asked)
             self._guard.notify_all()
-        return False
+        return is_there
 
     def _renew(self) -> None:
         if time.monotonic() < self._renew_at_s:

@@ -1,7 +1,8 @@
 """A copy's side of its path set, against a controller as a process of its own: what it is told, and when."""
 
+import math
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,7 +22,7 @@ from mpx.controller_client import ControllerClient
 from mpx.endpoint import Rtt
 from mpx.far_address import FarAddress
 from mpx.multipath import MEASURED_S, Multipath
-from mpx.path_set import PathSet
+from mpx.path_set import PathSet, Side
 from mpx.steered_paths import SteeredPaths
 from mpx.tuner import Sample
 
@@ -209,6 +210,111 @@ def test_a_port_of_others_keeps_no_other_stream_from_its_path(
         eventually(lambda: 40_001 not in book.sets[1])
         book.taken.clear()
         eventually(lambda: book.sets[1].get(40_007) == 3)
+        steering.paths.close()
+
+
+def placing(
+    monkeypatch: pytest.MonkeyPatch, steering: Steering, before: Callable[[Sequence[int]], None]
+) -> None:
+    """Have `before` called with the ports of each question for a path when that is under way."""
+    place = steering.client.place
+
+    def placed(number: int, ports: Sequence[int], side: Side, path: str) -> None:
+        before(ports)
+        place(number, ports, side, path)
+
+    monkeypatch.setattr(steering.client, "place", placed)
+
+
+def test_a_port_that_two_ask_for_and_both_are_refused_is_asked_for_again(
+    monkeypatch: pytest.MonkeyPatch, eventually: Eventually
+) -> None:
+    monkeypatch.setattr(steered_paths, "AWAY_S", 0.2)
+    book = Book()
+    book.taken = {40_001}
+    with kept(book) as url:
+        steering = Steering(url)
+        asked: list[int] = []
+
+        def before(ports: Sequence[int]) -> None:
+            asked.extend(ports)
+            if len(asked) == 1:  # the thread has listed it before
+                steering.paths._put([40_001], "source", "0")
+                assert asked == [40_001]
+
+        placing(monkeypatch, steering, before)
+        steering.begin("0", 40_001)
+        book.taken.clear()
+        eventually(lambda: book.sets == {1: {40_001: 0}})
+        steering.paths.close()
+
+
+@pytest.mark.parametrize("is_refused", [True, False], ids=["other half", "other path"])
+def test_a_stream_that_ends_before_it_is_asked_for_is_never_placed(
+    monkeypatch: pytest.MonkeyPatch, eventually: Eventually, is_refused: bool
+) -> None:
+    monkeypatch.setattr(steered_paths, "AWAY_S", 0.2)
+    book = Book()
+    with kept(book) as url:
+        steering = Steering(url)
+        steering.paths._away_until_s = math.inf
+        steering.begin("0", 40_001)
+        steering.begin("0" if is_refused else "1", 40_002, 40_003)
+        asked: list[int] = []
+
+        def before(ports: Sequence[int]) -> None:
+            asked.extend(ports)
+            if list(ports) == [40_001]:
+                steering.paths.ended(40_002, "source")
+
+        placing(monkeypatch, steering, before)
+        book.taken = {40_001} if is_refused else set()
+        steering.paths._away_until_s = 0.0
+        steering.paths.move("2", "2")  # have the thread look
+        eventually(lambda: 40_003 in book.sets[1])
+        book.taken.clear()
+        eventually(lambda: book.sets[1].keys() == {40_001, 40_003})
+        assert asked.count(40_002) == is_refused  # with all others, before it had ended
+        steering.paths.close()
+
+
+def test_a_stream_that_ends_while_it_is_asked_for_is_taken_off_after_the_answer(
+    monkeypatch: pytest.MonkeyPatch, eventually: Eventually
+) -> None:
+    book = Book()
+    with kept(book) as url:
+        steering = Steering(url)
+
+        def before(ports: Sequence[int]) -> None:
+            steering.paths.ended(ports[0], "source")
+            steering.paths._tell_ended()
+
+        placing(monkeypatch, steering, before)
+        steering.begin("0", 40_001)
+        assert book.sets == {1: {40_001: 0}}
+        eventually(lambda: book.sets == {1: {}})
+        steering.paths.close()
+
+
+def test_a_port_that_is_used_anew_while_it_is_asked_for_is_on_its_new_path_when_it_may_connect(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    book = Book()
+    with kept(book) as url:
+        steering = Steering(url)
+        anew = threading.Thread(target=steering.begin, args=("2", 40_001))
+
+        def before(_: Sequence[int]) -> None:
+            if not book.sets[1] and not anew.ident:
+                steering.paths.ended(40_001, "source")
+                anew.start()
+                anew.join(0.5)  # it waits for the answer
+                assert not book.sets[1]
+
+        placing(monkeypatch, steering, before)
+        steering.begin("0", 40_001)
+        anew.join(60)
+        assert book.sets == {1: {40_001: 2}} and not steering.notes
         steering.paths.close()
 
 
