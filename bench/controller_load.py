@@ -5,7 +5,8 @@
 A controller as a process of its own, and switches that speak OpenFlow over sockets but forward nothing, so
 that it alone is measured. *packets*: each of 64 switches tells of so many frames a second of one host (ARP),
 in turn; beside them an echo request each 20 ms, whose answer tells how long a message waits. *sets*: 1,000
-path sets with four streams each at once. *churn*: for `--seconds` sets are asked for, get streams, and are
+path sets with four streams each at once; then a link that all of them use is lost and comes back, and how
+long callers wait meanwhile. *churn*: for `--seconds` sets are asked for, get streams, and are
 given back; how much memory the controller has, every minute.
 """
 
@@ -17,10 +18,13 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tests"), str(ROOT / "tests" / "controller")]
@@ -59,8 +63,8 @@ def main() -> None:
         with steered(ring(SWITCHES), {"src": 1, "dst": SWITCHES}) as (running, switches):
             packets(running, switches)
     if "sets" in asked:
-        with steered(THESIS_A, ENDS) as (running, _):
-            sets(running)
+        with steered(THESIS_A, ENDS) as (running, switches):
+            sets(running, switches)
     if "churn" in asked:
         with steered(THESIS_A, ENDS) as (running, _):
             churn(running, options.seconds)
@@ -129,8 +133,8 @@ def note_wait(waits_s: list[float], asked_s: float) -> None:
     waits_s.append(time.monotonic() - asked_s)
 
 
-def sets(running: Running) -> None:
-    """Have many path sets, each with streams."""
+def sets(running: Running, switches: dict[int, WireSwitch]) -> None:
+    """Have many path sets, each with streams, and lose a link of all."""
     client = ControllerClient(running.urls["rest"])
     print(f"memory before: {memory_bytes(running) / 1e6:.1f} MB")
     made: list[int] = []
@@ -152,6 +156,25 @@ def sets(running: Running) -> None:
         f"all of them listed ({len(json.dumps(state)) / 1e6:.1f} MB of JSON): {took_s * 1e3:.0f} ms",
         flush=True,
     )
+    lost = THESIS_A.links[0].start
+    with ProcessPoolExecutor(1, get_context("spawn")) as caller:  # whom our switches do not hold up
+        caller.submit(asked, running.urls["rest"], 0.1).result()
+        for what, up in (("nothing happens", None), ("a link of all is lost", False), ("it is back", True)):
+            waits = caller.submit(asked, running.urls["rest"], STEP_S)
+            if up is not None:
+                switches[lost.switch].carrier(lost.number, up=up)
+            waits_s = sorted(waits.result())
+            p99_s = waits_s[int(0.99 * len(waits_s))]
+            print(f"asked while {what}: P99 {p99_s * 1e3:.0f} ms, most {waits_s[-1] * 1e3:.0f}", flush=True)
+
+
+def asked(url: str, seconds: float) -> list[float]:
+    """Ask whether it runs for so long, a hundred times a second; return how long each answer took."""
+    until_s, waits_s = time.monotonic() + seconds, []
+    while time.monotonic() < until_s:
+        waits_s.append(timed(lambda: urlopen(f"{url}/healthz", timeout=FOUND_S).read())[1])
+        time.sleep(TICK_S)
+    return waits_s
 
 
 def churn(running: Running, seconds: float) -> None:
