@@ -3,6 +3,7 @@
 import contextlib
 import filecmp
 import os
+import signal
 import re
 import subprocess
 import threading
@@ -365,7 +366,9 @@ def test_a_full_disk(tmp_path, local, peer):
             for mode in ((), ("-p", "4")):
                 command = [peer("globus-url-copy"), *mode, f"file://{source}", f"{server.url}there"]
                 done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-                assert done.returncode == 1
+                # With several connections its own library may meet an assertion as they are reset, and abort.
+                aborted = done.returncode == -signal.SIGABRT and "globus_ftp_control_data.c" in done.stderr
+                assert done.returncode == 1 or (mode and aborted), done
             with RawClient(server.port) as client:
                 address = client.mode_e()
                 client.send("STOR there")
