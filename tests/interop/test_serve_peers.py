@@ -3,8 +3,8 @@
 import contextlib
 import filecmp
 import os
-import signal
 import re
+import signal
 import subprocess
 import threading
 from pathlib import Path
