@@ -23,8 +23,8 @@ class DipRests:
 
     def __init__(self) -> None:
         self.until_s = 0.0  # nothing is read before
-        self._lasts_s = FIRST_S  # the last rest, or the one under way
-        self._has_rested = self._was_cut = False
+        self._lasts_s = 0.0  # the last rest, or the one under way; 0: there was none, or it was cut short
+        self._was_cut = False
         self._readings = 0
         self._began_s = 0.0
         self._usual_bps = 0.0
@@ -40,8 +40,8 @@ class DipRests:
         enough = AFTER_CHANGE if self._was_cut and not is_sure else AFTER
         if unsure is None or unsure >= LATELY or self._readings < enough:
             return False
-        self._lasts_s = min(LONGEST_S, MORE * self._lasts_s) if is_sure and self._has_rested else FIRST_S
-        self._readings, self._has_rested, self._was_cut = 0, True, False
+        self._lasts_s = min(LONGEST_S, MORE * self._lasts_s) if is_sure and self._lasts_s else FIRST_S
+        self._readings, self._was_cut = 0, False
         self._began_s, self.until_s = now_s, now_s + self._lasts_s
         self._usual_bps = _mean_bps(goodput, now_s - USUAL_S)
         return True
@@ -53,12 +53,12 @@ class DipRests:
         times = _mean_bps(goodput, now_s - LATEST_S) / self._usual_bps
         if 1 / CHANGED < times < CHANGED:
             return False
-        self.until_s, self._has_rested, self._was_cut = now_s, False, True
+        self.until_s, self._lasts_s, self._was_cut = now_s, 0.0, True
         return True
 
     def begin_anew(self) -> None:
         """Say that our streams are others now: what was read tells nothing of them, and no rest goes on."""
-        self._readings, self.until_s, self._has_rested, self._was_cut = 0, 0.0, False, False
+        self._readings, self.until_s, self._lasts_s, self._was_cut = 0, 0.0, 0.0, False
 
 
 def _mean_bps(goodput: Goodput, since_s: float) -> float:
