@@ -59,7 +59,7 @@ class Controller:
         self.switches = Switches(
             self.network,
             self.mptcp,
-            _allowed(config.openflow),
+            who_may_connect(config.openflow),
             self._network_changed,
             self._set_refused,
         )
@@ -355,7 +355,7 @@ class Controller:
         return asyncio.get_running_loop().time()
 
 
-def _allowed(told: OpenFlow) -> Allowed:
+def who_may_connect(told: OpenFlow) -> Allowed:
     """Return who may connect as a switch."""
     return Allowed(
         frozenset(told.switches) if told.switches is not None else None,

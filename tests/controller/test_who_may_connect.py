@@ -4,8 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mpx_command import mpx, refused
+from mpx_controller.config import OpenFlow
+from mpx_controller.controller import who_may_connect
 from mpx_controller.graph import Graph
-from mpx_controller.networks import Networks
 from mpx_controller.openflow import Allowed
 from running_controller import controller
 from wire_switches import wire_wan
@@ -26,10 +27,11 @@ def test_a_lab_says_where_its_switches_are(tmp_path: Path, eventually: Eventuall
         wire_wan(running.port, ONE, {}),
     ):
         eventually(lambda: running.get("healthz") == {"switches": 1})
-    allowed = Allowed(places=Networks(["10.0.0.0/8"]))
+    allowed = who_may_connect(OpenFlow(address="0.0.0.0", insecure=True, allow_from=["10.0.0.0/8"]))
     assert [allowed.at(each) for each in ("10.1.2.3", "127.0.0.1", "::1", "192.0.2.1", "2001:db8::1")] == [
         *(True, True, True, False, False)
     ]
+    assert who_may_connect(OpenFlow(switches=[7])) == Allowed(frozenset([7]))
     assert Allowed().at("192.0.2.1") and Allowed().is_one(7) and not Allowed(frozenset([1])).is_one(7)
 
 
