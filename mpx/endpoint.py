@@ -13,6 +13,7 @@ from typing import Protocol
 from mpx import tcp
 from mpx.errors import MpxError
 from mpx.location import Location
+from mpx.partial_file import PartialFile
 
 
 class Kind(Enum):
@@ -62,6 +63,7 @@ class Commit:
     final: str
     modified_s: float | None
     mode: int | None
+    written: PartialFile | None = None  # at this host: the file that was written under the partial name
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,7 @@ class Stamp:
     name: str
     modified_s: float | None
     mode: int | None
+    follow: bool = False  # the user has named it, so that it may be a symbolic link
 
 
 @dataclass(frozen=True, slots=True)

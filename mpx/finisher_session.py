@@ -194,7 +194,9 @@ class FinisherSession(threading.Thread):
         asked = [move for move in ready if move.rename_asked]  # and the session was lost
         renamed = self._renamed(asked, destination)
         ready = [move for move in ready if move not in renamed]
-        commits = [Commit(move.partial, move.final, move.modified_s, move.mode) for move in ready]
+        commits = [
+            Commit(move.partial, move.final, move.modified_s, move.mode, move.written) for move in ready
+        ]
         for move in ready:
             move.rename_asked = True
         results = destination.commit(commits, self._finishing.note)

@@ -170,7 +170,8 @@ class Lister(threading.Thread):
                 self._fail(task, error)
         end, note = self._destination_end, self._report.note
         stamps = [
-            Stamp(task.target, task.info.modified_s, task.info.mode) for task in reversed(self._folders)
+            Stamp(task.target, task.info.modified_s, task.info.mode, follow=task.target in self._named)
+            for task in reversed(self._folders)
         ]
         for i in range(0, len(stamps), GROUP):
             self._there.ask(partial(end.set_times, stamps[i : i + GROUP], note))
@@ -292,6 +293,7 @@ class Lister(threading.Thread):
         if in_the_way and not move.resumed_bytes:
             # A server's STOR empties what is there, without a round trip of its own.
             self._there.ask(partial(self._destination_end.remove, move.partial))
+            move.written.forget()
         return move
 
     def _put(self, move: Move) -> None:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 
 from mpx.checksum import SECTION_BYTES, RunningSums, sum_of
+from mpx.partial_file import PartialFile
 from mpx.ranges import Range, RangeSet
 
 SMALL_FILE_BYTES = 4 * 1024 * 1024  # sent so soon that it may be sent again
@@ -49,7 +50,8 @@ class Move:
         self._fresh: list[Range] = []  # arrived since the journal was told
         self._lost = RangeSet()  # had arrived and does not count any more; the journal was not told
         self._sums = RunningSums() if sums else None
-        self._fd: int | None = None
+        self.written = PartialFile(partial)  # where this host is the destination
+        self._fd: int | None = None  # of the source, where this host is that
         self._users = 0
         self._claimed = False
         self._given_up = False
@@ -265,23 +267,28 @@ class Move:
         """Open the local side, or use it once more; return its descriptor. Raises OSError.
 
         It lives until each `open` has been met by a `close`, so that a straggler never writes to a
-        descriptor that means another file by then. Once the file is claimed nothing is created: it may
-        have its final name already.
+        descriptor that means another file by then; a partial file lives until `release`. Once the file is
+        claimed nothing is created: it may have its final name already.
         """
+        if flags & os.O_ACCMODE != os.O_RDONLY:
+            return self.written.open(create=bool(flags & os.O_CREAT) and not self._claimed)
         with self._lock:
-            if flags & os.O_CREAT:
-                flags |= os.O_NOFOLLOW  # a link in the place of a partial file is not ours
-            if self._claimed:
-                flags &= ~os.O_CREAT
             if self._fd is None:
-                self._fd = os.open(name, flags | os.O_CLOEXEC, 0o600)
+                self._fd = os.open(name, flags | os.O_CLOEXEC | os.O_NONBLOCK)  # a fifo would have us wait
             self._users += 1
             return self._fd
 
     def close(self) -> None:
         """Let go of the local side; the last one closes it."""
         with self._lock:
+            if self._fd is None:
+                self.written.close()
+                return
             self._users -= 1
-            if self._users == 0 and self._fd is not None:
+            if self._users == 0:
                 os.close(self._fd)
                 self._fd = None
+
+    def release(self) -> None:
+        """Keep the partial file open no longer than it is used: it is committed or given up."""
+        self.written.release()

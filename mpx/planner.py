@@ -18,7 +18,8 @@ TIME_TOLERANCE_S = 1.0
 DEEPEST = 200
 EXISTS = "exists at the destination"
 SAME = "the same at the destination"
-STARTS_OVER = "has changed since it was interrupted; starting over"
+STARTING_OVER = "starting over"
+STARTS_OVER = f"has changed since it was interrupted; {STARTING_OVER}"
 
 
 @dataclass(frozen=True, slots=True)

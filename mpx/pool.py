@@ -72,6 +72,7 @@ class Pool:
 
     def settle(self, move: Move) -> None:
         """Say that a file is committed or given up."""
+        move.release()
         with self._changed:
             self._unsettled.discard(move)
             self._changed.notify_all()
@@ -99,6 +100,13 @@ class Pool:
         with self._changed:
             if self._listing or self._unsettled:
                 self._changed.wait_for(lambda: not self._listing and not self._unsettled, timeout_s)
+
+    def release(self) -> None:
+        """Have no file open any more that is not settled: the copy has ended before its end."""
+        with self._changed:
+            moves = list(self._unsettled)
+        for move in moves:
+            move.release()
 
     @property
     def resumed_bytes(self) -> int:

@@ -317,6 +317,7 @@ class _Copy:
             self.open_source if self.far_is_source else self.open_destination,
             far_is_source=self.far_is_source,
             forgot=finisher.forgot,
+            note=self.report.note,
             stop=self._stopping,
         )
         work = Work(
@@ -392,6 +393,7 @@ class _Copy:
         try:
             self.run(carrier, finisher, lister, probe, watcher)
         finally:
+            pool.release()
             if watch:
                 watch.end()
             if multipath:
