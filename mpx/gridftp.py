@@ -13,6 +13,7 @@ from mpx.errors import DestinationError, Interrupted, MpxError, SourceError
 from mpx.gridftp_listing import entry_info, parse_time, read_lines
 from mpx.gridftp_refusals import is_missing, reply_error
 from mpx.gridftp_session import Session, SessionOptions
+from mpx.gridftp_sizes import size_of, sized, trusts_sizes
 from mpx.gridftp_wire import Reply, command
 from mpx.location import Location
 
@@ -23,8 +24,11 @@ _LEADS_NOWHERE = ("not a directory", "too many levels of symbolic links")
 class GridFtpEndpoint:
     """The files of a server. Opens its session when first used."""
 
-    def __init__(self, location: Location, options: SessionOptions, *, writing: bool) -> None:
+    def __init__(
+        self, location: Location, options: SessionOptions, *, writing: bool, note: Note = lambda _: None
+    ) -> None:
         self.location = location
+        self._note = note
         self._options = options
         self._refusal: type[MpxError] = DestinationError if writing else SourceError
         self._session: Session | None = None
@@ -84,23 +88,47 @@ class GridFtpEndpoint:
     # --- describing ----------------------------------------------------------------------------------
 
     def stat(self, name: str, *, follow: bool = True) -> FileInfo | None:
-        """See Endpoint."""
+        """See Endpoint. The size is asked for twice, as that of a link or a wrong one may be told first."""
         full = self._full(name)
         if "MLST" not in self.session.features:
             return self._stat_without_mlst(full)
-        return self._described(self.session.call(command("MLST", full)), name, follow=follow)
+        described, size = self.session.pipeline([command("MLST", full), command("SIZE", full)])
+        info = self._described(described, name, follow=follow)
+        return info and sized(info, size, name, self._note)
 
     def stats(self, names: Sequence[str], *, follow: bool = True) -> list[FileInfo | MpxError | None]:
         """See Endpoint. The questions go out together."""
         if "MLST" not in self.session.features:
             return [self.stat(name, follow=follow) for name in names]
-        replies = self.session.pipeline([command("MLST", self._full(name)) for name in names])
+        fulls = [self._full(name) for name in names]
+        asks_twice = not trusts_sizes(self.session.features)
+        verbs = ("MLST", "SIZE") if asks_twice else ("MLST",)
+        replies = self.session.pipeline([command(verb, full) for full in fulls for verb in verbs])
         found: list[FileInfo | MpxError | None] = []
-        for reply, name in zip(replies, names, strict=True):
+        for reply, name in zip(replies[:: len(verbs)], names, strict=True):
             try:
                 found.append(self._described(reply, name, follow=follow))
             except self._refusal as error:
                 found.append(error)
+        if asks_twice:
+            return [
+                sized(info, size, name, self._note) if isinstance(info, FileInfo) else info
+                for info, size, name in zip(found, replies[1::2], names, strict=True)
+            ]
+        return self._sized(found, names)
+
+    def _sized(
+        self, found: list[FileInfo | MpxError | None], names: Sequence[str]
+    ) -> list[FileInfo | MpxError | None]:
+        """Ask SIZE where no size was told."""
+        lacking = [
+            i for i, info in enumerate(found) if isinstance(info, FileInfo) and info.size_bytes is None
+        ]
+        sizes = self.session.pipeline([command("SIZE", self._full(names[i])) for i in lacking])
+        for i, size in zip(lacking, sizes, strict=True):
+            info = found[i]
+            if isinstance(info, FileInfo):
+                found[i] = sized(info, size, names[i], self._note)
         return found
 
     def _described(self, reply: Reply, name: str, *, follow: bool) -> FileInfo | None:
@@ -138,10 +166,10 @@ class GridFtpEndpoint:
         if enter.is_ok:
             self.session.call(command("CWD", self.session.home))
             return FileInfo(Kind.FOLDER, 0, parse_time(modified.text) if modified.code == 213 else None)
-        if size.code != 213 or not size.text.strip().isdigit():
-            return None
         modified_s = parse_time(modified.text) if modified.code == 213 else None
-        return FileInfo(Kind.FILE, int(size.text), modified_s)
+        if size.code != 213 and modified_s is None:
+            return None
+        return FileInfo(Kind.FILE, size_of(size), modified_s)
 
     def entries(self, name: str) -> Iterator[tuple[str, FileInfo]]:
         """See Endpoint. Over MODE S and a passive data connection, which every server has."""
@@ -150,6 +178,7 @@ class GridFtpEndpoint:
         if "MLST" not in session.features and "MLSD" not in session.features:
             raise self._refusal(f"{session.peer} has no MLSD, so mpx cannot list {name}; copy files by name")
         count, promised, only = 0, 0, None
+        lacking: dict[str, FileInfo] = {}  # files whose size is not told
         for line in read_lines(session, command("MLSD", full), lambda r: self._refused(r, "list", name)):
             with contextlib.suppress(ValueError):
                 entry = wire.parse_facts(line)
@@ -159,11 +188,19 @@ class GridFtpEndpoint:
                     promised = max(promised, int(entry.facts.get("x.count", "0")))
                     continue
                 only = base if count == 1 else None
-                yield base, entry_info(entry)
+                info = entry_info(entry)
+                if info.size_bytes is None:
+                    lacking[base] = info
+                else:
+                    yield base, info
         if only is not None and posixpath.basename(full) == only:
             found = self.stat(full)
             if found is None or found.kind is not Kind.FOLDER:  # MLSD of a file lists that file
                 raise self._refusal(f"{session.peer} cannot list {name}: it is not a folder")
+        names = [posixpath.join(full, base) for base in lacking]
+        for base, told in zip(lacking, self._sized(list(lacking.values()), names), strict=True):
+            if isinstance(told, FileInfo):
+                yield base, told
         if promised > count:
             yield from self._links_to_nowhere(full)
 

@@ -9,6 +9,7 @@ from mpx import tcp
 from mpx.endpoint import FileInfo, Kind
 from mpx.errors import MpxError
 from mpx.gridftp_session import Session
+from mpx.gridftp_sizes import read_size
 from mpx.gridftp_wire import Entry, Reply, command
 from mpx.passive import connect_data, passive_command, passive_reply
 
@@ -28,11 +29,11 @@ def entry_info(entry: Entry, *, follow: bool = False) -> FileInfo:
     target = unquote(facts.get("unix.slink", ""), errors="surrogateescape")
     if target and kind is not Kind.LINK:
         kind, target = (kind, "") if follow else (Kind.LINK, target)
-    size = facts.get("size", "0")
+    size_bytes = read_size(facts.get("size", ""))
     mode = facts.get("unix.mode", "")
     return FileInfo(
         kind,
-        int(size) if size.isdigit() else 0,
+        size_bytes if kind is Kind.FILE else size_bytes or 0,
         parse_time(facts.get("modify", "")),
         int(mode, 8) if re.fullmatch(r"[0-7]{3,6}", mode) else None,
         target,
