@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-from figures import Verdict, machine
+from figures import Verdict, concluded, machine
 from mpx_lab.dataset.load import Example, load_dataset
 from mpx_train.crossfit import Heard, heard
 from mpx_train.cut import Gridded, even, gridded
@@ -89,10 +89,8 @@ def main() -> None:
         verdicts.append(of_rejection(seen))
     print("\n".join(["", *ways_of_watching(examples, by, verdicts), ""]))
     verdicts.append(cost(known, outside, judged, by))
-    for verdict in verdicts:
-        print(verdict)
     print(f"figure: {draw(outcomes, options.out)}")
-    sys.exit(any(not verdict.kept for verdict in verdicts))
+    sys.exit(concluded(verdicts))
 
 
 def of_the_comparison(outcomes: dict[tuple[str, str], Outcome]) -> Iterator[Verdict]:
