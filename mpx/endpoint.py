@@ -29,12 +29,17 @@ class FileInfo:
     """What an endpoint tells of a name."""
 
     kind: Kind
-    size_bytes: int = 0
+    size_bytes: int | None = 0  # None: unknown before its end has been read
     modified_s: float | None = None  # seconds since 1970; whole seconds where the server says no more
     mode: int | None = None  # permission bits
     link_target: str = ""
     link_resolved: bool = False  # the endpoint tells only where the link leads in the end
     identity: tuple[int, int] | None = None  # equal for two names of one file, where that can be known
+
+    @property
+    def known_bytes(self) -> int:
+        """The size, 0 where it is unknown: for sums."""
+        return self.size_bytes or 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,7 @@ class Finisher:
         self._backlog.drop(move)
         if not keep or move.is_small:
             self._work.litter.append(move)
-        self.failed(move.source, error, move.size_bytes)
+        self.failed(move.source, error, move.listed_bytes or 0)
         self._pool.settle(move)
 
     def forgot(self, move: Move) -> None:
@@ -189,7 +189,7 @@ class Finisher:
                 self._moving.pop(move.final, None)
         self._journal.done([move.final for move in done])
         for move in done:
-            self._report.moved(move.size_bytes, move.resumed_bytes)
+            self._report.moved(move.size_bytes, move.resumed_bytes, listed_bytes=move.listed_bytes or 0)
             self._pool.settle(move)
         for move, error in errors.items():
             self._spoiled(move, error)

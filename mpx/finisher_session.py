@@ -19,10 +19,15 @@ TICK_S = 0.05
 IDLE_TICKS = 1200  # after a minute without work a session says a word, or goes, before the server ends it
 
 
-def changed(now: FileInfo | None, size_bytes: int, modified_s: float | None) -> str:
-    """Say how a source differs from what it was when it was listed; empty if it does not."""
+def changed(now: FileInfo | None, size_bytes: int | None, modified_s: float | None) -> str:
+    """Say how a source differs from what it was when it was listed; empty if it does not.
+
+    One whose size was unknown (a pipe, a file of /proc) is only looked for: its time says nothing.
+    """
     if now is None:
         return "it is gone"
+    if size_bytes is None:
+        return ""
     if now.size_bytes != size_bytes:
         return f"it had {size_bytes} bytes and has {now.size_bytes} now"
     if modified_s is not None and now.modified_s is not None and now.modified_s != modified_s:
@@ -180,7 +185,7 @@ class FinisherSession(threading.Thread):
         for move, now in zip(moves, source.stats([move.source for move in moves]), strict=True):
             if isinstance(now, MpxError):
                 errors[move] = now
-            elif how := changed(now, move.size_bytes, move.modified_s):
+            elif how := changed(now, move.listed_bytes, move.modified_s):
                 errors[move] = IntegrityError(
                     f"{move.source} changed while it was copied: {how}; "
                     "copy the same SRC to the same DST again"

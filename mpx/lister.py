@@ -94,7 +94,7 @@ def _is_folder(found: FileInfo | MpxError | None) -> bool:
 
 def rehearse(task: Task, report: Report) -> str:
     """Count one thing that would be done, and say so in a line."""
-    size_bytes = task.info.size_bytes
+    size_bytes = task.info.known_bytes
     if task.error:
         report.begin(size_bytes)
         report.failed(task.source, str(task.error), size_bytes)
@@ -105,7 +105,8 @@ def rehearse(task: Task, report: Report) -> str:
     if task.info.kind is Kind.FOLDER:
         return f"would copy the folder {task.source} to {task.target}"
     report.begin(size_bytes)
-    return f"would copy {task.source} to {task.target}, {format_size(size_bytes)}"
+    size = "size unknown" if task.info.size_bytes is None else format_size(size_bytes)
+    return f"would copy {task.source} to {task.target}, {size}"
 
 
 class Lister(threading.Thread):
@@ -205,7 +206,7 @@ class Lister(threading.Thread):
             if task.error:
                 self._fail(task, task.error)
             elif task.skip:
-                self._report.skip(task.source, task.skip, task.info.size_bytes)
+                self._report.skip(task.source, task.skip, task.info.known_bytes)
             elif task.info.kind is Kind.LINK:
                 self._later.append(task)
             elif task.info.kind is not Kind.FOLDER:
@@ -219,8 +220,8 @@ class Lister(threading.Thread):
         return posixpath.dirname(target) in self._new
 
     def _fail(self, task: Task, error: MpxError) -> None:
-        self._report.begin(task.info.size_bytes)
-        self._finisher.failed(task.source, error, task.info.size_bytes)
+        self._report.begin(task.info.known_bytes)
+        self._finisher.failed(task.source, error, task.info.known_bytes)
 
     def _make_folders(self, tasks: Sequence[Task]) -> None:
         """Make folders, but those that are there already; a name that cannot be used is left out.

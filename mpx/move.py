@@ -14,14 +14,18 @@ SMALL_FILE_BYTES = 4 * 1024 * 1024  # sent so soon that it may be sent again
 
 
 class Move:
-    """One file on its way. Safe for several threads; sizes and offsets in bytes."""
+    """One file on its way. Safe for several threads; sizes and offsets in bytes.
+
+    A file of unknown size is streamed: it is read in order to its end by one reader, who says what
+    arrived (`landed`, by which `size_bytes` grows) and at last where the end was (`ended`).
+    """
 
     def __init__(
         self,
         source: str,
         final: str,
         partial: str,
-        size_bytes: int,
+        size_bytes: int | None,
         modified_s: float | None,
         mode: int | None,
         *,
@@ -30,7 +34,9 @@ class Move:
         self.source = source
         self.final = final
         self.partial = partial
-        self.size_bytes = size_bytes
+        self.listed_bytes = size_bytes  # as the source was described; None: unknown
+        self.size_bytes = size_bytes or 0
+        self.is_streamed = size_bytes is None  # until its end has been seen
         self.modified_s = modified_s
         self.mode = mode
         self.resumed_bytes = 0  # had arrived before this run
@@ -38,7 +44,7 @@ class Move:
         self.verified = RangeSet()
         self.rename_asked = False  # for its final name; the answer may have been lost
         self._lock = threading.Lock()
-        self._todo = RangeSet([(0, size_bytes)])
+        self._todo = RangeSet([(0, self.size_bytes)])
         self._arrived = RangeSet()
         self._fresh: list[Range] = []  # arrived since the journal was told
         self._lost = RangeSet()  # had arrived and does not count any more; the journal was not told
@@ -51,7 +57,7 @@ class Move:
     @property
     def is_small(self) -> bool:
         """Whether it goes in a batch with others, and again from its start rather than on from a journal."""
-        return self.size_bytes <= SMALL_FILE_BYTES
+        return self.listed_bytes is None or self.size_bytes <= SMALL_FILE_BYTES
 
     # --- what is to do -----------------------------------------------------------------------------
 
@@ -97,6 +103,8 @@ class Move:
             self._take_back(0, self.size_bytes)
             self._todo = RangeSet()
             self.resumed_bytes = 0
+            if self.listed_bytes is None:
+                self.size_bytes, self.is_streamed = 0, True
 
     def give_back(self, start: int, end: int) -> None:
         """Return bytes that were taken and not moved."""
@@ -142,10 +150,20 @@ class Move:
     def landed(self, start: int, end: int) -> int:
         """Record bytes that arrived; return how many of them arrived for the first time."""
         with self._lock:
+            if self.is_streamed:
+                self.size_bytes = max(self.size_bytes, end)
             new = self._arrived.add(start, end)
             if new:
                 self._fresh.append((start, end))
             return new
+
+    def ended(self, size_bytes: int) -> None:
+        """Record that the end of the source has been seen: it has so many bytes, whatever was said before."""
+        with self._lock:
+            if size_bytes < self.size_bytes:
+                self._take_back(size_bytes, self.size_bytes)
+                self._todo.remove(size_bytes, self.size_bytes)
+            self.size_bytes, self.is_streamed = size_bytes, False
 
     def all_landed(self) -> None:
         """Record that everything has arrived but what is to be moved once more (`redo`)."""
@@ -188,7 +206,11 @@ class Move:
     @property
     def is_whole(self) -> bool:
         """Whether every byte has arrived."""
-        return self.has_arrived(0, self.size_bytes)
+        with self._lock:
+            return self._is_whole()
+
+    def _is_whole(self) -> bool:
+        return not self.is_streamed and self._arrived.covers(0, self.size_bytes)
 
     @property
     def arrived_bytes(self) -> int:
@@ -199,7 +221,7 @@ class Move:
     def claim_whole(self) -> bool:
         """Return True to the first who asks once every byte has arrived."""
         with self._lock:
-            if self._claimed or not self._arrived.covers(0, self.size_bytes):
+            if self._claimed or not self._is_whole():
                 return False
             self._claimed = True
             return True

@@ -53,8 +53,9 @@ def _line(name: str, info: FileInfo, *, long: bool) -> str:
         with contextlib.suppress(ValueError, OverflowError, OSError):  # a year that nobody can write
             when = datetime.fromtimestamp(info.modified_s, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
     mode = "----" if info.mode is None else f"{info.mode:04o}"
+    size = "-" if info.size_bytes is None else str(info.size_bytes)
     arrow = f" -> {info.link_target}" if info.link_target else ""
-    return f"{info.kind.value:<7}{mode:>5} {info.size_bytes:>15} {when:>20} {name}{arrow}"
+    return f"{info.kind.value:<7}{mode:>5} {size:>15} {when:>20} {name}{arrow}"
 
 
 @click.command("unfinished")

@@ -254,10 +254,13 @@ def by_overwrite(task: Task, there: FileInfo | None, options: CopyOptions) -> Ta
 
 
 def same(source: FileInfo, there: FileInfo) -> bool:
-    """Tell whether size and modification time agree, the time within a second; of links the targets."""
+    """Tell whether size and modification time agree, the time within a second; of links the targets.
+
+    A source of unknown size is never the same.
+    """
     if source.kind is Kind.LINK:
         return there.kind is Kind.LINK and source.link_target == there.link_target
-    if there.kind is not Kind.FILE or source.size_bytes != there.size_bytes:
+    if there.kind is not Kind.FILE or source.size_bytes is None or source.size_bytes != there.size_bytes:
         return False
     if source.modified_s is None or there.modified_s is None:
         return False

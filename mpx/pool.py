@@ -37,7 +37,7 @@ class Pool:
             self._waiting_bytes += move.size_bytes
             self._unsettled.add(move)
             self.listed_files += 1
-            self.listed_bytes += move.size_bytes
+            self.listed_bytes += move.size_bytes  # one of unknown size adds nothing
             self.listed_todo_bytes += move.size_bytes - move.resumed_bytes
             self._changed.notify_all()
 
