@@ -16,7 +16,6 @@ _NO_SPACE = re.compile(r"no space left|\bquota\b|\bdisk full\b|not enough space|
 _BUSY = re.compile(r"\btoo many\b|\btry again\b|\bbusy\b")
 _GONE = ("no such file", "not found", "does not exist", "no such directory")
 _BROKEN_DATA = ("connect", "callback failed", "end-of-file", "broken pipe", "timed out", "econn")
-_NAME = re.compile(r"\S*/\S*")
 
 
 def reply_error(
@@ -65,4 +64,4 @@ def _lost_if_broken(error: MpxError, reply: Reply) -> MpxError:
 
 def _words(reply: Reply) -> str:
     """Return what the server says, without names of files."""
-    return _NAME.sub(" ", reply.text.lower())
+    return " ".join(word for word in reply.text.lower().split() if "/" not in word)
