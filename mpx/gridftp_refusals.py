@@ -23,7 +23,6 @@ _WHY = re.compile(
     r"|name too long|input/output error|stale|command failed"
 )
 _BROKEN_DATA = ("connect", "callback failed", "end-of-file", "broken pipe", "timed out", "econn")
-_NAME = re.compile(r"\S*/\S*")
 
 
 def reply_error(
@@ -88,4 +87,4 @@ def _lost_if_broken(error: MpxError, reply: Reply) -> MpxError:
 
 def _words(reply: Reply) -> str:
     """Return what the server says, without names of files."""
-    return _NAME.sub(" ", reply.text.lower())
+    return " ".join(word for word in reply.text.lower().split() if "/" not in word)

@@ -293,6 +293,7 @@ class UploadLane(threading.Thread):
         """Keep the right number of streams until the server says that the file is complete."""
         watch = _Watch(self.work.options.timeout_s, session.rtt_s or 0.0)
         broken_s: float | None = None
+        was_accepted = False
         # The first transfer begins with its first connection. Later ones begin with those that there are,
         # and until then a stock server (globus_ftp_control_data.c) loses its listener to a new connection.
         has_begun = transfer.number == 0
@@ -302,31 +303,31 @@ class UploadLane(threading.Thread):
             if self.work.failure.cancel.is_set():
                 raise Interrupted("stopped")
             reply = session.poll_reply(TICK_S)
-            if reply is None:
-                if port.broken:
-                    broken = port.broken_in(transfer)
-                    if broken and not broken.may_retry:
-                        return Reply(426, (str(broken),))
-                    broken_s = broken_s or time.monotonic()
-                    if time.monotonic() - broken_s > VERDICT_S:
-                        raise broken or ConnectionLost(str(port.broken))
-                elif port.refused and port.refusals >= CONNECT_FAILURES and not transfer.ends.taking_part:
-                    raise port.refused
-                else:
-                    if has_begun:
-                        port.adjust(transfer, self.target)
-                    watch.look(port, transfer)
-            elif reply.code == 111:
+            if reply is not None and not reply.is_preliminary:
+                return reply
+            if reply is not None and reply.code == 111:
                 if self._marked(transfer.move, reply):
                     watch.heard()
-            elif reply.is_preliminary:
+            elif reply is not None:
                 has_begun = True
-                if not reply.is_marker:
+                if not reply.is_marker and not was_accepted:
+                    was_accepted = True
                     watch.heard()
+            # What follows is not left to silence: a server can send preliminary replies without end.
+            if port.broken:
+                broken = port.broken_in(transfer)
+                broken_s = broken_s or time.monotonic()
+                is_late = time.monotonic() - broken_s > VERDICT_S
+                if broken and not broken.may_retry and (reply is None or is_late):
+                    return Reply(426, (str(broken),))
+                if is_late:
+                    raise broken or ConnectionLost(str(port.broken))
+            elif port.refused and port.refusals >= CONNECT_FAILURES and not transfer.ends.taking_part:
+                raise port.refused
             else:
-                return reply
-            if reply is not None and has_begun and not port.broken:
-                port.adjust(transfer, self.target)
+                if has_begun:
+                    port.adjust(transfer, self.target)
+                watch.look(port, transfer)
 
     @staticmethod
     def _marked(move: Move, reply: Reply) -> int:
@@ -383,6 +384,7 @@ class _Watch:
         self._timeout_s = timeout_s
         self._stream_s = min(timeout_s, max(STALL_S, 20 * rtt_s))
         self._heard_s = time.monotonic()
+        self._looked_s = 0.0
         self._passed: deque[tuple[float, int]] = deque()  # when, bytes of all streams
 
     def heard(self) -> None:
@@ -390,7 +392,13 @@ class _Watch:
         self._heard_s = time.monotonic()
 
     def look(self, port: DataPort, transfer: Transfer) -> None:
-        """Raise TransferTimeout if nothing moves; break the transfer if a single stream hangs."""
+        """Raise TransferTimeout if nothing moves; break the transfer if a single stream hangs.
+
+        However often it is called, it looks ten times a second.
+        """
+        if time.monotonic() < self._looked_s + TICK_S:
+            return
+        self._looked_s = time.monotonic()
         streams = [stream for stream in port.live_streams() if stream.connection is not None]
         waiting = [(idle_s, stream) for stream in streams if (idle_s := stream.unanswered_s()) is not None]
         idle = [idle_s for idle_s, _ in waiting]
