@@ -72,7 +72,7 @@ class Dialogue:
             for line in lines:
                 verb, _, argument = line.decode("utf-8", "surrogateescape").strip("\r\n").partition(" ")
                 self.server.heard.append(verb)
-                answer = script.get(verb) or getattr(Dialogue, f"_{verb.lower()}", Dialogue._unknown)
+                answer = script.get(verb) or getattr(type(self), f"_{verb.lower()}", Dialogue._unknown)
                 reply = answer(self, argument)
                 if reply is not None:
                     self.say(reply)
