@@ -16,6 +16,7 @@ from mpx.gridftp_refusals import is_missing, reply_error
 from mpx.gridftp_session import Session, SessionOptions
 from mpx.gridftp_wire import Reply, command
 from mpx.location import Location
+from mpx.stored_size import stored_sizes
 
 _TIMES, _MODES = "modification times", "modes"
 
@@ -151,6 +152,10 @@ class GridFtpEndpoint:
                 return None
             info = found
         return None
+
+    def sizes(self, names: Sequence[str]) -> list[int | None]:
+        """See Endpoint. The questions go out together."""
+        return stored_sizes(self.session, [self._full(name) for name in names])
 
     def entries(self, name: str) -> Iterator[tuple[str, FileInfo]]:
         """See Endpoint. Over MODE S and a passive data connection, which every server has."""

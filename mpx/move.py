@@ -45,6 +45,9 @@ class Move:
         self.retried_sections: set[int] = set()  # sent once more after a checksum mismatch
         self.verified = RangeSet()
         self.rename_asked = False  # for its final name; the answer may have been lost
+        self.sent_whole = False  # every byte was sent and the answer was lost: all of it may be there
+        self.failures = 0  # how often it was sent for nothing
+        self.was_misfit = False  # the server stored another number of bytes than were sent, once
         self._lock = threading.Lock()
         self._todo = RangeSet([(0, self.size_bytes)])
         self._arrived = RangeSet()

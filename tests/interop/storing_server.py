@@ -1,6 +1,7 @@
 """A scripted FTP server that also takes files: each answer may be replaced, as with ScriptedServer."""
 
 import posixpath
+import socket
 import zlib
 
 from interop.scripted_server import Dialogue, Script, ScriptedServer
@@ -68,6 +69,10 @@ class StoringDialogue(Dialogue):
             while more := data.recv(1 << 16):
                 content += more
         return content
+
+    def cut(self) -> None:
+        """Be gone, as after a reset of a firewall."""
+        self.control.shutdown(socket.SHUT_RDWR)
 
     def _stor(self, argument: str) -> str:
         self.server.files[argument] = b""
