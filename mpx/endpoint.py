@@ -132,6 +132,10 @@ class Endpoint(Protocol):
         """
         ...
 
+    def sizes(self, names: Sequence[str]) -> list[int | None]:
+        """Return how many bytes each of these files has, None where that cannot be known."""
+        ...
+
     def entries(self, name: str) -> Iterator[tuple[str, FileInfo]]:
         """Yield what is in the folder `name`, in no order, as (name without folder, info); links as links."""
         ...

@@ -37,6 +37,7 @@ from mpx.passive import connect_data, passive_address
 from mpx.path_set import DEFAULT_PATH
 from mpx.retry import Retry
 from mpx.shelf import Piece, Shelf
+from mpx.stored_size import stored_sizes
 from mpx.stream import BUFFER_BYTES, Stream, StreamTotals
 
 PIECE_S = 5.0  # a piece lasts about so long, so that its handshake and slow start weigh little
@@ -89,6 +90,8 @@ class StreamLane(threading.Thread):
         self._ever_opened = False
         self._first_piece = FIRST_PIECE
         self._has_restarted = False  # REST was said in this session
+        self._is_open = False  # the session is logged in
+        self._stored_bytes = 0  # for the first time: what is sent again is no progress
         self._buffer = memoryview(bytearray(BUFFER_BYTES))
         self._download = StreamDownload(work, shelf, self._retrieve)
 
@@ -131,27 +134,39 @@ class StreamLane(threading.Thread):
                 if piece is None:
                     work.failure.cancel.wait(IDLE_S)
                     continue
-                before = piece.move.arrived_bytes
+                before = self._new_bytes
                 try:
                     self._carry(piece)
                     retry.progressed()
                 except (AuthenticationError, ConnectionLost, TransferTimeout) as error:
+                    was_open = self._is_open
                     self._drop()
                     self._first_piece = max(self._first_piece // 4, SMALLEST_PIECE)
-                    if self._whole_files or piece.move.is_streamed:
-                        work.pool.put_again(piece.move)
-                    else:
-                        self._shelf.give_back(piece.move, piece.start, piece.end)
+                    self._return(piece, error, was_tried=was_open)
                     if not self._ever_opened and (self._number > 0 or work.let_in.is_set()):
                         work.note(f"no further session with {self._location.host}: {error}")
                         self.gone = True
                         break
-                    from_start = self._whole_files or piece.move.is_streamed
-                    if piece.move.arrived_bytes > before and not from_start:
-                        retry.progressed()  # what is begun anew has not got any further
+                    if self._new_bytes > before:
+                        retry.progressed()
                     retry.again(error)
                     work.note(f"trying again after: {error}")
         self._drop()
+
+    def _return(self, piece: Piece, error: MpxError, *, was_tried: bool) -> None:
+        """Have what was not carried carried once more; a whole file only as often as --retries allows.
+
+        One that failed twice waits behind the others, so that it keeps none of them from being carried.
+        """
+        move = piece.move
+        if not self._whole_files and not move.is_streamed:
+            self._shelf.give_back(move, piece.start, piece.end)
+            return
+        move.failures += was_tried
+        if move.failures > self._work.options.retries:
+            self._shelf.give_up(move, error)
+        else:
+            self._work.pool.put_again(move, last=move.failures > 1)
 
     def _next_piece(self) -> Piece | None:
         if self._whole_files:
@@ -170,7 +185,9 @@ class StreamLane(threading.Thread):
             return
         try:
             began = time.monotonic()
-            if self._upload:
+            if move.sent_whole and self._is_stored(move):
+                move.landed(0, move.size_bytes)
+            elif self._upload:
                 self._store(piece, fd)
             elif piece.start == piece.end and move.is_whole:
                 os.ftruncate(fd, move.size_bytes)  # an earlier run has brought all of it
@@ -188,6 +205,11 @@ class StreamLane(threading.Thread):
         if move.claim_whole():
             self._work.whole(move)
 
+    @property
+    def _new_bytes(self) -> int:
+        """How many bytes have arrived for the first time: what comes or goes again is no progress."""
+        return self._stored_bytes + self._download.new_bytes
+
     # --- one transfer --------------------------------------------------------------------------------
 
     def _store(self, piece: Piece, fd: int) -> None:
@@ -197,25 +219,24 @@ class StreamLane(threading.Thread):
             self._send(piece, fd, connection, count)
 
         session, _ = self._transfer(move, "STOR", move.partial, 0, send)
+        move.sent_whole = True  # until the answer is read
         reply = session.final_reply()
+        move.sent_whole = False
         if not reply.is_ok:
             raise self._refusal(session, reply, move)
-        move.landed(piece.start, piece.end)
+        self._stored_bytes += move.landed(piece.start, piece.end)
 
     def _retrieve(self, move: Move, offset: int, expected_bytes: int | None, receive: Receive) -> Incoming:
         """Run one RETR; see StreamDownload."""
         session, came = self._transfer(move, "RETR", move.source, offset, receive)
-        if not came.is_ended:
-            session.final_reply()  # it says that we have closed the connection
-            return came
         try:
             reply = session.final_reply()
         except (ConnectionLost, TransferTimeout):
-            if came.bytes != expected_bytes:
+            if came.is_ended and came.bytes != expected_bytes:
                 raise
-            self._drop()  # it came to its end as it should, so nothing more has to be said of it
+            self._drop()  # all that was asked for has come, whatever became of the session
             return came
-        if not reply.is_ok:
+        if came.is_ended and not reply.is_ok:
             raise self._broken(session, reply, move)
         return came
 
@@ -266,6 +287,12 @@ class StreamLane(threading.Thread):
                 self._data = None
                 self._past.add(StreamTotals(bytes=data.passed_bytes))
             data.closed(clean=False)
+
+    def _is_stored(self, move: Move) -> bool:
+        """Tell whether a file of which every byte was sent is there whole, though the answer was lost."""
+        session = self._open_session()
+        move.sent_whole = False
+        return stored_sizes(session, [session.name(move.partial)]) == [move.size_bytes]
 
     def _verdict(self, session: Session, move: Move, error: OSError) -> MpxError:
         """Read what the server says of a broken connection before judging it."""
@@ -318,11 +345,12 @@ class StreamLane(threading.Thread):
             self._download.begin_session()
             session.login()
             session.call(command("MODE", "S"))
-            self._ever_opened = True
+            self._ever_opened = self._is_open = True
             self._work.let_in.set()
         return self._session
 
     def _drop(self) -> None:
+        self._is_open = False
         if self._session:
             self._session.close()
             self._session = None

@@ -10,15 +10,16 @@ from mpx import far_congestion
 from mpx import gridftp_wire as wire
 from mpx.endpoint import Commit, FileInfo, Kind, Note, Part, Rtt, Stamp, partial_name
 from mpx.errors import DestinationError, Interrupted, MpxError, SourceError
-from mpx.gridftp_listing import entry_info, parse_time, read_lines
+from mpx.gridftp_describe import OtherQuestions, is_clear
+from mpx.gridftp_listing import entry_info, read_lines
 from mpx.gridftp_refusals import is_missing, reply_error
 from mpx.gridftp_session import Session, SessionOptions
-from mpx.gridftp_sizes import size_of, sized, trusts_sizes
+from mpx.gridftp_sizes import sized_by, trusts_sizes
 from mpx.gridftp_wire import Reply, command
 from mpx.location import Location
+from mpx.stored_size import stored_sizes
 
 _TIMES, _MODES = "modification times", "modes"
-_LEADS_NOWHERE = ("not a directory", "too many levels of symbolic links")
 
 
 class GridFtpEndpoint:
@@ -32,6 +33,7 @@ class GridFtpEndpoint:
         self._options = options
         self._refusal: type[MpxError] = DestinationError if writing else SourceError
         self._session: Session | None = None
+        self._other_questions: OtherQuestions | None = None  # of that session
 
     @property
     def session(self) -> Session:
@@ -88,52 +90,55 @@ class GridFtpEndpoint:
     # --- describing ----------------------------------------------------------------------------------
 
     def stat(self, name: str, *, follow: bool = True) -> FileInfo | None:
-        """See Endpoint. The size is asked for twice, as that of a link or a wrong one may be told first."""
-        full = self._full(name)
-        if "MLST" not in self.session.features:
-            return self._stat_without_mlst(full)
-        described, size = self.session.pipeline([command("MLST", full), command("SIZE", full)])
-        info = self._described(described, name, follow=follow)
-        return info and sized(info, size, name, self._note)
+        """See Endpoint."""
+        (found,) = self.stats([name], follow=follow)
+        if isinstance(found, MpxError):
+            raise found
+        return found
 
     def stats(self, names: Sequence[str], *, follow: bool = True) -> list[FileInfo | MpxError | None]:
-        """See Endpoint. The questions go out together."""
-        if "MLST" not in self.session.features:
-            return [self.stat(name, follow=follow) for name in names]
-        fulls = [self._full(name) for name in names]
-        asks_twice = not trusts_sizes(self.session.features)
-        verbs = ("MLST", "SIZE") if asks_twice else ("MLST",)
-        replies = self.session.pipeline([command(verb, full) for full in fulls for verb in verbs])
-        found: list[FileInfo | MpxError | None] = []
-        for reply, name in zip(replies[:: len(verbs)], names, strict=True):
-            try:
-                found.append(self._described(reply, name, follow=follow))
-            except self._refusal as error:
-                found.append(error)
-        if asks_twice:
-            return [
-                sized(info, size, name, self._note) if isinstance(info, FileInfo) else info
-                for info, size, name in zip(found, replies[1::2], names, strict=True)
-            ]
-        return self._sized(found, names)
+        """See Endpoint. The questions go out together, and so do those of what MLST leaves open.
 
-    def _sized(
-        self, found: list[FileInfo | MpxError | None], names: Sequence[str]
-    ) -> list[FileInfo | MpxError | None]:
-        """Ask SIZE where no size was told."""
-        lacking = [
-            i for i, info in enumerate(found) if isinstance(info, FileInfo) and info.size_bytes is None
-        ]
-        sizes = self.session.pipeline([command("SIZE", self._full(names[i])) for i in lacking])
-        for i, size in zip(lacking, sizes, strict=True):
-            info = found[i]
-            if isinstance(info, FileInfo):
-                found[i] = sized(info, size, names[i], self._note)
+        SIZE is asked too where MLST may tell that of a link, and of a single name, where it costs nothing.
+        """
+        session = self.session
+        full = [self._full(name) for name in names]
+        asks_size = len(names) == 1 or not trusts_sizes(session.features)
+        replies: list[Reply | None] = [None] * len(names)
+        sizes: list[Reply | None] = [None] * len(names)
+        if "MLST" in session.features:
+            verbs = ("MLST", "SIZE") if asks_size else ("MLST",)
+            answers = session.pipeline([command(verb, name) for name in full for verb in verbs])
+            replies = list(answers[:: len(verbs)])
+            sizes = list(answers[1::2]) if asks_size else sizes
+        found: list[FileInfo | MpxError | None] = [None] * len(names)
+        unsure = []
+        for i, reply in enumerate(replies):
+            if reply is None or not (reply.is_ok or is_clear(reply)):
+                unsure.append(i)
+                continue
+            try:
+                found[i] = self._described(reply, names[i], follow=follow)
+            except self._refusal as error:
+                found[i] = error
+        sized_by(session, found, full, sizes, self._note)
+        others = self._others.ask([full[i] for i in unsure], [replies[i] for i in unsure])
+        for i, answer in zip(unsure, others, strict=True):
+            found[i] = answer
+            if follow and isinstance(answer, FileInfo) and answer.kind is Kind.LINK:
+                found[i] = self._follow(full[i], answer)
         return found
+
+    @property
+    def _others(self) -> OtherQuestions:
+        """What the server is asked where MLST tells nothing."""
+        if self._other_questions is None:
+            self._other_questions = OtherQuestions(self.session, self.entries, self._refused)
+        return self._other_questions
 
     def _described(self, reply: Reply, name: str, *, follow: bool) -> FileInfo | None:
         if not reply.is_ok:
-            if is_missing(reply) or any(words in reply.text.lower() for words in _LEADS_NOWHERE):
+            if is_missing(reply):
                 return None
             raise self._refused(reply, "describe", name)
         for line in reply.lines[1:-1]:
@@ -150,7 +155,10 @@ class GridFtpEndpoint:
             if info.kind is not Kind.LINK:
                 return info
             if not info.link_target:
-                return self._stat_without_mlst(full)
+                (told,) = self._others.ask([full], [None])
+                if isinstance(told, MpxError):
+                    raise told
+                return told
             full = posixpath.normpath(posixpath.join(posixpath.dirname(full), info.link_target))
             found = self.stat(full, follow=False)
             if found is None:
@@ -158,18 +166,9 @@ class GridFtpEndpoint:
             info = found
         return None
 
-    def _stat_without_mlst(self, full: str) -> FileInfo | None:
-        """Ask SIZE and MDTM; what has no size but can be entered is a folder."""
-        size, modified, enter = self.session.pipeline(
-            [command("SIZE", full), command("MDTM", full), command("CWD", full)]
-        )
-        if enter.is_ok:
-            self.session.call(command("CWD", self.session.home))
-            return FileInfo(Kind.FOLDER, 0, parse_time(modified.text) if modified.code == 213 else None)
-        modified_s = parse_time(modified.text) if modified.code == 213 else None
-        if size.code != 213 and modified_s is None:
-            return None
-        return FileInfo(Kind.FILE, size_of(size), modified_s)
+    def sizes(self, names: Sequence[str]) -> list[int | None]:
+        """See Endpoint. The questions go out together."""
+        return stored_sizes(self.session, [self._full(name) for name in names])
 
     def entries(self, name: str) -> Iterator[tuple[str, FileInfo]]:
         """See Endpoint. Over MODE S and a passive data connection, which every server has."""
@@ -197,8 +196,10 @@ class GridFtpEndpoint:
             found = self.stat(full)
             if found is None or found.kind is not Kind.FOLDER:  # MLSD of a file lists that file
                 raise self._refusal(f"{session.peer} cannot list {name}: it is not a folder")
-        names = [posixpath.join(full, base) for base in lacking]
-        for base, told in zip(lacking, self._sized(list(lacking.values()), names), strict=True):
+        infos: list[FileInfo | MpxError | None] = list(lacking.values())
+        files = [posixpath.join(full, base) for base in lacking]
+        sized_by(session, infos, files, [None] * len(infos), self._note)
+        for base, told in zip(lacking, infos, strict=True):
             if isinstance(told, FileInfo):
                 yield base, told
         if promised > count:
@@ -377,4 +378,4 @@ class GridFtpEndpoint:
         """See Endpoint."""
         if self._session:
             self._session.close()
-            self._session = None
+            self._session = self._other_questions = None

@@ -172,6 +172,7 @@ class DownloadStream(Stream):
         self._buffer = memoryview(bytearray(BUFFER_BYTES))
         self._header = memoryview(bytearray(HEADER_BYTES))
         self._slow = True
+        self._new_bytes = 0  # that had not come before
         self.opened(connection)
 
     def run(self) -> None:
@@ -196,7 +197,11 @@ class DownloadStream(Stream):
         """Return the counters; what arrived is counted by us, since the kernel counts only what we send."""
         with self._guard:
             self._count_subflows()
-            return StreamTotals(streams=1 if self.connection is not None else 0, bytes=self.passed_bytes)
+            return StreamTotals(
+                streams=1 if self.connection is not None else 0,
+                bytes=self.passed_bytes,
+                new_bytes=self._new_bytes,
+            )
 
     def _receive(self, pull: Pull) -> bool:
         """Receive this connection's share of a retrieve; False when the server closed it in between."""
@@ -242,6 +247,7 @@ class DownloadStream(Stream):
                     raise local_error(error, move.final, writing=True) from None
                 if summing:
                     move.summed(start, end, adler32(piece))
+                self._new_bytes += len(piece)
             self.passed_bytes += got
             start += got
             count -= got

@@ -46,6 +46,7 @@ class DownloadSession:
         self.rtt_s = 0.0
         self.proven_to = 0  # the largest offset from which files ended where they should
         self.lengths_proven = False  # a part that ends within its file had its length
+        self.believed_bytes = 0
         self._asked_to = 0  # as `proven_to`, with what is queued
         self._path = path  # that its connections take
         self.congestion = ""  # congestion control of further retrieves; empty: the server's kernel chooses
@@ -169,7 +170,7 @@ class DownloadSession:
             self.proven_to = max(self.proven_to, pull.start)
         elif not pull.is_stream:
             self.lengths_proven = True
-        pull.believe()
+        self.believed_bytes += pull.believe()
 
     def flush(self) -> None:
         """Send what is queued, in one write."""

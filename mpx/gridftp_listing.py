@@ -1,18 +1,21 @@
 """What a server says of its files: facts of a name, listings over a data connection, what is missing."""
 
 import re
+import socket
+import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from urllib.parse import unquote
 
 from mpx import tcp
 from mpx.endpoint import FileInfo, Kind
-from mpx.errors import MpxError
+from mpx.errors import ConnectionLost, MpxError, TransferTimeout
 from mpx.gridftp_session import Session
 from mpx.gridftp_sizes import read_size
 from mpx.gridftp_wire import Entry, Reply, command
 from mpx.passive import connect_data, passive_command, passive_reply
 
+LONGEST_LINE_BYTES = 64 * 1024  # a path and where a link leads, both of 4096 bytes and written as %XX, fit in
 _KINDS = {"file": Kind.FILE, "dir": Kind.FOLDER, "cdir": Kind.FOLDER, "pdir": Kind.FOLDER, "slink": Kind.LINK}
 
 
@@ -43,7 +46,7 @@ def entry_info(entry: Entry, *, follow: bool = False) -> FileInfo:
 
 def parse_time(text: str) -> float | None:
     """Read YYYYMMDDHHMMSS[.frac], UTC."""
-    found = re.match(r"\s*(\d{14})(\.\d+)?", text)
+    found = re.match(r"\s{0,8}(\d{14})(\.\d{1,9})?", text, re.ASCII)
     if not found:
         return None
     try:
@@ -57,17 +60,13 @@ def read_lines(session: Session, line: bytes, refused: Callable[[Reply], MpxErro
     """Run a listing command in MODE S and yield its lines as they come."""
     address = passive_reply(session, session.pipeline([command("MODE", "S"), passive_command(session)])[1])
     session.send(line)
-    options = session.options
     connection = connect_data(session, address)
-    rest = b""
+    rest = bytearray()
     try:
         reply = session.read_reply()
         if not reply.is_preliminary:
             raise refused(reply)
-        while data := tcp.receive(connection, options.timeout_s, session.peer, options.stop):
-            *lines, rest = (rest + data).split(b"\n")
-            for raw in lines:
-                yield raw.removesuffix(b"\r").decode("utf-8", "surrogateescape")
+        yield from _whole_lines(session, connection, rest)
     except GeneratorExit:
         session.abort()  # the caller stopped in the middle; the dialogue cannot be put in step again
         raise
@@ -77,4 +76,39 @@ def read_lines(session: Session, line: bytes, refused: Callable[[Reply], MpxErro
     if not reply.is_ok:
         raise refused(reply)
     if rest:
-        yield rest.removesuffix(b"\r").decode("utf-8", "surrogateescape")
+        yield _line(rest)
+
+
+def _whole_lines(session: Session, connection: socket.socket, rest: bytearray) -> Iterator[str]:
+    """Yield lines as they come; what follows the last line end is left in `rest`.
+
+    The time-out begins anew with each whole line that is not empty: single bytes, and line ends alone, can be
+    sent without end. Raises TransferTimeout, ConnectionLost and Interrupted.
+    """
+    timeout_s = session.options.timeout_s
+    late = TransferTimeout(f"{session.peer} sent no whole line of its listing within {timeout_s:g} s")
+    until_s = time.monotonic() + timeout_s
+    while (left_s := until_s - time.monotonic()) > 0:
+        try:
+            data = tcp.receive(connection, left_s, session.peer, session.options.stop)
+        except TransferTimeout:
+            raise late from None
+        if not data:
+            return
+        *ends, last = data.split(b"\n")
+        said = False
+        for raw in ends:
+            line = _line(rest + raw)
+            rest.clear()
+            said = said or bool(line)
+            yield line
+        rest += last
+        if len(rest) > LONGEST_LINE_BYTES:
+            raise ConnectionLost(f"{session.peer} lists a line longer than {LONGEST_LINE_BYTES} bytes")
+        if said:
+            until_s = time.monotonic() + timeout_s
+    raise late
+
+
+def _line(raw: bytes | bytearray) -> str:
+    return raw.removesuffix(b"\r").decode("utf-8", "surrogateescape")

@@ -16,6 +16,7 @@ from mpx.options import CopyOptions
 GROUP = 200  # files whose destinations are looked up together
 TIME_TOLERANCE_S = 1.0
 DEEPEST = 200
+MOST_LEVELS = 1000  # of folders: paths of 4096 bytes, the most that Linux has, seldom reach so deep
 EXISTS = "exists at the destination"
 SAME = "the same at the destination"
 STARTS_OVER = "has changed since it was interrupted; starting over"
@@ -154,6 +155,10 @@ def walk(
         folder = waiting.pop()
         if folder.info.identity in avoid:
             yield Task(folder.source, folder.target, folder.info, "the destination itself")
+            continue
+        if len(folder.path) > MOST_LEVELS:
+            deep = SourceError(f"{folder.source}: folders nested deeper than {MOST_LEVELS}; copy it alone")
+            yield Task(folder.source, folder.target, folder.info, error=deep)
             continue
         yield Task(folder.source, folder.target, folder.info)
         links: list[_Found] = []

@@ -1,6 +1,5 @@
 """Reading a local source of unknown size once, in order, to its end: a pipe, or a file of /proc."""
 
-import contextlib
 import os
 import select
 import threading
@@ -56,8 +55,7 @@ class SourceStream:
 
     def _read_some(self, view: memoryview) -> int:
         poll = select.poll()
-        with contextlib.suppress(PermissionError):
-            poll.register(self._fd, select.POLLIN)
+        poll.register(self._fd, select.POLLIN)
         while True:
             if self._stop():
                 raise Interrupted("stopped")
