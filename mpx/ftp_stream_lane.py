@@ -37,6 +37,7 @@ from mpx.passive import connect_data, passive_address
 from mpx.path_set import DEFAULT_PATH
 from mpx.retry import Retry
 from mpx.shelf import Piece, Shelf
+from mpx.source_stream import SourceStream
 from mpx.stored_size import stored_sizes
 from mpx.stream import BUFFER_BYTES, Stream, StreamTotals
 
@@ -178,8 +179,9 @@ class StreamLane(threading.Thread):
         """Carry one piece; raises ConnectionLost and TransferTimeout, gives the file up for the rest."""
         move = piece.move
         name = move.source if self._upload else move.partial
+        reading = os.O_RDONLY | (os.O_NONBLOCK if move.is_streamed else 0)
         try:
-            fd = move.open(name, os.O_RDONLY if self._upload else os.O_RDWR | os.O_CREAT)
+            fd = move.open(name, reading if self._upload else os.O_RDWR | os.O_CREAT)
         except OSError as error:
             self._shelf.give_up(move, local_error(error, name, writing=not self._upload))
             return
@@ -224,7 +226,7 @@ class StreamLane(threading.Thread):
         move.sent_whole = False
         if not reply.is_ok:
             raise self._refusal(session, reply, move)
-        self._stored_bytes += move.landed(piece.start, piece.end)
+        self._stored_bytes += move.landed(0, move.size_bytes)
 
     def _retrieve(self, move: Move, offset: int, expected_bytes: int | None, receive: Receive) -> Incoming:
         """Run one RETR; see StreamDownload."""
@@ -317,6 +319,16 @@ class StreamLane(threading.Thread):
 
     def _send(self, piece: Piece, fd: int, connection: socket.socket, count: Callable[[int], None]) -> None:
         move, pacer = piece.move, self._work.pacer
+        if move.is_streamed:
+            source = SourceStream(move, fd, self._work.failure.cancel.is_set)
+            while came := source.read(self._buffer):
+                start, end = came
+                pacer.wait(end - start)
+                connection.sendall(self._buffer[: end - start])
+                if move.is_summed:
+                    move.summed(start, end, adler32(self._buffer[: end - start]))
+                count(end - start)
+            return
         position = piece.start
         while position < piece.end:
             want = min(piece.end - position, pacer.piece(BUFFER_BYTES))
