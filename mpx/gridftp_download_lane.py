@@ -242,8 +242,9 @@ class DownloadLane(threading.Thread):
             raise
         exact, size_bytes = self._shelf.asks_exactly(move), move.size_bytes
         parts = [(piece.start, piece.end)]
-        if piece.end < size_bytes and not exact and session.is_proof_needed(piece.start):
-            parts.insert(0, (size_bytes - 1, size_bytes))
+        if piece.end < size_bytes and not exact:
+            proof = (size_bytes - 1, size_bytes)
+            parts = [proof] * session.proofs_needed(piece.start) + parts
         for start, end in parts:
             try:
                 fd = move.open(move.partial, os.O_RDWR | os.O_CREAT)

@@ -115,8 +115,7 @@ class StreamDownload:
         """Return what it means that other than what should be came from an offset on."""
         more = "" if came.is_ended else "or more "
         what = f"{came.bytes} bytes {more}came from {start} on, of {move.size_bytes} in all"
-        now = self._work.describe(move.source)
-        return why_elsewhere(now, move, what, is_proven=self._is_confirmed)
+        return why_elsewhere(self._work.describe(move.source), move, what)
 
     # --- the bytes -----------------------------------------------------------------------------------
 
