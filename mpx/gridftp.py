@@ -14,6 +14,7 @@ from mpx.gridftp_describe import OtherQuestions, is_clear
 from mpx.gridftp_listing import entry_info, read_lines
 from mpx.gridftp_refusals import is_missing, reply_error
 from mpx.gridftp_session import Session, SessionOptions
+from mpx.gridftp_sizes import sized, trusts_sizes
 from mpx.gridftp_wire import Reply, command
 from mpx.location import Location
 from mpx.stored_size import stored_sizes
@@ -24,8 +25,11 @@ _TIMES, _MODES = "modification times", "modes"
 class GridFtpEndpoint:
     """The files of a server. Opens its session when first used."""
 
-    def __init__(self, location: Location, options: SessionOptions, *, writing: bool) -> None:
+    def __init__(
+        self, location: Location, options: SessionOptions, *, writing: bool, note: Note = lambda _: None
+    ) -> None:
         self.location = location
+        self._note = note
         self._options = options
         self._refusal: type[MpxError] = DestinationError if writing else SourceError
         self._session: Session | None = None
@@ -86,34 +90,65 @@ class GridFtpEndpoint:
     # --- describing ----------------------------------------------------------------------------------
 
     def stat(self, name: str, *, follow: bool = True) -> FileInfo | None:
-        """See Endpoint."""
-        (found,) = self.stats([name], follow=follow)
+        """See Endpoint. The size is asked for twice, as that of a link or a wrong one may be told first."""
+        (found,) = self._described_all([name], follow=follow, asks_twice=True)
         if isinstance(found, MpxError):
             raise found
         return found
 
     def stats(self, names: Sequence[str], *, follow: bool = True) -> list[FileInfo | MpxError | None]:
         """See Endpoint. The questions go out together, and so do those of what MLST leaves open."""
+        asks_twice = not trusts_sizes(self.session.features)
+        return self._described_all(names, follow=follow, asks_twice=asks_twice)
+
+    def _described_all(
+        self, names: Sequence[str], *, follow: bool, asks_twice: bool
+    ) -> list[FileInfo | MpxError | None]:
         session = self.session
         full = [self._full(name) for name in names]
         replies: list[Reply | None] = [None] * len(names)
+        sizes: list[Reply | None] = [None] * len(names)
         if "MLST" in session.features:
-            replies = list(session.pipeline([command("MLST", name) for name in full]))
+            verbs = ("MLST", "SIZE") if asks_twice else ("MLST",)
+            told = session.pipeline([command(verb, name) for name in full for verb in verbs])
+            replies = list(told[:: len(verbs)])
+            sizes = list(told[1::2]) if asks_twice else sizes
         found: list[FileInfo | MpxError | None] = [None] * len(names)
         unsure = []
-        for i, reply in enumerate(replies):
+        for i, (reply, size) in enumerate(zip(replies, sizes, strict=True)):
             if reply is None or not (reply.is_ok or is_clear(reply)):
                 unsure.append(i)
                 continue
             try:
-                found[i] = self._described(reply, names[i], follow=follow)
+                info = self._described(reply, names[i], follow=follow)
             except self._refusal as error:
                 found[i] = error
+            else:
+                found[i] = sized(info, size, names[i], self._note) if info and size else info
         others = self._others.ask([full[i] for i in unsure], [replies[i] for i in unsure])
         for i, answer in zip(unsure, others, strict=True):
             found[i] = answer
             if follow and isinstance(answer, FileInfo) and answer.kind is Kind.LINK:
                 found[i] = self._follow(full[i], answer)
+        return found if asks_twice else self._sized(found, names, frozenset(unsure))
+
+    def _sized(
+        self,
+        found: list[FileInfo | MpxError | None],
+        names: Sequence[str],
+        asked: frozenset[int] = frozenset(),
+    ) -> list[FileInfo | MpxError | None]:
+        """Ask SIZE where no size was told, and it was not `asked` yet."""
+        lacking = [
+            i
+            for i, info in enumerate(found)
+            if isinstance(info, FileInfo) and info.size_bytes is None and i not in asked
+        ]
+        sizes = self.session.pipeline([command("SIZE", self._full(names[i])) for i in lacking])
+        for i, size in zip(lacking, sizes, strict=True):
+            info = found[i]
+            if isinstance(info, FileInfo):
+                found[i] = sized(info, size, names[i], self._note)
         return found
 
     @property
@@ -164,6 +199,7 @@ class GridFtpEndpoint:
         if "MLST" not in session.features and "MLSD" not in session.features:
             raise self._refusal(f"{session.peer} has no MLSD, so mpx cannot list {name}; copy files by name")
         count, promised, only = 0, 0, None
+        lacking: dict[str, FileInfo] = {}  # files whose size is not told
         for line in read_lines(session, command("MLSD", full), lambda r: self._refused(r, "list", name)):
             with contextlib.suppress(ValueError):
                 entry = wire.parse_facts(line)
@@ -173,11 +209,19 @@ class GridFtpEndpoint:
                     promised = max(promised, int(entry.facts.get("x.count", "0")))
                     continue
                 only = base if count == 1 else None
-                yield base, entry_info(entry)
+                info = entry_info(entry)
+                if info.size_bytes is None:
+                    lacking[base] = info
+                else:
+                    yield base, info
         if only is not None and posixpath.basename(full) == only:
             found = self.stat(full)
             if found is None or found.kind is not Kind.FOLDER:  # MLSD of a file lists that file
                 raise self._refusal(f"{session.peer} cannot list {name}: it is not a folder")
+        names = [posixpath.join(full, base) for base in lacking]
+        for base, told in zip(lacking, self._sized(list(lacking.values()), names), strict=True):
+            if isinstance(told, FileInfo):
+                yield base, told
         if promised > count:
             yield from self._links_to_nowhere(full)
 

@@ -1,0 +1,42 @@
+"""How large a file of a server is: what its facts say, and SIZE where they are not to be trusted."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+from mpx.endpoint import FileInfo, Kind
+from mpx.gridftp_wire import Reply
+from mpx.source_change import END_DECIDES
+
+LARGEST_BYTES = (1 << 63) - 1  # what a file system can hold
+
+
+def read_size(text: str) -> int | None:
+    """Read a size as servers write it; None for what no file can have: no number, negative, too large."""
+    if not re.fullmatch(r"[0-9]{1,19}", text):
+        return None
+    return size if (size := int(text)) <= LARGEST_BYTES else None
+
+
+def size_of(reply: Reply) -> int | None:
+    """Read the answer to SIZE; None where it tells none."""
+    return read_size(reply.text.strip()) if reply.code == 213 else None
+
+
+def trusts_sizes(features: dict[str, str]) -> bool:
+    """Tell whether the size in a server's facts is that of the file that is sent.
+
+    Others may tell that of a symbolic link; those that tell links by UNIX.slink describe what they lead to.
+    """
+    return "unix.slink" in features.get("MLST", "").lower()
+
+
+def sized(info: FileInfo, answer: Reply, name: str, note: Callable[[str], None]) -> FileInfo:
+    """Return what is known of a file when SIZE has been asked too; `note` is told where the two differ."""
+    size_bytes = size_of(answer)
+    if info.kind is not Kind.FILE or size_bytes is None or size_bytes == info.size_bytes:
+        return info
+    if info.size_bytes is not None:
+        note(f"{name}: MLST says {info.size_bytes} bytes and SIZE {size_bytes}; {END_DECIDES}")
+        info = replace(info, mode=None)  # it may be that of a link too: anybody may do anything with those
+    return replace(info, size_bytes=size_bytes)
