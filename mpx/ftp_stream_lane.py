@@ -311,7 +311,7 @@ class StreamLane(threading.Thread):
 
     def _refusal(self, session: Session, reply: Reply, move: Move) -> MpxError:
         if self._upload:
-            return cannot_store(reply, session.peer, move.final)
+            return cannot_store(reply, session.peer, move.final, move.partial)
         return cannot_send(reply, session.peer, move.source)
 
     def _send(self, piece: Piece, fd: int, connection: socket.socket, count: Callable[[int], None]) -> None:

@@ -290,7 +290,7 @@ class UploadLane(threading.Thread):
     def _refusal(self, session: Session, reply: Reply, move: Move) -> MpxError:
         if reply.is_ok:
             return ConnectionLost(f"{session.peer} ended the transfer of {move.final} before its end")
-        return cannot_store(reply, session.peer, move.final)
+        return cannot_store(reply, session.peer, move.final, move.partial)
 
     def _await(self, session: Session, port: DataPort, transfer: Transfer) -> Reply:
         """Keep the right number of streams until the server says that the file is complete."""
