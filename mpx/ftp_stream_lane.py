@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from mpx import telnet_escape
 from mpx.carrier import Work
 from mpx.checksum import adler32
 from mpx.errors import (
@@ -265,6 +266,7 @@ class StreamLane(threading.Thread):
             reply = session.call(command("REST", offset))
             if not reply.is_ok:
                 raise OffsetsUnproven(f"{session.peer} cannot start at an offset: {reply.reason}")
+        telnet_escape.learn(session, name)
         session.send(command(verb, session.name(name)))
         data = _Connection("mpx-stream-data", self._work.subflows if self._work.over_mptcp else None)
         try:

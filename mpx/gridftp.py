@@ -5,7 +5,7 @@ import posixpath
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from mpx import far_congestion
+from mpx import far_congestion, telnet_escape
 from mpx import gridftp_wire as wire
 from mpx.endpoint import Commit, FileInfo, Kind, Note, Part, Rtt, Stamp, partial_name
 from mpx.errors import DestinationError, Interrupted, MpxError, SourceError
@@ -48,14 +48,15 @@ class GridFtpEndpoint:
         return self._session
 
     def _full(self, name: str) -> str:
+        telnet_escape.learn(self.session, name)
         return self.session.name(name)
 
     def _refused(self, reply: Reply, what: str, name: str) -> MpxError:
         return reply_error(reply, f"{self.session.peer} cannot {what} {name}", self._refusal)
 
     def check_name(self, name: str) -> None:
-        """See Endpoint."""
-        self._full(name)
+        """See Endpoint. Asks nothing, as a listing may be under way."""
+        self.session.name(name)
 
     def can_mode_e(self) -> bool:
         """See Endpoint."""

@@ -9,6 +9,7 @@ import posixpath
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 
+from mpx import telnet_escape
 from mpx.endpoint import Commit, FileInfo, Kind, Note, Stamp, partial_name
 from mpx.errors import DestinationError, MpxError, NotRenamed
 from mpx.gridftp_refusals import is_missing
@@ -37,7 +38,7 @@ class ServerCommit:
 
     def commit(self, files: Sequence[Commit], note: Note) -> list[Exception | None]:
         """Name finished files; see Endpoint."""
-        stamps = [Stamp(self._session.name(file.partial), file.modified_s, file.mode) for file in files]
+        stamps = [Stamp(self._name(file.partial), file.modified_s, file.mode) for file in files]
         lines = [line for stamp in stamps for line in self._stamp(stamp)]
         moved = [file for file in files if file.partial != file.final]
         renames = [line for file in moved for line in self._rename(file.partial, file.final)]
@@ -57,9 +58,12 @@ class ServerCommit:
         results |= self._replace(in_the_way, results, note)
         return [results[file] for file in files]
 
+    def _name(self, name: str) -> str:
+        telnet_escape.learn(self._session, name)
+        return self._session.name(name)
+
     def _rename(self, name: str, other: str) -> tuple[bytes, bytes]:
-        session = self._session
-        return command("RNFR", session.name(name)), command("RNTO", session.name(other))
+        return command("RNFR", self._name(name)), command("RNTO", self._name(other))
 
     # --- servers whose RNTO replaces nothing -------------------------------------------------------
 
@@ -83,14 +87,14 @@ class ServerCommit:
         lines = []
         for file in old:
             lines += [
-                command("DELE", self._session.name(asides[file])),  # of an earlier run
+                command("DELE", self._name(asides[file])),  # of an earlier run
                 *self._rename(file.final, asides[file]),
             ]
         replies = self._session.pipeline(lines)
         put_aside = [file for file, reply in zip(old, replies[2::3], strict=True) if reply.is_ok]
         # Where RNTO was refused once more it is not the old file that is in the way, so that stays.
         removed = [file for file, reply in zip(old, replies[1::3], strict=True) if not reply.is_ok]
-        self._session.pipeline([command("DELE", self._session.name(file.final)) for file in removed])
+        self._session.pipeline([command("DELE", self._name(file.final)) for file in removed])
         tried = [*put_aside, *removed]
         lines = [line for file in tried for line in self._rename(file.partial, file.final)]
         renamed = _pairs(self._session.pipeline(lines))
@@ -106,7 +110,7 @@ class ServerCommit:
         self, asides: dict[Commit, str], results: dict[Commit, Exception | None], note: Note
     ) -> None:
         """Remove old files whose successors have their names, and bring the others back."""
-        name = self._session.name
+        name = self._name
         done = [aside for file, aside in asides.items() if results[file] is None]
         back = [
             line
@@ -133,7 +137,7 @@ class ServerCommit:
 
     def _stamp(self, stamp: Stamp) -> Iterator[tuple[str, bytes]]:
         """Yield what is to be kept of a name, and the command for it."""
-        full = self._session.name(stamp.name)
+        full = self._name(stamp.name)
         if stamp.mode is not None:
             yield _MODES, command("SITE", "CHMOD", f"{stamp.mode & 0o777:04o}", full)
         if stamp.modified_s is None or not self.sets_times:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 
 from mpx import gridftp_wire as wire
-from mpx import tcp
+from mpx import tcp, telnet_escape
 from mpx.carrier import Work
 from mpx.errors import (
     AuthenticationError,
@@ -258,6 +258,7 @@ class UploadLane(threading.Thread):
         """Open the files and have the server store them; what cannot be opened is given up."""
         lines = []
         for move in list(pending):
+            telnet_escape.learn(session, move.partial)
             name = session.name(move.partial)
             try:
                 fd = move.open(move.source, os.O_RDONLY)
