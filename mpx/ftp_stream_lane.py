@@ -38,6 +38,7 @@ from mpx.passive import connect_data, passive_address
 from mpx.path_set import DEFAULT_PATH
 from mpx.retry import Retry
 from mpx.shelf import Piece, Shelf
+from mpx.source_stream import SourceStream
 from mpx.stored_size import stored_sizes
 from mpx.stream import BUFFER_BYTES, Stream, StreamTotals
 
@@ -89,9 +90,10 @@ class StreamLane(threading.Thread):
         self._counting = threading.Lock()  # nothing is counted twice, or not at all, while it changes hands
         self._goodput = 0.0
         self._ever_opened = False
-        self._is_open = False  # the session is logged in
         self._first_piece = FIRST_PIECE
         self._has_restarted = False  # REST was said in this session
+        self._is_open = False  # the session is logged in
+        self._stored_bytes = 0  # for the first time: what is sent again is no progress
         self._buffer = memoryview(bytearray(BUFFER_BYTES))
         self._download = StreamDownload(work, shelf, self._retrieve)
 
@@ -134,21 +136,21 @@ class StreamLane(threading.Thread):
                 if piece is None:
                     work.failure.cancel.wait(IDLE_S)
                     continue
-                before = piece.move.arrived_bytes
+                before = self._new_bytes
                 try:
                     self._carry(piece)
                     retry.progressed()
                 except (AuthenticationError, ConnectionLost, TransferTimeout) as error:
                     was_open = self._is_open
                     self._drop()
+                    self._first_piece = max(self._first_piece // 4, SMALLEST_PIECE)
                     self._return(piece, error, was_tried=was_open)
                     if not self._ever_opened and (self._number > 0 or work.let_in.is_set()):
                         work.note(f"no further session with {self._location.host}: {error}")
                         self.gone = True
                         break
-                    from_start = self._whole_files or piece.move.is_streamed
-                    if piece.move.arrived_bytes > before and not from_start:
-                        retry.progressed()  # what is begun anew has not got any further
+                    if self._new_bytes > before:
+                        retry.progressed()
                     retry.again(error)
                     work.note(f"trying again after: {error}")
         self._drop()
@@ -159,8 +161,7 @@ class StreamLane(threading.Thread):
         One that failed twice waits behind the others, so that it keeps none of them from being carried.
         """
         move = piece.move
-        self._first_piece = max(self._first_piece // 4, SMALLEST_PIECE)
-        if not (self._whole_files or move.is_streamed):
+        if not self._whole_files and not move.is_streamed:
             self._shelf.give_back(move, piece.start, piece.end)
             return
         move.failures += was_tried
@@ -179,14 +180,17 @@ class StreamLane(threading.Thread):
         """Carry one piece; raises ConnectionLost and TransferTimeout, gives the file up for the rest."""
         move = piece.move
         name = move.source if self._upload else move.partial
+        reading = os.O_RDONLY | (os.O_NONBLOCK if move.is_streamed else 0)
         try:
-            fd = move.open(name, os.O_RDONLY if self._upload else os.O_RDWR | os.O_CREAT)
+            fd = move.open(name, reading if self._upload else os.O_RDWR | os.O_CREAT)
         except OSError as error:
             self._shelf.give_up(move, local_error(error, name, writing=not self._upload))
             return
         try:
             began = time.monotonic()
-            if self._upload:
+            if move.sent_whole and self._is_stored(move):
+                move.landed(0, move.size_bytes)
+            elif self._upload:
                 self._store(piece, fd)
             elif piece.start == piece.end and move.is_whole:
                 os.ftruncate(fd, move.size_bytes)  # an earlier run has brought all of it
@@ -204,24 +208,26 @@ class StreamLane(threading.Thread):
         if move.claim_whole():
             self._work.whole(move)
 
+    @property
+    def _new_bytes(self) -> int:
+        """How many bytes have arrived for the first time: what comes or goes again is no progress."""
+        return self._stored_bytes + self._download.new_bytes
+
     # --- one transfer --------------------------------------------------------------------------------
 
     def _store(self, piece: Piece, fd: int) -> None:
         move = piece.move
-        if move.sent_whole and self._is_stored(move):
-            move.landed(piece.start, piece.end)
-            return
 
         def send(connection: socket.socket, count: Callable[[int], None]) -> None:
             self._send(piece, fd, connection, count)
 
         session, _ = self._transfer(move, "STOR", move.partial, 0, send)
-        move.sent_whole = True  # and so it stays if the answer is lost
+        move.sent_whole = True  # until the answer is read
         reply = session.final_reply()
         move.sent_whole = False
         if not reply.is_ok:
             raise self._refusal(session, reply, move)
-        move.landed(piece.start, piece.end)
+        self._stored_bytes += move.landed(0, move.size_bytes)
 
     def _is_stored(self, move: Move) -> bool:
         """Tell whether a file of which every byte was sent is there whole, though the answer was lost."""
@@ -232,17 +238,14 @@ class StreamLane(threading.Thread):
     def _retrieve(self, move: Move, offset: int, expected_bytes: int | None, receive: Receive) -> Incoming:
         """Run one RETR; see StreamDownload."""
         session, came = self._transfer(move, "RETR", move.source, offset, receive)
-        if not came.is_ended:
-            session.final_reply()  # it says that we have closed the connection
-            return came
         try:
             reply = session.final_reply()
         except (ConnectionLost, TransferTimeout):
-            if came.bytes != expected_bytes:
+            if came.is_ended and came.bytes != expected_bytes:
                 raise
-            self._drop()  # it came to its end as it should, so nothing more has to be said of it
+            self._drop()  # all that was asked for has come, whatever became of the session
             return came
-        if not reply.is_ok:
+        if came.is_ended and not reply.is_ok:
             raise self._broken(session, reply, move)
         return came
 
@@ -318,6 +321,16 @@ class StreamLane(threading.Thread):
 
     def _send(self, piece: Piece, fd: int, connection: socket.socket, count: Callable[[int], None]) -> None:
         move, pacer = piece.move, self._work.pacer
+        if move.is_streamed:
+            source = SourceStream(move, fd, self._work.failure.cancel.is_set)
+            while came := source.read(self._buffer):
+                start, end = came
+                pacer.wait(end - start)
+                connection.sendall(self._buffer[: end - start])
+                if move.is_summed:
+                    move.summed(start, end, adler32(self._buffer[: end - start]))
+                count(end - start)
+            return
         position = piece.start
         while position < piece.end:
             want = min(piece.end - position, pacer.piece(BUFFER_BYTES))

@@ -14,7 +14,7 @@ from mpx.gridftp_describe import OtherQuestions, is_clear
 from mpx.gridftp_listing import entry_info, read_lines
 from mpx.gridftp_refusals import is_missing, reply_error
 from mpx.gridftp_session import Session, SessionOptions
-from mpx.gridftp_sizes import sized, trusts_sizes
+from mpx.gridftp_sizes import sized_by, trusts_sizes
 from mpx.gridftp_wire import Reply, command
 from mpx.location import Location
 from mpx.stored_size import stored_sizes
@@ -90,65 +90,43 @@ class GridFtpEndpoint:
     # --- describing ----------------------------------------------------------------------------------
 
     def stat(self, name: str, *, follow: bool = True) -> FileInfo | None:
-        """See Endpoint. The size is asked for twice, as that of a link or a wrong one may be told first."""
-        (found,) = self._described_all([name], follow=follow, asks_twice=True)
+        """See Endpoint."""
+        (found,) = self.stats([name], follow=follow)
         if isinstance(found, MpxError):
             raise found
         return found
 
     def stats(self, names: Sequence[str], *, follow: bool = True) -> list[FileInfo | MpxError | None]:
-        """See Endpoint. The questions go out together, and so do those of what MLST leaves open."""
-        asks_twice = not trusts_sizes(self.session.features)
-        return self._described_all(names, follow=follow, asks_twice=asks_twice)
+        """See Endpoint. The questions go out together, and so do those of what MLST leaves open.
 
-    def _described_all(
-        self, names: Sequence[str], *, follow: bool, asks_twice: bool
-    ) -> list[FileInfo | MpxError | None]:
+        SIZE is asked too where MLST may tell that of a link, and of a single name, where it costs nothing.
+        """
         session = self.session
         full = [self._full(name) for name in names]
+        asks_size = len(names) == 1 or not trusts_sizes(session.features)
         replies: list[Reply | None] = [None] * len(names)
         sizes: list[Reply | None] = [None] * len(names)
         if "MLST" in session.features:
-            verbs = ("MLST", "SIZE") if asks_twice else ("MLST",)
-            told = session.pipeline([command(verb, name) for name in full for verb in verbs])
-            replies = list(told[:: len(verbs)])
-            sizes = list(told[1::2]) if asks_twice else sizes
+            verbs = ("MLST", "SIZE") if asks_size else ("MLST",)
+            answers = session.pipeline([command(verb, name) for name in full for verb in verbs])
+            replies = list(answers[:: len(verbs)])
+            sizes = list(answers[1::2]) if asks_size else sizes
         found: list[FileInfo | MpxError | None] = [None] * len(names)
         unsure = []
-        for i, (reply, size) in enumerate(zip(replies, sizes, strict=True)):
+        for i, reply in enumerate(replies):
             if reply is None or not (reply.is_ok or is_clear(reply)):
                 unsure.append(i)
                 continue
             try:
-                info = self._described(reply, names[i], follow=follow)
+                found[i] = self._described(reply, names[i], follow=follow)
             except self._refusal as error:
                 found[i] = error
-            else:
-                found[i] = sized(info, size, names[i], self._note) if info and size else info
+        sized_by(session, found, full, sizes, self._note)
         others = self._others.ask([full[i] for i in unsure], [replies[i] for i in unsure])
         for i, answer in zip(unsure, others, strict=True):
             found[i] = answer
             if follow and isinstance(answer, FileInfo) and answer.kind is Kind.LINK:
                 found[i] = self._follow(full[i], answer)
-        return found if asks_twice else self._sized(found, names, frozenset(unsure))
-
-    def _sized(
-        self,
-        found: list[FileInfo | MpxError | None],
-        names: Sequence[str],
-        asked: frozenset[int] = frozenset(),
-    ) -> list[FileInfo | MpxError | None]:
-        """Ask SIZE where no size was told, and it was not `asked` yet."""
-        lacking = [
-            i
-            for i, info in enumerate(found)
-            if isinstance(info, FileInfo) and info.size_bytes is None and i not in asked
-        ]
-        sizes = self.session.pipeline([command("SIZE", self._full(names[i])) for i in lacking])
-        for i, size in zip(lacking, sizes, strict=True):
-            info = found[i]
-            if isinstance(info, FileInfo):
-                found[i] = sized(info, size, names[i], self._note)
         return found
 
     @property
@@ -218,8 +196,10 @@ class GridFtpEndpoint:
             found = self.stat(full)
             if found is None or found.kind is not Kind.FOLDER:  # MLSD of a file lists that file
                 raise self._refusal(f"{session.peer} cannot list {name}: it is not a folder")
-        names = [posixpath.join(full, base) for base in lacking]
-        for base, told in zip(lacking, self._sized(list(lacking.values()), names), strict=True):
+        infos: list[FileInfo | MpxError | None] = list(lacking.values())
+        files = [posixpath.join(full, base) for base in lacking]
+        sized_by(session, infos, files, [None] * len(infos), self._note)
+        for base, told in zip(lacking, infos, strict=True):
             if isinstance(told, FileInfo):
                 yield base, told
         if promised > count:

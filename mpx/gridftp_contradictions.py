@@ -51,7 +51,7 @@ class Contradictions:
             return True
         if pull.start == 0 and pull.is_last:
             return self._stream(pull) if pull.is_long else self._shorter(session, pull)
-        return self._elsewhere(session, pull)
+        return self._elsewhere(pull)
 
     def sent_too_much(self, session: DownloadSession, error: SentTooMuch) -> None:
         """Decide how to go on after a session ended since a block lies beyond what was asked for.
@@ -91,11 +91,10 @@ class Contradictions:
             return False
         return self._ended(session, pull)
 
-    def _elsewhere(self, session: DownloadSession, pull: Pull) -> bool:
+    def _elsewhere(self, pull: Pull) -> bool:
         move = pull.move
         what = f"{pull.received_bytes} bytes came from {pull.start} on and not {pull.size_bytes}"
-        now = self._work.describe(move.source)
-        why = why_elsewhere(now, move, what, is_proven=_is_proven(session, pull))
+        why = why_elsewhere(self._work.describe(move.source), move, what)
         if isinstance(why, OffsetsUnproven):
             raise why
         self._shelf.give_up(move, why)

@@ -172,7 +172,7 @@ class DownloadStream(Stream):
         self._buffer = memoryview(bytearray(BUFFER_BYTES))
         self._header = memoryview(bytearray(HEADER_BYTES))
         self._slow = True
-        self._new_bytes = 0  # that had not arrived before
+        self._new_bytes = 0  # that had not come before
         self.opened(connection)
 
     def run(self) -> None:
@@ -248,6 +248,7 @@ class DownloadStream(Stream):
                 self._new_bytes += len(piece)
                 if summing:
                     move.summed(start, end, adler32(piece))
+                self._new_bytes += len(piece)
             self.passed_bytes += got
             start += got
             count -= got

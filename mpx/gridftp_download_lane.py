@@ -149,7 +149,6 @@ class DownloadLane(threading.Thread):
             while not work.pool.is_settled:
                 if work.failure.cancel.is_set():
                     break
-                brought = self._past.new_bytes
                 try:
                     self._serve()
                 except InboundBlocked:
@@ -169,7 +168,7 @@ class DownloadLane(threading.Thread):
                         work.note(f"no further session with {self.location.host}: {error}")
                         self.gone = True
                         break
-                    if self._past.new_bytes > brought or isinstance(error, RetrieveRefused):
+                    if (session and session.believed_bytes) or isinstance(error, RetrieveRefused):
                         retry.progressed()
                     retry.again(error)
                     work.note(f"trying again after: {error}")
@@ -243,8 +242,9 @@ class DownloadLane(threading.Thread):
             raise
         exact, size_bytes = self._shelf.asks_exactly(move), move.size_bytes
         parts = [(piece.start, piece.end)]
-        if piece.end < size_bytes and not exact and session.is_proof_needed(piece.start):
-            parts.insert(0, (size_bytes - 1, size_bytes))
+        if piece.end < size_bytes and not exact:
+            proof = (size_bytes - 1, size_bytes)
+            parts = [proof] * session.proofs_needed(piece.start) + parts
         for start, end in parts:
             try:
                 fd = move.open(move.partial, os.O_RDWR | os.O_CREAT)

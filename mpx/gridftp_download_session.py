@@ -23,6 +23,7 @@ from mpx.move import Move
 from mpx.stream import StreamTotals
 
 _CONGESTION = "a congestion control"
+ENDS = 2  # of files are read before a part from within one is believed
 VERDICT_S = 2.0  # after a data connection broke, wait so long for what the server says of it
 
 
@@ -46,6 +47,8 @@ class DownloadSession:
         self.rtt_s = 0.0
         self.proven_to = 0  # the largest offset from which files ended where they should
         self.lengths_proven = False  # a part that ends within its file had its length
+        self.believed_bytes = 0
+        self._ends_asked = 0  # how often a retrieve was queued that reaches the end of its file
         self._asked_to = 0  # as `proven_to`, with what is queued
         self._path = path  # that its connections take
         self.congestion = ""  # congestion control of further retrieves; empty: the server's kernel chooses
@@ -140,9 +143,14 @@ class DownloadSession:
 
     # --- retrieves -----------------------------------------------------------------------------------
 
-    def is_proof_needed(self, start: int) -> bool:
-        """Tell whether the end of a file has to be asked for before a part that begins at `start`."""
-        return start > self._asked_to
+    def proofs_needed(self, start: int) -> int:
+        """Return how often the end of a file has to be asked for before a part that begins at `start`.
+
+        More than once in a session: what is honoured the first time may be forgotten then.
+        """
+        if not start:
+            return 0
+        return max(ENDS - self._ends_asked, int(start > self._asked_to))
 
     def retrieve(self, move: Move, start: int, end: int, fd: int, *, exact: bool = False) -> None:
         """Queue a retrieve of [start, end), to be written to `fd`; it goes out with the next `flush`.
@@ -162,6 +170,7 @@ class DownloadSession:
             self._unsent.append(command("ERET", "P", start, pull.most_bytes, name))
         if is_last:
             self._asked_to = max(self._asked_to, start)
+            self._ends_asked += start > 0
 
     def believe(self, pull: Pull) -> None:
         """Take what a retrieve brought for what was asked for; to be called in their order."""
@@ -169,7 +178,7 @@ class DownloadSession:
             self.proven_to = max(self.proven_to, pull.start)
         elif not pull.is_stream:
             self.lengths_proven = True
-        pull.believe()
+        self.believed_bytes += pull.believe()
 
     def flush(self) -> None:
         """Send what is queued, in one write."""

@@ -87,11 +87,11 @@ class Pull:
         with self._lock:
             return self._received
 
-    def believe(self) -> None:
-        """Count as arrived what was held."""
+    def believe(self) -> int:
+        """Count as arrived what was held; return how many bytes had not arrived before."""
         with self._lock:
             held, self._held = self._held, RangeSet()
-        self.move.believe(held)
+        return self.move.believe(held)
 
     def disbelieve(self) -> None:
         """Let go of what was held."""

@@ -1,21 +1,21 @@
 """How large a file of a server is: what its facts say, and SIZE where they are not to be trusted."""
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from mpx.endpoint import FileInfo, Kind
-from mpx.gridftp_wire import Reply
+from mpx.errors import MpxError
+from mpx.gridftp_session import Session
+from mpx.gridftp_wire import Reply, command, parse_whole
 from mpx.source_change import END_DECIDES
-
-LARGEST_BYTES = (1 << 63) - 1  # what a file system can hold
 
 
 def read_size(text: str) -> int | None:
     """Read a size as servers write it; None for what no file can have: no number, negative, too large."""
-    if not re.fullmatch(r"[0-9]{1,19}", text):
+    try:
+        return parse_whole(text)
+    except ValueError:
         return None
-    return size if (size := int(text)) <= LARGEST_BYTES else None
 
 
 def size_of(reply: Reply) -> int | None:
@@ -29,6 +29,32 @@ def trusts_sizes(features: dict[str, str]) -> bool:
     Others may tell that of a symbolic link; those that tell links by UNIX.slink describe what they lead to.
     """
     return "unix.slink" in features.get("MLST", "").lower()
+
+
+def sized_by(
+    session: Session,
+    found: list[FileInfo | MpxError | None],
+    names: Sequence[str],
+    answers: Sequence[Reply | None],
+    note: Callable[[str], None],
+) -> None:
+    """Compare what was found of absolute names with the answers to SIZE, and put it right.
+
+    Where SIZE was not asked and no size is known it is asked now, for all together.
+    """
+    replies = list(answers)
+    lacking = [
+        i
+        for i, info in enumerate(found)
+        if isinstance(info, FileInfo) and info.size_bytes is None and replies[i] is None
+    ]
+    more = session.pipeline([command("SIZE", names[i]) for i in lacking])
+    for i, reply in zip(lacking, more, strict=True):
+        replies[i] = reply
+    for i, answer in enumerate(replies):
+        info = found[i]
+        if answer is not None and isinstance(info, FileInfo):
+            found[i] = sized(info, answer, names[i], note)
 
 
 def sized(info: FileInfo, answer: Reply, name: str, note: Callable[[str], None]) -> FileInfo:

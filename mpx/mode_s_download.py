@@ -45,6 +45,7 @@ class StreamDownload:
         self._work = work
         self._shelf = shelf
         self._retrieve = retrieve
+        self.new_bytes = 0  # that have arrived for the first time
         self._buffer = memoryview(bytearray(BUFFER_BYTES))
         self.begin_session()
 
@@ -79,13 +80,13 @@ class StreamDownload:
                 os.ftruncate(fd, came)
             except OSError as error:
                 raise local_error(error, move.final, writing=True) from None
-        move.landed(0, came)
+        self.new_bytes += move.landed(0, came)
 
     def _bring_end(self, move: Move, start: int, fd: int) -> None:
         rest = move.size_bytes - start
         came = self._read(move, start, rest + 1, fd, expected=rest, lands=False)
         self._check(move, start, came, rest)
-        move.landed(start, move.size_bytes)
+        self.new_bytes += move.landed(start, move.size_bytes)
 
     def _bring_part(self, piece: Piece, fd: int) -> None:
         move, start, want = piece.move, piece.start, piece.end - piece.start
@@ -98,7 +99,7 @@ class StreamDownload:
         if not lands:
             self._prove(move)
             self._is_confirmed = True
-            move.landed(start, piece.end)
+            self.new_bytes += move.landed(start, piece.end)
 
     def _prove(self, move: Move) -> None:
         """Read the last byte of a file, after which it has to end."""
@@ -114,8 +115,7 @@ class StreamDownload:
         """Return what it means that other than what should be came from an offset on."""
         more = "" if came.is_ended else "or more "
         what = f"{came.bytes} bytes {more}came from {start} on, of {move.size_bytes} in all"
-        now = self._work.describe(move.source)
-        return why_elsewhere(now, move, what, is_proven=self._is_confirmed)
+        return why_elsewhere(self._work.describe(move.source), move, what)
 
     # --- the bytes -----------------------------------------------------------------------------------
 
@@ -166,4 +166,4 @@ class StreamDownload:
         if lands and position < end:
             if move.is_summed:
                 move.summed(position, end, adler32(data[: end - position]))
-            move.landed(position, end)
+            self.new_bytes += move.landed(position, end)

@@ -47,6 +47,7 @@ class Move:
         self.retried_sections: set[int] = set()  # sent once more after a checksum mismatch
         self.verified = RangeSet()
         self.rename_asked = False  # for its final name; the answer may have been lost
+        self.was_read = False  # of a source that is streamed: a pipe cannot be read twice
         self.sent_whole = False  # every byte was sent and the answer was lost: all of it may be there
         self.failures = 0  # how often it was sent for nothing
         self.was_misfit = False  # the server stored another number of bytes than were sent, once
@@ -202,12 +203,12 @@ class Move:
             self._held.add(start, end)
             return True
 
-    def believe(self, held: Iterable[Range]) -> None:
-        """Count bytes that were held as arrived."""
+    def believe(self, held: Iterable[Range]) -> int:
+        """Count bytes that were held as arrived; return how many of them arrived for the first time."""
         held = list(held)
-        for start, end in held:
-            self.landed(start, end)
+        new = sum(self.landed(start, end) for start, end in held)
         self._let_go(held)
+        return new
 
     def disbelieve(self, held: Iterable[Range]) -> None:
         """Let go of bytes that were held and do not count."""

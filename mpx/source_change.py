@@ -47,11 +47,10 @@ def why_too_short(now: FileInfo | None, move: Move, arrived_bytes: int) -> Integ
     )
 
 
-def why_elsewhere(now: FileInfo | None, move: Move, what: str, *, is_proven: bool) -> IntegrityError:
+def why_elsewhere(now: FileInfo | None, move: Move, what: str) -> IntegrityError:
     """Return what it means that another number of bytes came from within a file, `what` says which.
 
-    `is_proven`: the server has shown before that it begins where it is asked to. OffsetsUnproven where it
-    has not, or has told a wrong size of a file that is what it was.
+    OffsetsUnproven unless the file has changed: the server began elsewhere, or has told a wrong size.
     """
     was_wrong = (
         now is not None
@@ -62,6 +61,6 @@ def why_elsewhere(now: FileInfo | None, move: Move, what: str, *, is_proven: boo
     how = changed(
         now, listed_bytes=move.listed_bytes, arrived_bytes=move.size_bytes, modified_s=move.modified_s
     )
-    if was_wrong or not (how or is_proven):
+    if was_wrong or not how:
         return OffsetsUnproven(f"{move.source}: {what}")
-    return IntegrityError(f"{move.source} changed while it was copied: {how or what}; {AGAIN}")
+    return IntegrityError(f"{move.source} changed while it was copied: {how}; {AGAIN}")
