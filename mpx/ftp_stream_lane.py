@@ -263,13 +263,13 @@ class StreamLane(threading.Thread):
         a refusal means.
         """
         session = self._open_session()
+        telnet_escape.learn(session, name)
         address = passive_address(session)
         if offset or self._has_restarted:  # some servers keep an offset for all that follows
             self._has_restarted = True
             reply = session.call(command("REST", offset))
             if not reply.is_ok:
                 raise OffsetsUnproven(f"{session.peer} cannot start at an offset: {reply.reason}")
-        telnet_escape.learn(session, name)
         session.send(command(verb, session.name(name)))
         data = _Connection("mpx-stream-data", self._work.subflows if self._work.over_mptcp else None)
         try:

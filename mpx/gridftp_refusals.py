@@ -18,6 +18,7 @@ _BUSY = re.compile(r"\btoo many\b|\btry again\b|\bbusy\b")
 _GONE = ("no such file", "not found", "does not exist", "no such directory")
 _LEADS_NOWHERE = ("not a directory", "too many levels of symbolic links")
 _UNSUPPORTED = (500, 502, 504)
+_OF_A_NAME = (501, 550, 553)  # may mean that the name is not allowed
 # What the C library says of other reasons, and what servers say in its place.
 _WHY = re.compile(
     r"permission|permitted|denied|not allowed|access|privilege|forbidden"
@@ -53,7 +54,7 @@ def cannot_store(reply: Reply, peer: str, name: str, partial: str = "") -> MpxEr
     if isinstance(error, DestinationError):
         error = _lost_if_broken(error, reply)
     is_hidden = posixpath.basename(partial).startswith(".") and not posixpath.basename(name).startswith(".")
-    if isinstance(error, DestinationError) and is_hidden:
+    if isinstance(error, DestinationError) and is_hidden and reply.code in _OF_A_NAME:
         return DestinationError(
             f"{error}; it was to grow as {posixpath.basename(partial)}, and where names with a dot at the "
             "beginning are prohibited, --partial-prefix TEXT gives another"
