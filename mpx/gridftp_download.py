@@ -246,6 +246,7 @@ class DownloadStream(Stream):
                         written += os.pwrite(pull.fd, piece[written:], start + written)
                 except OSError as error:
                     raise local_error(error, move.final, writing=True) from None
+                self._new_bytes += len(piece)
                 if summing:
                     move.summed(start, end, adler32(piece))
                 self._new_bytes += len(piece)

@@ -55,6 +55,7 @@ from mpx.rtt_watch import RttWatch
 from mpx.scavenger import Scavenger
 from mpx.schemes import carrier_for, check_pair, open_endpoint
 from mpx.selection import Loading, Selection
+from mpx.sent_notes import SentNotes
 from mpx.slowed import Slowed
 from mpx.tuners import beginning, sessions_of, tuners
 from mpx.watcher import OnProgress, Watcher
@@ -299,7 +300,8 @@ class _Copy:
     def rehearse(self, pairs: list[Pair]) -> None:
         """Tell what would be done, and do nothing of it."""
         listed = tasks(pairs, self.source_end, self.options)
-        for task in decided(listed, self.source_end, self.destination_end, self.options):
+        notes = SentNotes(self.destination)
+        for task in decided(listed, self.source_end, self.destination_end, self.options, notes):
             if self.cancel.is_set():
                 raise Interrupted
             self.tell(rehearse(task, self.report))
@@ -327,6 +329,7 @@ class _Copy:
     def move(self, pairs: list[Pair], journal: Journal) -> None:
         """Run lister, carrier and finisher side by side until all is settled or the copy fails."""
         options, failure = self.options, self.failure
+        notes = SentNotes(self.destination)
         pool, gate, may_spread = Pool(failure.cancel), Gate(), threading.Event()
         self.finisher = finisher = Finisher(
             open_source=self.open_source,
@@ -339,6 +342,7 @@ class _Copy:
             report=self.report,
             retries=options.retries,
             sessions=options.max_sessions,
+            notes=notes,
             connected=may_spread.set,
         )
         prover = Prover(
@@ -379,6 +383,7 @@ class _Copy:
             finisher=finisher,
             report=self.report,
             prove=prover,
+            notes=notes,
             sums=self.algorithm == "adler32",
         )
         carrier = carrier_for(
