@@ -35,6 +35,7 @@ class FileInfo:
     link_target: str = ""
     link_resolved: bool = False  # the endpoint tells only where the link leads in the end
     identity: tuple[int, int] | None = None  # equal for two names of one file, where that can be known
+    other_size_bytes: int | None = None  # that the server tells as well, in answer to another question
 
     @property
     def known_bytes(self) -> int:

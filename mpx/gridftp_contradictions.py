@@ -53,16 +53,18 @@ class Contradictions:
             return self._stream(pull) if pull.is_long else self._shorter(session, pull)
         return self._elsewhere(pull)
 
-    def sent_too_much(self, session: DownloadSession, error: SentTooMuch) -> None:
-        """Decide how to go on after a session ended since a block lies beyond what was asked for.
+    def sent_too_much(self, session: DownloadSession, error: SentTooMuch) -> bool:
+        """Decide how to go on when a block lies beyond what was asked for; True if its file goes another way.
 
         Raises OffsetsUnproven where nothing that the session brought shows that it is an accident.
         """
         pull = error.pull
         if pull.start == 0 and pull.is_last:
             self._stream(pull)
-        elif not _is_proven(session, pull):
+            return True
+        if not _is_proven(session, pull):
             raise OffsetsUnproven(str(error))
+        return False
 
     def _ended(self, session: DownloadSession, pull: Pull) -> bool:
         move, size_bytes = pull.move, pull.reached_bytes

@@ -85,7 +85,7 @@ class Fan:
         """
         with self._changed:
             waiting = [number for number, pull in self._pulls.items() if not pull.is_done]
-            if self._closed or not waiting or not self._pulls[min(waiting)].fits(header):
+            if self._closed or not waiting or not self._pulls[min(waiting)].admits(header):
                 return False
             self.work.inbound.set()
             try:

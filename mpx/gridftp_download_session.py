@@ -143,19 +143,20 @@ class DownloadSession:
 
     # --- retrieves -----------------------------------------------------------------------------------
 
-    def proofs_needed(self, start: int) -> int:
+    def proofs_needed(self, start: int, *, is_last: bool) -> int:
         """Return how often the end of a file has to be asked for before a part that begins at `start`.
 
-        More than once in a session: what is honoured the first time may be forgotten then.
+        More than once in a session: what is honoured the first time may be forgotten then. And before a
+        part that is itself the end: its offset may be just what the size was wrong by.
         """
         if not start:
             return 0
-        return max(ENDS - self._ends_asked, int(start > self._asked_to))
+        return max(ENDS - self._ends_asked - is_last, int(start > self._asked_to and not is_last), 0)
 
     def retrieve(self, move: Move, start: int, end: int, fd: int, *, exact: bool = False) -> None:
         """Queue a retrieve of [start, end), to be written to `fd`; it goes out with the next `flush`.
 
-        What reaches the end of the file is asked for with one byte more, so that the server shows that the
+        What reaches the end of the file is asked for with some bytes more, so that the server shows that the
         file ends there: this proves both the offset and the size. `exact`: it is not, and nothing is proven.
         """
         name = self._control.name(move.source)

@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from mpx.gridftp_download import Fan
 
 
+BEYOND_BYTES = 4096  # asked for beyond the end of a file, to see that it is the end; one would do for most
+
+LARGEST_BYTES = 1 << 50  # of any file; a header that says more was not made by a server
+
+
 class SentTooMuch(ConnectionLost):
     """The server sends more than a retrieve asked for."""
 
@@ -24,7 +29,7 @@ class SentTooMuch(ConnectionLost):
 class Pull:
     """One retrieve, queued at the server: [start, end) of a file, or all of one that is streamed.
 
-    `is_last`: the file is to end by itself after it, so one byte more is asked for. What comes is held: it
+    `is_last`: the file is to end by itself after it, so some bytes more are asked for. What comes is held: it
     counts as arrived only when the lane believes it, as a retrieve before it may have been refused, or have
     shown that the server sends other parts than those that it is asked for.
     """
@@ -64,11 +69,18 @@ class Pull:
     @property
     def most_bytes(self) -> int:
         """How many bytes are asked for, if it is not a stream."""
-        return self.size_bytes + self.is_last
+        return self.size_bytes + (BEYOND_BYTES if self.is_last else 0)
 
     def fits(self, header: BlockHeader) -> bool:
         """Tell whether a block with this header can be part of what was asked for."""
         return self.is_stream or not header.count or header.offset + header.count <= self.most_bytes
+
+    def admits(self, header: BlockHeader) -> bool:
+        """Tell whether a connection that begins with this block may be the server's.
+
+        One that sends too much of the end of a file is, and shows by it that it cannot be believed.
+        """
+        return self.fits(header) or (self.is_last and header.offset + header.count <= LARGEST_BYTES)
 
     def within(self, start: int, end: int) -> int:
         """Return how many of the bytes [start, end) of the file belong to what it is to bring."""

@@ -134,9 +134,9 @@ class Move:
             return True
 
     def give_back(self, start: int, end: int) -> None:
-        """Return bytes that were taken and not moved."""
+        """Return bytes that were taken and not moved; what is streamed is not moved by ranges."""
         with self._lock:
-            if self._given_up:
+            if self._given_up or self.is_streamed:
                 return
             for missing in self._arrived.missing(start, end):
                 self._todo.add(*missing)
