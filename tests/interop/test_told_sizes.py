@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from interop.control_relay import ControlRelay
+from interop.foreign_servers import ForeignServer
 from interop.lying_server import LyingServer
 from interop.stock_server import StockServer
 
@@ -138,3 +139,14 @@ def test_a_file_of_proc_at_a_stock_server(tmp_path: Path, blocked: bool) -> None
         with ControlRelay(stock.port, to_server=without) if blocked else nullcontext(stock) as server:
             mpx.copy(f"ftp://127.0.0.1:{server.port}{PROC}/osrelease", str(tmp_path / "got"))
     assert (tmp_path / "got").read_bytes() == (PROC / "osrelease").read_bytes()
+
+
+@pytest.mark.peers
+def test_a_link_by_its_name_is_the_file_that_it_leads_to(foreign: ForeignServer, tmp_path: Path) -> None:
+    (foreign.root / "real").write_bytes(LARGE)
+    (foreign.root / "real").chmod(0o644)
+    (foreign.root / "link").symlink_to("real")
+    report = mpx.copy(f"{foreign.url}link", str(tmp_path / "got"))
+    assert (tmp_path / "got").read_bytes() == LARGE
+    assert not (tmp_path / "got").stat().st_mode & 0o022  # that of a link allows everything
+    assert report.bytes.moved == len(LARGE)
