@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from mpx import mptcp, sink_wire, tcp
 from mpx.carrier import Work
@@ -48,6 +48,7 @@ class DownloadSession:
         self.proven_to = 0  # the largest offset from which files ended where they should
         self.lengths_proven = False  # a part that ends within its file had its length
         self.believed_bytes = 0
+        self._ends_believed = 0
         self._ends_asked = 0  # how often a retrieve was queued that reaches the end of its file
         self._asked_to = 0  # as `proven_to`, with what is queued
         self._path = path  # that its connections take
@@ -176,6 +177,7 @@ class DownloadSession:
     def believe(self, pull: Pull) -> None:
         """Take what a retrieve brought for what was asked for; to be called in their order."""
         if pull.is_last:
+            self._ends_believed += pull.start > 0
             self.proven_to = max(self.proven_to, pull.start)
         elif not pull.is_stream:
             self.lengths_proven = True
@@ -196,7 +198,7 @@ class DownloadSession:
             if fan.broken and fan.spoiled:
                 raise RetrieveRefused(fan.spoiled, fan.broken)
             if fan.broken:
-                raise fan.broken if isinstance(fan.broken, SentTooMuch) else self._verdict(fan.broken)
+                raise self._verdict(fan.broken)
 
     def hear(self, timeout_s: float) -> None:
         """Wait so long for the server's replies; raises RetrieveRefused, ConnectionLost, NoSpace."""
@@ -208,8 +210,14 @@ class DownloadSession:
     def _verdict(self, error: MpxError) -> MpxError:
         deadline = time.monotonic() + VERDICT_S
         while error.may_retry and time.monotonic() < deadline:
+            if isinstance(error, SentTooMuch) and error.pull.begun:
+                break  # so it was not refused
             reply = self._control.poll_reply(0.1)
-            if reply and not reply.is_preliminary and not reply.is_ok:
+            if reply and (reply.is_preliminary or reply.is_ok):
+                self._heard(reply)
+            elif reply and isinstance(error, SentTooMuch):
+                self._heard(reply)  # a retrieve was refused, and the data of the next were taken for its own
+            elif reply:
                 said = reply_error(reply, f"{self._control.peer} stopped sending", ConnectionLost)
                 return said if isinstance(said, NoSpace) else ConnectionLost(str(said))
         return error
@@ -217,6 +225,8 @@ class DownloadSession:
     def _heard(self, reply: Reply) -> None:
         """Match a reply with the oldest command that has none."""
         if reply.is_preliminary:
+            if self._answers and isinstance(first := self._answers[0], Pull):
+                first.begun = True
             return
         if not self._answers:
             raise ConnectionLost(f"a reply without a command: {reply.code} {reply.reason}")
@@ -277,14 +287,29 @@ class DownloadSession:
         for fan in list(self._fans):
             fan.cut()
 
+    def _keep(self, left: Sequence[Pull]) -> None:
+        """Believe what has come of retrieves that are not complete, as far as it is certain whose it is.
+
+        Not beyond one that the server may yet refuse: the data of the next are taken for its own then.
+        """
+        for pull in left:
+            if not (pull.begun or pull.replied):
+                return
+            is_proven = self._ends_believed >= ENDS and pull.start <= self.proven_to
+            if not pull.is_stream and not pull.is_last and (is_proven or not pull.start):
+                self.believed_bytes += pull.believe()
+
     def close(self) -> list[Pull]:
         """Reset everything and wait until no stream writes any more; return what is left to be retrieved."""
         self._control.abort()
         self._control.close()
+        is_sound = not any(isinstance(fan.broken, SentTooMuch) for fan in self._fans)
         for fan in list(self._fans):
             self._retire(fan)
         left = list(self.pulls)
         self.pulls.clear()
+        if is_sound:
+            self._keep(left)
         for pull in left:
             pull.disbelieve()
         return left

@@ -53,6 +53,7 @@ class Pull:
         self.end = end
         self.fd = fd
         self.sent_s = time.monotonic()
+        self.begun = False  # the server has said that it sends this one now
         self.replied = False
         self._lock = threading.Lock()
         self._ended = 0  # connections that are done with it
