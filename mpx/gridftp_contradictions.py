@@ -65,7 +65,7 @@ class Contradictions:
             raise OffsetsUnproven(str(error))
 
     def _ended(self, session: DownloadSession, pull: Pull) -> bool:
-        move, size_bytes = pull.move, pull.received_bytes
+        move, size_bytes = pull.move, pull.reached_bytes
         if not pull.is_gapless:
             raise ConnectionLost(f"parts of {move.source} are missing in what the server sent")
         session.believe(pull)
@@ -84,7 +84,7 @@ class Contradictions:
         return False
 
     def _shorter(self, session: DownloadSession, pull: Pull) -> bool:
-        move, size_bytes = pull.move, pull.received_bytes
+        move, size_bytes = pull.move, pull.reached_bytes
         why = why_too_short(self._work.describe(move.source), move, size_bytes)
         if why:
             self._shelf.give_up(move, why)
@@ -93,7 +93,7 @@ class Contradictions:
 
     def _elsewhere(self, pull: Pull) -> bool:
         move = pull.move
-        what = f"{pull.received_bytes} bytes came from {pull.start} on and not {pull.size_bytes}"
+        what = f"{pull.reached_bytes} bytes came from {pull.start} on and not {pull.size_bytes}"
         why = why_elsewhere(self._work.describe(move.source), move, what)
         if isinstance(why, OffsetsUnproven):
             raise why

@@ -207,7 +207,7 @@ class DownloadStream(Stream):
         """Receive this connection's share of a retrieve; False when the server closed it in between."""
         connection = self.connection
         assert connection is not None
-        first, received = True, 0
+        first, received, reached = True, 0, 0
         while True:
             got = connection.recv_into(self._header, HEADER_BYTES, socket.MSG_WAITALL)
             if got == 0 and first:
@@ -220,8 +220,9 @@ class DownloadStream(Stream):
             self._receive_block(connection, pull, pull.start + header.offset, header.count)
             first = False
             received += header.count
+            reached = max(reached, header.offset + header.count if header.count else 0)
             if header.ends_data:
-                pull.ended(header.total_streams, received)
+                pull.ended(header.total_streams, received, reached)
                 return True
 
     def _receive_block(self, connection: socket.socket, pull: Pull, start: int, count: int) -> None:

@@ -52,7 +52,8 @@ class Pull:
         self._lock = threading.Lock()
         self._ended = 0  # connections that are done with it
         self._total: int | None = None  # connections in all, once one of them has told
-        self._received = 0
+        self._received = 0  # with what came twice
+        self._reached = 0
         self._held = RangeSet()
 
     @property
@@ -82,10 +83,10 @@ class Pull:
         return True
 
     @property
-    def received_bytes(self) -> int:
-        """How many bytes have come in all."""
+    def reached_bytes(self) -> int:
+        """How far what has come reaches from its start: the size, of all of a file."""
         with self._lock:
-            return self._received
+            return self._reached
 
     def believe(self) -> int:
         """Count as arrived what was held; return how many bytes had not arrived before."""
@@ -107,22 +108,24 @@ class Pull:
                 missing.remove(start, end)
         return missing
 
-    def ended(self, total: int | None, received_bytes: int) -> None:
-        """Note that one more connection is done, what it brought, and the total if it told."""
+    def ended(self, total: int | None, received_bytes: int, reached_bytes: int) -> None:
+        """Note that one more connection is done, what it brought, how far, and the total if it told."""
         with self._lock:
             self._ended += 1
             self._received += received_bytes
+            self._reached = max(self._reached, reached_bytes)
             self._total = total or self._total
 
     @property
     def is_short(self) -> bool:
         """Whether fewer bytes came than it is to bring: the file has no more."""
-        return self.received_bytes < self.size_bytes
+        with self._lock:
+            return min(self._received, self._reached) < self.size_bytes
 
     @property
     def is_long(self) -> bool:
         """Whether more came: the file does not end there, or what came is another part of it."""
-        return not self.is_stream and self.received_bytes > self.size_bytes
+        return not self.is_stream and self.reached_bytes > self.size_bytes
 
     @property
     def is_done(self) -> bool:
@@ -132,6 +135,6 @@ class Pull:
 
     @property
     def is_gapless(self) -> bool:
-        """Whether what is held is all that came, from the first byte on."""
+        """Whether what is held is all of the file as far as it came, from its first byte on."""
         with self._lock:
-            return self._held.covers(0, self._received) and self._held.size == self._received
+            return self._held == RangeSet([(0, self._reached)])

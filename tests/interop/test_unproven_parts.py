@@ -103,9 +103,9 @@ def test_one_of_several_servers_behind_a_name(tmp_path: Path, mode_e: bool, when
         "begins": lambda heard, offset: offset if is_honest(heard) else 0,
         "part": lambda heard, offset, length: (offset if is_honest(heard) else 0, length),
     }
-    with LyingServer({"/d/file": SPARSE}, mode_e=mode_e, **lies) as server:
+    with LyingServer({"/d/file": RANDOM}, mode_e=mode_e, **lies) as server:
         copied(server, tmp_path / "near", initial_streams=4, rate_bps=200e6)
-    assert (tmp_path / "near").read_bytes() == SPARSE
+    assert (tmp_path / "near").read_bytes() == RANDOM
     assert len(retrieving) > 1
 
 
