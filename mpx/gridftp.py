@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 
 from mpx import far_congestion
 from mpx import gridftp_wire as wire
-from mpx.endpoint import Commit, FileInfo, Kind, Note, Part, Rtt, Stamp, partial_name
+from mpx.endpoint import OPEN, Commit, FileInfo, Kind, Note, Part, Rtt, Stamp, partial_name
 from mpx.errors import DestinationError, Interrupted, MpxError, SourceError
-from mpx.gridftp_listing import entry_info, parse_time, read_lines
+from mpx.folder_listing import LIST_NOTE, FolderListing
+from mpx.gridftp_listing import entry_info, kind_of, parse_time, read_lines
 from mpx.gridftp_refusals import is_missing, reply_error
 from mpx.gridftp_session import Session, SessionOptions
 from mpx.gridftp_wire import Reply, command
@@ -28,6 +29,7 @@ class GridFtpEndpoint:
         self._options = options
         self._refusal: type[MpxError] = DestinationError if writing else SourceError
         self._session: Session | None = None
+        self._listing: FolderListing | None = None
 
     @property
     def session(self) -> Session:
@@ -110,7 +112,10 @@ class GridFtpEndpoint:
             raise self._refused(reply, "describe", name)
         for line in reply.lines[1:-1]:
             with contextlib.suppress(ValueError):
-                info = entry_info(wire.parse_facts(line), follow=follow)
+                entry = wire.parse_facts(line, is_indented=True)
+                if kind_of(entry) is None:
+                    return self._stat_without_mlst(self._full(name)) or FileInfo(Kind.OTHER)
+                info = entry_info(entry, follow=follow)
                 if info.kind is Kind.LINK and follow:
                     return self._follow(self._full(name), info)
                 return info
@@ -143,29 +148,25 @@ class GridFtpEndpoint:
         modified_s = parse_time(modified.text) if modified.code == 213 else None
         return FileInfo(Kind.FILE, int(size.text), modified_s)
 
-    def entries(self, name: str) -> Iterator[tuple[str, FileInfo]]:
+    def entries(self, name: str) -> Iterator[tuple[str, FileInfo | MpxError]]:
         """See Endpoint. Over MODE S and a passive data connection, which every server has."""
         full = self._full(name)
-        session = self.session
-        if "MLST" not in session.features and "MLSD" not in session.features:
-            raise self._refusal(f"{session.peer} has no MLSD, so mpx cannot list {name}; copy files by name")
-        count, promised, only = 0, 0, None
-        for line in read_lines(session, command("MLSD", full), lambda r: self._refused(r, "list", name)):
-            with contextlib.suppress(ValueError):
-                entry = wire.parse_facts(line)
-                count += 1
-                base = entry.name.rstrip("/").rsplit("/", 1)[-1]
-                if base in (".", "..", "") or entry.facts.get("type", "").lower() in ("cdir", "pdir"):
-                    promised = max(promised, int(entry.facts.get("x.count", "0")))
-                    continue
-                only = base if count == 1 else None
-                yield base, entry_info(entry)
-        if only is not None and posixpath.basename(full) == only:
+        listing = self._listing = self._listing or FolderListing(self.session, self._refusal)
+        only = ""
+        for base, info in listing.entries(full, lambda r: self._refused(r, "list", name)):
+            only = base if listing.count == 1 else ""
+            yield base, info
+        if only and posixpath.basename(full) == only:
             found = self.stat(full)
             if found is None or found.kind is not Kind.FOLDER:  # MLSD of a file lists that file
-                raise self._refusal(f"{session.peer} cannot list {name}: it is not a folder")
-        if promised > count:
+                raise self._refusal(f"{self.session.peer} cannot list {name}: it is not a folder")
+        if listing.promised > listing.count:
             yield from self._links_to_nowhere(full)
+
+    def listing_note(self) -> str:
+        """See Endpoint."""
+        uses_list = self._listing is not None and self._listing.uses_list
+        return LIST_NOTE.format(peer=self.session.peer) if uses_list else ""
 
     def _links_to_nowhere(self, full: str) -> Iterator[tuple[str, FileInfo]]:
         """Yield what a Globus server counts but does not list: MLSD leaves such links out, MLSR does not.
@@ -226,6 +227,21 @@ class GridFtpEndpoint:
         return (
             False if found and found.kind is Kind.FOLDER else self._refused(refusal, "make the folder", name)
         )
+
+    def unseal(self, names: Sequence[str]) -> dict[str, int]:
+        """See Endpoint. What is no one's to change, the server refuses."""
+        sealed = [
+            (name, found.mode)
+            for name, found in zip(names, self.stats(names), strict=True)
+            if isinstance(found, FileInfo) and found.mode is not None and found.mode & OPEN != OPEN
+        ]
+        replies = self.session.pipeline(
+            [
+                command("SITE", "CHMOD", f"{(mode | OPEN) & 0o777:04o}", self._full(name))
+                for name, mode in sealed
+            ]
+        )
+        return {name: mode for (name, mode), reply in zip(sealed, replies, strict=True) if reply.is_ok}
 
     def make_link(self, name: str, target: str) -> str:
         """See Endpoint. A Globus server makes absolute links, and only to what exists."""
@@ -340,4 +356,4 @@ class GridFtpEndpoint:
         """See Endpoint."""
         if self._session:
             self._session.close()
-            self._session = None
+            self._session = self._listing = None
