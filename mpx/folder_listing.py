@@ -25,7 +25,8 @@ LIST_NOTE = (
     "folders keep no times, and a file without a time is copied again by the next run"
 )
 GROUP = 200  # names that are asked about together
-MOST_KEPT_BYTES = 64 * 1024 * 1024  # lines of one folder that wait to be asked about, some 500,000
+MOST_KEPT_BYTES = 40 * 1024 * 1024  # lines of one folder that wait to be asked about, some 500,000
+MOST_UNREADABLE = 1000  # lines of one folder, after which it is no listing
 _LINE_COSTS_BYTES = 41  # beside its text
 _NOT_IMPLEMENTED = (500, 501, 502, 504)
 _NO_DATA = (421, 425, 426)
@@ -52,11 +53,12 @@ class FolderListing:
         self._refusal = refusal
         self._has_mlst = "MLST" in session.features
         self.uses_list = not self._has_mlst and "MLSD" not in session.features
+        self._unreadable_lines = 0
         self._list_words = ["-a", ""]  # of LIST, in the order in which they are tried
 
     def entries(self, full: str, refused: Refused) -> Iterator[Listed]:
         """Yield what is in the folder `full`; raises what `refused` makes of a refusal."""
-        self.promised = self.count = 0
+        self.promised = self.count = self._unreadable_lines = 0
         waiting: list[bytes] = []
         kept_bytes = 0
         cut: CutLine | None = None
@@ -186,6 +188,11 @@ class FolderListing:
         return name
 
     def _unreadable(self, full: str, line: str) -> Listed:
+        self._unreadable_lines += 1
+        if self._unreadable_lines > MOST_UNREADABLE:
+            raise self._refusal(
+                f"{self._session.peer} lists in {full} more than {MOST_UNREADABLE} lines that cannot be read"
+            )
         return "", self._refusal(
             f"{self._session.peer} lists in {full} a line that cannot be read: {line[:200]!r}"
         )

@@ -25,7 +25,7 @@ class ListedNames:
     Beyond that it begins anew, so a repetition is found within about that many names.
     """
 
-    MOST = 400_000
+    MOST = 250_000
 
     def __init__(self) -> None:
         self._seen: set[int] = set()

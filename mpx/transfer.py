@@ -10,7 +10,7 @@ from mpx import mptcp, tcp
 from mpx.carrier import Carrier, Work
 from mpx.congestion_plan import Plan, plan, why_not_from
 from mpx.dips import Dips
-from mpx.endpoint import Endpoint
+from mpx.endpoint import Endpoint, Kind
 from mpx.errors import (
     ConnectionLost,
     InboundBlocked,
@@ -132,6 +132,7 @@ class _Copy:
             if self.cancel.is_set():
                 raise Interrupted
         pairs = self.pair_up()
+        self.is_tree = any(info.kind is Kind.FOLDER for _, _, info in pairs)
         if self.options.dry_run:
             self.rehearse(pairs)
         else:
@@ -481,7 +482,7 @@ class _Copy:
     def judge(self) -> None:
         """Raise what the failed files amount to."""
         error, files = self.first_error, self.report.files
-        if error and files.total == 1:
+        if error and files.total == 1 and not self.is_tree:
             raise error
         if error:
             raise PartialFailure(f"{files.failed} of {files.total} files were not copied; the first: {error}")

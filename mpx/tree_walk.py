@@ -16,9 +16,10 @@ from mpx.errors import MpxError, SourceError, UsageError
 from mpx.listed_names import ListedNames, Repeat
 from mpx.options import CopyOptions
 
-DEEPEST = 500  # folders within folders; a path of more is longer than what systems take
+DEEPEST = 500  # folders within folders
+LONGEST_PATH = 8192  # characters; no system takes longer ones
 MOST_TOO_DEEP = 100  # branches that go deeper, after which the tree has no end
-MOST_WAITING_BYTES = 64 * 1024 * 1024  # folders and links still to be visited, some 500,000
+MOST_WAITING_BYTES = 40 * 1024 * 1024  # folders and links still to be visited, some 300,000 or more
 _WAITING_COSTS_BYTES = 41  # beside what stands in it
 _MOST_PARENTS = 100
 INSIDE_ITSELF = "a folder that it is in, met once more"
@@ -102,6 +103,10 @@ class _Link:
     is_folded: bool = False
 
 
+class _NoEnd(Exception):
+    """The tree goes beyond what a walk can keep in mind."""
+
+
 class _TreeWalk:
     """The state of one walk."""
 
@@ -118,35 +123,40 @@ class _TreeWalk:
     def walk(self, source: str, target: str, info: FileInfo, *, is_folded: bool) -> Iterator[Task]:
         top = _Folder(source, target, info, posixpath.normpath(source), 0, is_folded)
         self._above = _parents(top, self._end)
-        yield from self._visit(top)
-        while self._path:
-            folder = self._path[-1]
-            if not folder.waiting:
-                self._path.pop()
-                continue
-            found = self._unpack(folder)
-            if isinstance(found, _Link):
-                yield from self._resolve(folder, found)
-            else:
-                yield from self._visit(found)
-            if self._too_deep >= MOST_TOO_DEEP:
-                error = SourceError(
-                    f"{source}: {MOST_TOO_DEEP} branches are nested deeper than {DEEPEST} folders, so it "
-                    "seems to have no end; it was not listed any further"
-                )
-                yield Task(source, target, info, error=error)
-                return
+        try:
+            yield from self._visit(top)
+            while self._path:
+                yield from self._next(self._path[-1])
+        except _NoEnd as error:
+            yield Task(source, target, info, error=SourceError(str(error)))
+
+    def _next(self, folder: _Folder) -> Iterator[Task]:
+        """Go on with what waits in a folder, or leave it."""
+        if not folder.waiting:
+            self._path.pop()
+            return
+        found = self._unpack(folder)
+        if isinstance(found, _Link):
+            yield from self._resolve(folder, found)
+        else:
+            yield from self._visit(found)
 
     def _visit(self, folder: _Folder) -> Iterator[Task]:
         """Yield a folder and what is in it; folders and links within wait in it."""
         if folder.info.identity in self._avoid:
             yield Task(folder.source, folder.target, folder.info, "the destination itself")
-        elif folder.depth > DEEPEST:
+        elif folder.depth > DEEPEST or len(folder.source) > LONGEST_PATH:
             self._too_deep += 1
             deep = SourceError(
-                f"{folder.source}: nested deeper than {DEEPEST} folders; does a folder hold itself?"
+                f"{folder.source}: nested deeper than {DEEPEST} folders or {LONGEST_PATH} characters; does a "
+                "folder hold itself?"
             )
             yield Task(folder.source, folder.target, folder.info, error=deep)
+            if self._too_deep >= MOST_TOO_DEEP:
+                raise _NoEnd(
+                    f"{self._path[0].source}: {self._too_deep} branches are nested too deep, so it seems to "
+                    "have no end; the rest was not listed"
+                )
         elif folder.depth and self._is_inside_itself(folder):
             reason = LEADS_BACK if folder.is_link else INSIDE_ITSELF
             yield Task(folder.source, folder.target, folder.info, reason)
@@ -180,26 +190,35 @@ class _TreeWalk:
     # --- what waits ----------------------------------------------------------------------------------
 
     def _wait(self, folder: _Folder, name: str, info: FileInfo, *, is_folded: bool) -> None:
-        """Keep a folder or link until its turn; raises SourceError when too many wait."""
+        """Keep a folder or link until its turn; raises _NoEnd when too many wait."""
         kept = marshal.dumps(
-            (name, info.kind.value, info.size_bytes, info.modified_s, info.mode, info.link_target,
+            (name, info.kind is Kind.LINK, info.size_bytes, info.modified_s, info.mode, info.link_target,
              info.link_resolved, info.identity, is_folded)
         )  # fmt: skip
         self._waiting_bytes += len(kept) + _WAITING_COSTS_BYTES
         if self._waiting_bytes > MOST_WAITING_BYTES:
-            raise SourceError(
+            raise _NoEnd(
                 f"{folder.source} holds too many folders and links to go through them in one copy "
-                f"({len(folder.waiting)} of them were listed); copy its parts apart"
+                f"({len(folder.waiting)} of them were listed), so the rest was not "
+                "listed; copy its parts apart"
             )
         folder.waiting.append(kept)
 
     def _unpack(self, folder: _Folder) -> "_Folder | _Link":
         kept = folder.waiting.pop()
         self._waiting_bytes -= len(kept) + _WAITING_COSTS_BYTES
-        name, kind, size, modified_s, mode, link_target, link_resolved, identity, is_folded = marshal.loads(
-            kept
+        name, is_link, size, modified_s, mode, link_target, link_resolved, identity, is_folded = (
+            marshal.loads(kept)
         )
-        info = FileInfo(Kind(kind), size, modified_s, mode, link_target, link_resolved, identity)
+        info = FileInfo(
+            Kind.LINK if is_link else Kind.FOLDER,
+            size,
+            modified_s,
+            mode,
+            link_target,
+            link_resolved,
+            identity,
+        )
         source, target = posixpath.join(folder.source, name), posixpath.join(folder.target, name)
         real = posixpath.join(folder.real, name)
         if info.kind is Kind.LINK:
