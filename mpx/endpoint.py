@@ -146,6 +146,10 @@ class Endpoint(Protocol):
         """Say what listings cannot tell here, as a line for the report; empty where they tell all."""
         ...
 
+    def sizes(self, names: Sequence[str]) -> list[int | None]:
+        """Return how many bytes each of these files has, None where that cannot be known."""
+        ...
+
     def make_folders(self, names: Sequence[str], *, replace_links: bool = False) -> list[bool | MpxError]:
         """Make folders and their missing parents, in this order.
 

@@ -63,6 +63,7 @@ class Finisher:
             note=report.note,
             took=self._grow,
             compared=self._compared,
+            misfit=self._misfit,
             committed=self._committed,
             removed=lambda move: journal.done([move.final]),
             connected=connected,
@@ -183,6 +184,15 @@ class Finisher:
             self._journal_one(move)
             if not moves_on:
                 self._pool.put_again(move)
+
+    def _misfit(self, move: Move, stored_bytes: int) -> None:
+        """Have a file sent once more of which another number of bytes was stored than it has."""
+        move.was_misfit = True
+        self._report.note(f"{move.source}: {stored_bytes} of {move.size_bytes} bytes were stored, sent again")
+        move.redo(0, move.size_bytes)
+        self._backlog.watch(move)
+        self._journal_one(move)
+        self._pool.put_again(move)
 
     def _committed(self, moves: Sequence[Move], errors: Mapping[Move, MpxError]) -> None:
         """Settle files that were to get their final names."""

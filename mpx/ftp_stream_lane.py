@@ -31,6 +31,7 @@ from mpx.passive import connect_data, passive_address
 from mpx.path_set import DEFAULT_PATH
 from mpx.retry import Retry
 from mpx.shelf import Piece, Shelf
+from mpx.stored_size import stored_sizes
 from mpx.stream import BUFFER_BYTES, Stream, StreamTotals
 
 PIECE_S = 5.0  # a piece lasts about so long, so that its handshake and slow start weigh little
@@ -77,6 +78,8 @@ class StreamLane(threading.Thread):
         self._counting = threading.Lock()  # nothing is counted twice, or not at all, while it changes hands
         self._goodput = 0.0
         self._ever_opened = False
+        self._is_open = False  # the session is logged in
+        self._new_bytes = 0  # that have arrived for the first time: what is sent again is no progress
         self._buffer = memoryview(bytearray(BUFFER_BYTES))
 
     # --- for the carrier -----------------------------------------------------------------------------
@@ -118,25 +121,38 @@ class StreamLane(threading.Thread):
                 if piece is None:
                     work.failure.cancel.wait(IDLE_S)
                     continue
-                before = self._past.bytes
+                before = self._new_bytes
                 try:
                     self._carry(piece)
                     retry.progressed()
                 except (AuthenticationError, ConnectionLost, TransferTimeout) as error:
+                    was_open = self._is_open
                     self._drop()
-                    if self._whole_files:
-                        work.pool.put_again(piece.move)
-                    else:
-                        self._shelf.give_back(piece.move, piece.start, piece.end)
+                    self._return(piece, error, was_tried=was_open)
                     if not self._ever_opened and (self._number > 0 or work.let_in.is_set()):
                         work.note(f"no further session with {self._location.host}: {error}")
                         self.gone = True
                         break
-                    if self._past.bytes > before:
+                    if self._new_bytes > before:
                         retry.progressed()
                     retry.again(error)
                     work.note(f"trying again after: {error}")
         self._drop()
+
+    def _return(self, piece: Piece, error: MpxError, *, was_tried: bool) -> None:
+        """Have what was not carried carried once more; a whole file only as often as --retries allows.
+
+        One that failed twice waits behind the others, so that it keeps none of them from being carried.
+        """
+        move = piece.move
+        if not self._whole_files:
+            self._shelf.give_back(move, piece.start, piece.end)
+            return
+        move.failures += was_tried
+        if move.failures > self._work.options.retries:
+            self._shelf.give_up(move, error)
+        else:
+            self._work.pool.put_again(move, last=move.failures > 1)
 
     def _next_piece(self) -> Piece | None:
         if self._whole_files:
@@ -154,7 +170,9 @@ class StreamLane(threading.Thread):
             self._shelf.give_up(move, local_error(error, name, writing=not self._upload))
             return
         try:
-            if not self._upload and piece.start == piece.end:
+            if move.sent_whole and self._is_stored(move):
+                move.landed(0, move.size_bytes)
+            elif not self._upload and piece.start == piece.end:
                 os.ftruncate(fd, move.size_bytes)  # it is empty, or an earlier run has brought all of it
             else:
                 self._transfer(piece, fd)
@@ -205,12 +223,30 @@ class StreamLane(threading.Thread):
                 self._data = None
                 self._past.add(StreamTotals(bytes=data.passed_bytes))
             data.closed(clean=False)
-        reply = session.final_reply()
-        if self._upload:
-            if not reply.is_ok:
-                raise self._refusal(session, reply, move)
-            move.landed(piece.start, piece.end)
+        move.sent_whole = self._upload  # until the answer is read
+        try:
+            reply = session.final_reply()
+        except (ConnectionLost, TransferTimeout):
+            if self._upload:
+                raise
+            self._drop()  # all that was asked for has come, whatever became of the session
+        else:
+            if self._upload:
+                self._stored(session, reply, piece)
         self._goodput = (piece.end - piece.start) / max(time.monotonic() - began, 1e-3)
+
+    def _stored(self, session: Session, reply: Reply, piece: Piece) -> None:
+        """Read what the server says of a file that was sent."""
+        piece.move.sent_whole = False
+        if not reply.is_ok:
+            raise self._refusal(session, reply, piece.move)
+        self._new_bytes += piece.move.landed(piece.start, piece.end)
+
+    def _is_stored(self, move: Move) -> bool:
+        """Tell whether a file of which every byte was sent is there whole, though the answer was lost."""
+        session = self._open_session()
+        move.sent_whole = False
+        return stored_sizes(session, [session.name(move.partial)]) == [move.size_bytes]
 
     def _verdict(self, session: Session, move: Move, error: OSError) -> MpxError:
         """Read what the server says of a broken connection before judging it."""
@@ -270,7 +306,7 @@ class StreamLane(threading.Thread):
             except OSError as error:
                 raise local_error(error, move.final, writing=True) from None
             self._sum(move, position, position + got)
-            move.landed(position, position + got)
+            self._new_bytes += move.landed(position, position + got)
             data.passed_bytes += got
             position += got
 
@@ -286,11 +322,12 @@ class StreamLane(threading.Thread):
             self._session = session
             session.login()
             session.call(command("MODE", "S"))
-            self._ever_opened = True
+            self._ever_opened = self._is_open = True
             self._work.let_in.set()
         return self._session
 
     def _drop(self) -> None:
+        self._is_open = False
         if self._session:
             self._session.close()
             self._session = None

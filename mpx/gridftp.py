@@ -11,14 +11,15 @@ from mpx import gridftp_wire as wire
 from mpx.endpoint import OPEN, Commit, FileInfo, Kind, Note, Part, Rtt, Stamp, partial_name
 from mpx.errors import DestinationError, Interrupted, MpxError, SourceError
 from mpx.folder_listing import LIST_NOTE, FolderListing
-from mpx.gridftp_listing import entry_info, kind_of, parse_time, read_lines
+from mpx.gridftp_describe import OtherQuestions, is_clear
+from mpx.gridftp_listing import entry_info, kind_of, read_lines
 from mpx.gridftp_refusals import is_missing, reply_error
 from mpx.gridftp_session import Session, SessionOptions
 from mpx.gridftp_wire import Reply, command
 from mpx.location import Location
+from mpx.stored_size import stored_sizes
 
 _TIMES, _MODES = "modification times", "modes"
-_LEADS_NOWHERE = ("not a directory", "too many levels of symbolic links")
 
 
 class GridFtpEndpoint:
@@ -30,6 +31,7 @@ class GridFtpEndpoint:
         self._refusal: type[MpxError] = DestinationError if writing else SourceError
         self._session: Session | None = None
         self._listing: FolderListing | None = None
+        self._other_questions: OtherQuestions | None = None  # of that session
 
     @property
     def session(self) -> Session:
@@ -87,39 +89,64 @@ class GridFtpEndpoint:
 
     def stat(self, name: str, *, follow: bool = True) -> FileInfo | None:
         """See Endpoint."""
-        full = self._full(name)
-        if "MLST" not in self.session.features:
-            return self._stat_without_mlst(full)
-        return self._described(self.session.call(command("MLST", full)), name, follow=follow)
+        (found,) = self.stats([name], follow=follow)
+        if isinstance(found, MpxError):
+            raise found
+        return found
 
     def stats(self, names: Sequence[str], *, follow: bool = True) -> list[FileInfo | MpxError | None]:
-        """See Endpoint. The questions go out together."""
-        if "MLST" not in self.session.features:
-            return [self.stat(name, follow=follow) for name in names]
-        replies = self.session.pipeline([command("MLST", self._full(name)) for name in names])
-        found: list[FileInfo | MpxError | None] = []
-        for reply, name in zip(replies, names, strict=True):
+        """See Endpoint. The questions go out together, and so do those of what MLST leaves open."""
+        session = self.session
+        full = [self._full(name) for name in names]
+        replies: list[Reply | None] = [None] * len(names)
+        if "MLST" in session.features:
+            replies = list(session.pipeline([command("MLST", name) for name in full]))
+        found: list[FileInfo | MpxError | None] = [None] * len(names)
+        unsure = []
+        for i, reply in enumerate(replies):
+            if reply is None or not (reply.is_ok or is_clear(reply)):
+                unsure.append(i)
+                continue
             try:
-                found.append(self._described(reply, name, follow=follow))
+                found[i] = self._described(reply, names[i], follow=follow)
             except self._refusal as error:
-                found.append(error)
+                found[i] = error
+        others = self._others.ask([full[i] for i in unsure], [replies[i] for i in unsure])
+        for i, answer in zip(unsure, others, strict=True):
+            found[i] = answer
+            if follow and isinstance(answer, FileInfo) and answer.kind is Kind.LINK:
+                found[i] = self._follow(full[i], answer)
         return found
+
+    @property
+    def _others(self) -> OtherQuestions:
+        """What the server is asked where MLST tells nothing."""
+        if self._other_questions is None:
+            self._other_questions = OtherQuestions(self.session, self.entries, self._refused)
+        return self._other_questions
 
     def _described(self, reply: Reply, name: str, *, follow: bool) -> FileInfo | None:
         if not reply.is_ok:
-            if is_missing(reply) or any(words in reply.text.lower() for words in _LEADS_NOWHERE):
+            if is_missing(reply):
                 return None
             raise self._refused(reply, "describe", name)
         for line in reply.lines[1:-1]:
             with contextlib.suppress(ValueError):
                 entry = wire.parse_facts(line, is_indented=True)
                 if kind_of(entry) is None:
-                    return self._stat_without_mlst(self._full(name)) or FileInfo(Kind.OTHER)
+                    return self._asked_otherwise(self._full(name)) or FileInfo(Kind.OTHER)
                 info = entry_info(entry, follow=follow)
                 if info.kind is Kind.LINK and follow:
                     return self._follow(self._full(name), info)
                 return info
         raise self._refused(reply, "describe", name)
+
+    def _asked_otherwise(self, full: str) -> FileInfo | None:
+        """Describe what MLST does not describe well; raises what keeps others from it too."""
+        (told,) = self._others.ask([full], [None])
+        if isinstance(told, MpxError):
+            raise told
+        return told
 
     def _follow(self, full: str, info: FileInfo) -> FileInfo | None:
         """Describe what a link points to, where the server describes the link itself."""
@@ -127,7 +154,7 @@ class GridFtpEndpoint:
             if info.kind is not Kind.LINK:
                 return info
             if not info.link_target:
-                return self._stat_without_mlst(full)
+                return self._asked_otherwise(full)
             full = posixpath.normpath(posixpath.join(posixpath.dirname(full), info.link_target))
             found = self.stat(full, follow=False)
             if found is None:
@@ -135,18 +162,9 @@ class GridFtpEndpoint:
             info = found
         return None
 
-    def _stat_without_mlst(self, full: str) -> FileInfo | None:
-        """Ask SIZE and MDTM; what has no size but can be entered is a folder."""
-        size, modified, enter = self.session.pipeline(
-            [command("SIZE", full), command("MDTM", full), command("CWD", full)]
-        )
-        if enter.is_ok:
-            self.session.call(command("CWD", self.session.home))
-            return FileInfo(Kind.FOLDER, 0, parse_time(modified.text) if modified.code == 213 else None)
-        if size.code != 213 or not size.text.strip().isdigit():
-            return None
-        modified_s = parse_time(modified.text) if modified.code == 213 else None
-        return FileInfo(Kind.FILE, int(size.text), modified_s)
+    def sizes(self, names: Sequence[str]) -> list[int | None]:
+        """See Endpoint. The questions go out together."""
+        return stored_sizes(self.session, [self._full(name) for name in names])
 
     def entries(self, name: str) -> Iterator[tuple[str, FileInfo | MpxError]]:
         """See Endpoint. Over MODE S and a passive data connection, which every server has."""
@@ -356,4 +374,4 @@ class GridFtpEndpoint:
         """See Endpoint."""
         if self._session:
             self._session.close()
-            self._session = self._listing = None
+            self._session = self._listing = self._other_questions = None

@@ -217,6 +217,7 @@ class DownloadStream(Stream):
         self._buffer = memoryview(bytearray(BUFFER_BYTES))
         self._header = memoryview(bytearray(HEADER_BYTES))
         self._slow = True
+        self._new_bytes = 0  # that had not arrived before
         self.opened(connection)
 
     def run(self) -> None:
@@ -241,7 +242,11 @@ class DownloadStream(Stream):
         """Return the counters; what arrived is counted by us, since the kernel counts only what we send."""
         with self._guard:
             self._count_subflows()
-            return StreamTotals(streams=1 if self.connection is not None else 0, bytes=self.passed_bytes)
+            return StreamTotals(
+                streams=1 if self.connection is not None else 0,
+                bytes=self.passed_bytes,
+                new_bytes=self._new_bytes,
+            )
 
     def _receive(self, pull: Pull) -> bool:
         """Receive this connection's share of a retrieve; False when the server closed it in between."""
@@ -285,6 +290,6 @@ class DownloadStream(Stream):
             if summing:
                 move.summed(start, start + got, adler32(piece))
             self.passed_bytes += got
-            move.landed(start, start + got)
+            self._new_bytes += move.landed(start, start + got)
             start += got
             count -= got

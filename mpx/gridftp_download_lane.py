@@ -148,7 +148,7 @@ class DownloadLane(threading.Thread):
             while not work.pool.is_settled:
                 if work.failure.cancel.is_set():
                     break
-                brought = self._past.bytes
+                brought = self._past.new_bytes
                 try:
                     self._serve()
                 except InboundBlocked:
@@ -163,7 +163,7 @@ class DownloadLane(threading.Thread):
                         work.note(f"no further session with {self.location.host}: {error}")
                         self.gone = True
                         break
-                    if self._past.bytes > brought or isinstance(error, RetrieveRefused):
+                    if self._past.new_bytes > brought or isinstance(error, RetrieveRefused):
                         retry.progressed()
                     retry.again(error)
                     work.note(f"trying again after: {error}")
@@ -306,8 +306,11 @@ class DownloadLane(threading.Thread):
             self._measured = now, passed
 
     def _watch(self, session: DownloadSession) -> None:
-        """Raise TransferTimeout when what is under way does not move; drop what others have brought."""
-        now, passed = time.monotonic(), self._totals().bytes
+        """Raise TransferTimeout when what is under way does not move; drop what others have brought.
+
+        Only bytes that arrive for the first time count: repeats and empty blocks can be sent without end.
+        """
+        now, passed = time.monotonic(), self._totals().new_bytes
         if not session.pulls:
             self._progress = now, -1
             return

@@ -1,7 +1,9 @@
 """What a server says of its files: facts of a name, listings over a data connection, what is missing."""
 
+import contextlib
 import re
 import socket
+import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from urllib.parse import unquote
@@ -10,9 +12,10 @@ from mpx import tcp
 from mpx.endpoint import FileInfo, Kind
 from mpx.errors import ConnectionLost, MpxError, TransferTimeout
 from mpx.gridftp_session import Session
-from mpx.gridftp_wire import Entry, Reply, command
+from mpx.gridftp_wire import Entry, Reply, command, parse_whole
 from mpx.passive import connect_data, passive_command, passive_reply
 
+LONGEST_LINE_BYTES = 64 * 1024  # a path and where a link leads, both of 4096 bytes and written as %XX, fit in
 _KINDS = {"file": Kind.FILE, "dir": Kind.FOLDER, "cdir": Kind.FOLDER, "pdir": Kind.FOLDER, "slink": Kind.LINK}
 _SPECIAL = re.compile(r"os\.unix=(chr|blk|pipe|fifo|sock|other|dev|door|whiteout)")  # and what follows these
 _LINKS = ("os.unix=slink", "os.unix=symlink")  # ProFTPD says the latter, Pure-FTPD `slink:` without a target
@@ -54,14 +57,14 @@ def entry_info(entry: Entry, *, follow: bool = False) -> FileInfo:
 
 def _size(told: str, kind: Kind) -> int | None:
     """Return the size; None of a file whose size nobody could have."""
-    if re.fullmatch(r"[0-9]{1,19}", told) and int(told) < 1 << 63:
-        return int(told)
+    with contextlib.suppress(ValueError):
+        return parse_whole(told)
     return None if kind is Kind.FILE else 0
 
 
 def parse_time(text: str) -> float | None:
     """Read YYYYMMDDHHMMSS[.frac], UTC."""
-    found = re.match(r"\s*([0-9]{14})(\.[0-9]{1,9})?", text)
+    found = re.match(r"\s{0,8}(\d{14})(\.\d{1,9})?", text, re.ASCII)
     if not found:
         return None
     try:
@@ -84,22 +87,21 @@ def read_lines(session: Session, line: bytes, refused: Callable[[Reply], MpxErro
     """
     address = passive_reply(session, session.pipeline([command("MODE", "S"), passive_command(session)])[1])
     session.send(line)
-    options = session.options
     connection, unreachable = None, None
     try:
         connection = connect_data(session, address)
     except ConnectionLost as error:
         unreachable = error
-    rest = b""
+    rest = bytearray()
     try:
         reply = _first_reply(session, unreachable)
         if not reply.is_preliminary and not reply.is_ok:
             raise refused(reply)
-        wait_s = options.timeout_s if reply.is_preliminary else min(options.timeout_s, _ALL_SENT_S)
-        while connection and (data := _received(connection, session, wait_s, is_over=reply.is_ok)):
-            *lines, rest = (rest + data).split(b"\n")
-            for raw in lines:
-                yield raw.removesuffix(b"\r").decode("utf-8", "surrogateescape")
+        if connection and reply.is_preliminary:
+            yield from _whole_lines(session, connection, rest, session.options.timeout_s)
+        elif connection:  # it is done, and may have left the connection as it is
+            with contextlib.suppress(ConnectionLost, TransferTimeout):
+                yield from _whole_lines(session, connection, rest, _ALL_SENT_S)
     except GeneratorExit:
         session.abort()  # the caller stopped in the middle; the dialogue cannot be put in step again
         raise
@@ -111,7 +113,7 @@ def read_lines(session: Session, line: bytes, refused: Callable[[Reply], MpxErro
     if not reply.is_ok:
         raise refused(reply)
     if rest:
-        yield CutLine(rest.removesuffix(b"\r").decode("utf-8", "surrogateescape"))
+        yield CutLine(_line(rest))
 
 
 _ALL_SENT_S = 2.0  # for what a server has sent, or has to say, once it is done with a listing
@@ -130,11 +132,37 @@ def _first_reply(session: Session, unreachable: ConnectionLost | None) -> Reply:
     return reply
 
 
-def _received(connection: socket.socket, session: Session, wait_s: float, *, is_over: bool) -> bytes:
-    """Return what comes next; nothing also where a server that says it is done has left the connection."""
-    try:
-        return tcp.receive(connection, wait_s, session.peer, session.options.stop)
-    except (ConnectionLost, TransferTimeout):
-        if is_over:
-            return b""
-        raise
+def _whole_lines(
+    session: Session, connection: socket.socket, rest: bytearray, timeout_s: float
+) -> Iterator[str]:
+    """Yield lines as they come; what follows the last line end is left in `rest`.
+
+    The time-out begins anew with each whole line that is not empty: single bytes, and line ends alone, can be
+    sent without end. Raises TransferTimeout, ConnectionLost and Interrupted.
+    """
+    late = TransferTimeout(f"{session.peer} sent no whole line of its listing within {timeout_s:g} s")
+    until_s = time.monotonic() + timeout_s
+    while (left_s := until_s - time.monotonic()) > 0:
+        try:
+            data = tcp.receive(connection, left_s, session.peer, session.options.stop)
+        except TransferTimeout:
+            raise late from None
+        if not data:
+            return
+        *ends, last = data.split(b"\n")
+        said = False
+        for raw in ends:
+            line = _line(rest + raw)
+            rest.clear()
+            said = said or bool(line)
+            yield line
+        rest += last
+        if len(rest) > LONGEST_LINE_BYTES:
+            raise ConnectionLost(f"{session.peer} lists a line longer than {LONGEST_LINE_BYTES} bytes")
+        if said:
+            until_s = time.monotonic() + timeout_s
+    raise late
+
+
+def _line(raw: bytes | bytearray) -> str:
+    return raw.removesuffix(b"\r").decode("utf-8", "surrogateescape")

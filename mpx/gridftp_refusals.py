@@ -15,8 +15,14 @@ from mpx.gridftp_wire import Reply
 _NO_SPACE = re.compile(r"no space left|\bquota\b|\bdisk full\b|not enough space|insufficient (disk )?space")
 _BUSY = re.compile(r"\btoo many\b|\btry again\b|\bbusy\b")
 _GONE = ("no such file", "not found", "does not exist", "no such directory")
+_LEADS_NOWHERE = ("not a directory", "too many levels of symbolic links")
+_UNSUPPORTED = (500, 502, 504)
+# What the C library says of other reasons, and what servers say in its place.
+_WHY = re.compile(
+    r"permission|permitted|denied|not allowed|access|privilege|forbidden"
+    r"|name too long|input/output error|stale|command failed"
+)
 _BROKEN_DATA = ("connect", "callback failed", "end-of-file", "broken pipe", "timed out", "econn")
-_NAME = re.compile(r"\S*/\S*")
 
 
 def reply_error(
@@ -54,8 +60,24 @@ def cannot_send(reply: Reply, peer: str, name: str) -> MpxError:
 
 
 def is_missing(reply: Reply) -> bool:
-    """Tell whether a refusal means that the name does not exist."""
-    return reply.error_class == "PATH_NOT_FOUND" or any(word in reply.text.lower() for word in _GONE)
+    """Tell whether a refusal says, in words that are known, that the name does not exist.
+
+    False means that it is not known: a server may say so in words of its own, or in none.
+    """
+    if reply.is_ok:
+        return False
+    text = reply.text.lower()
+    return reply.error_class == "PATH_NOT_FOUND" or any(word in text for word in (*_GONE, *_LEADS_NOWHERE))
+
+
+def is_unsupported(reply: Reply) -> bool:
+    """Tell whether a server refuses the command itself, whatever it is of."""
+    return reply.code in _UNSUPPORTED and not reply.error_class and "command failed" not in reply.text.lower()
+
+
+def says_why(reply: Reply) -> bool:
+    """Tell whether a refusal gives, in words that are known, another reason than that a name is missing."""
+    return bool(reply.error_class or _WHY.search(_words(reply)))
 
 
 def _lost_if_broken(error: MpxError, reply: Reply) -> MpxError:
@@ -65,4 +87,4 @@ def _lost_if_broken(error: MpxError, reply: Reply) -> MpxError:
 
 def _words(reply: Reply) -> str:
     """Return what the server says, without names of files."""
-    return _NAME.sub(" ", reply.text.lower())
+    return " ".join(word for word in reply.text.lower().split() if "/" not in word)

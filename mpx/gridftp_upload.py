@@ -22,6 +22,7 @@ from mpx.errors import ConnectionLost, IntegrityError, MpxError, UsageError
 from mpx.gridftp_wire import BlockHeader
 from mpx.local import local_error
 from mpx.move import Move
+from mpx.passive import unreachable
 from mpx.stream import BUFFER_BYTES, BlockSize, Stream, StreamTotals
 
 UNSENT_S = (
@@ -341,6 +342,8 @@ class UploadStream(Stream):
             tcp.limit_unsent(connection, self._block.share_bytes(UNSENT_S))
         except BaseException as error:
             transfer.ends.not_joined()
+            if isinstance(error, ConnectionLost):
+                error = unreachable(error, from_server=options.data_address_from_server)
             if isinstance(error, MpxError):
                 port.was_refused(error)
                 return False

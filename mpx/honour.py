@@ -26,6 +26,7 @@ OF_CONNECTIONS = (  # mean nothing where no bytes pass a network
     "port_range",
     "source_ports",
     "data_address",
+    "data_address_from_server",
     "controller",
 )
 UNVERIFIED = "unverified: the server cannot compute checksums of parts of files"

@@ -120,6 +120,16 @@ class LocalEndpoint:
                 found.append(error)
         return found
 
+    def sizes(self, names: Sequence[str]) -> list[int | None]:
+        """See Endpoint."""
+        found: list[int | None] = []
+        for name in names:
+            try:
+                found.append(os.lstat(name).st_size)
+            except OSError:
+                found.append(None)
+        return found
+
     def entries(self, name: str) -> Iterator[tuple[str, FileInfo | MpxError]]:
         """See Endpoint."""
         try:

@@ -8,8 +8,10 @@ import threading
 from collections.abc import Callable
 
 from mpx.checksum import SECTION_BYTES, RunningSums, sum_of
+from mpx.errors import ConnectionLost
 from mpx.ranges import Range, RangeSet
 
+MOST_PIECES = 1 << 16  # of a file, with gaps between them: several hundred streams leave some thousand
 SMALL_FILE_BYTES = 4 * 1024 * 1024  # sent so soon that it may be sent again
 
 
@@ -43,6 +45,9 @@ class Move:
         self.retried_sections: set[int] = set()  # sent once more after a checksum mismatch
         self.verified = RangeSet()
         self.rename_asked = False  # for its final name; the answer may have been lost
+        self.sent_whole = False  # every byte was sent and the answer was lost: all of it may be there
+        self.failures = 0  # how often it was sent for nothing
+        self.was_misfit = False  # the server stored another number of bytes than were sent, once
         self._lock = threading.Lock()
         self._todo = RangeSet([(0, self.size_bytes)])
         self._arrived = RangeSet()
@@ -148,13 +153,21 @@ class Move:
     # --- what has arrived ----------------------------------------------------------------------------
 
     def landed(self, start: int, end: int) -> int:
-        """Record bytes that arrived; return how many of them arrived for the first time."""
+        """Record bytes that arrived; return how many of them arrived for the first time.
+
+        Raises ConnectionLost where they come in more separate pieces than any program sends.
+        """
         with self._lock:
             if self.is_streamed:
                 self.size_bytes = max(self.size_bytes, end)
+            before = len(self._arrived)
             new = self._arrived.add(start, end)
             if new:
                 self._fresh.append((start, end))
+            if before < len(self._arrived) > MOST_PIECES:
+                raise ConnectionLost(
+                    f"{self.source} is sent in more than {MOST_PIECES} separate pieces; the server is broken"
+                )
             return new
 
     def ended(self, size_bytes: int) -> None:

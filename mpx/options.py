@@ -101,6 +101,11 @@ class CopyOptions:
     data_address: str | None = _option(
         None, "text", "address of this host that data connections use (unset: that of the session)"
     )
+    data_address_from_server: bool = _option(
+        False,
+        "flag",
+        "connect for data to the address that the server names, as a striped one needs (unset: to its own)",
+    )
     ipv4: bool = _option(False, "flag", "use IPv4 only", short="-4", name="ipv4")
     ipv6: bool = _option(False, "flag", "use IPv6 only", short="-6", name="ipv6")
     controller: str | None = _option(

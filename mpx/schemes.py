@@ -27,6 +27,7 @@ def session_options(
         family,
         source_ports=tcp.ports(options.source_ports, "GLOBUS_TCP_SOURCE_RANGE"),
         data_address=options.data_address,
+        data_address_from_server=options.data_address_from_server,
         stop=stop,
         bound=bound,
     )

@@ -43,6 +43,7 @@ class StreamTotals:
 
     streams: int = 0
     bytes: int = 0
+    new_bytes: int = 0  # of those received, what had not arrived before: what came again is no progress
     retransmits: int = 0
     busy_s: float = 0.0
     limited_by_receiver_s: float = 0.0
@@ -56,6 +57,7 @@ class StreamTotals:
         """Add what another sum holds."""
         self.streams += other.streams
         self.bytes += other.bytes
+        self.new_bytes += other.new_bytes
         self.retransmits += other.retransmits
         self.busy_s += other.busy_s
         self.limited_by_receiver_s += other.limited_by_receiver_s

@@ -16,7 +16,7 @@ from mpx.errors import MpxError, SourceError, UsageError
 from mpx.listed_names import ListedNames, Repeat
 from mpx.options import CopyOptions
 
-DEEPEST = 500  # folders within folders
+DEEPEST = 1000  # folders within folders
 LONGEST_PATH = 8192  # characters; no system takes longer ones
 MOST_TOO_DEEP = 100  # branches that go deeper, after which the tree has no end
 MOST_WAITING_BYTES = 40 * 1024 * 1024  # folders and links still to be visited, some 300,000 or more

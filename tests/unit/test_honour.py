@@ -52,6 +52,7 @@ TABLE: list[tuple[str, Any, tuple[str, ...]]] = [
     ("source_ports", "40000-40010", (HERE,)),
     ("data_address", "127.0.0.1", (HERE,)),
     ("data_address", "192.0.2.7", PAIRS),
+    ("data_address_from_server", True, (HERE,)),
     ("ipv4", True, ()),
     ("ipv6", True, ()),
     ("controller", "http://127.0.0.1:9", (HERE,)),  # whether it gives paths is asked of the controller
