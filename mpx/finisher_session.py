@@ -13,26 +13,11 @@ from mpx.failure import Failure
 from mpx.move import Move
 from mpx.pool import Pool
 from mpx.retry import Retry
+from mpx.source_change import AGAIN, changed
 from mpx.verify import compare
 
 TICK_S = 0.05
 IDLE_TICKS = 1200  # after a minute without work a session says a word, or goes, before the server ends it
-
-
-def changed(now: FileInfo | None, size_bytes: int | None, modified_s: float | None) -> str:
-    """Say how a source differs from what it was when it was listed; empty if it does not.
-
-    One whose size was unknown (a pipe, a file of /proc) is only looked for: its time says nothing.
-    """
-    if now is None:
-        return "it is gone"
-    if size_bytes is None:
-        return ""
-    if now.size_bytes != size_bytes:
-        return f"it had {size_bytes} bytes and has {now.size_bytes} now"
-    if modified_s is not None and now.modified_s is not None and now.modified_s != modified_s:
-        return "it was modified"
-    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,11 +171,8 @@ class FinisherSession(threading.Thread):
         for move, now in zip(moves, source.stats([move.source for move in moves]), strict=True):
             if isinstance(now, MpxError):
                 errors[move] = now
-            elif how := changed(now, move.listed_bytes, move.modified_s):
-                errors[move] = IntegrityError(
-                    f"{move.source} changed while it was copied: {how}; "
-                    "copy the same SRC to the same DST again"
-                )
+            elif how := self._changed(move, now):
+                errors[move] = IntegrityError(f"{move.source} changed while it was copied: {how}; {AGAIN}")
         misfits = self._misfits([move for move in moves if move not in errors], destination)
         again = [move for move in misfits if not move.was_misfit and self._finishing.retries]
         moves = [move for move in moves if move not in again]
@@ -231,6 +213,12 @@ class FinisherSession(threading.Thread):
             elif stored_bytes != move.size_bytes:
                 misfits[move] = stored_bytes
         return misfits
+
+    @staticmethod
+    def _changed(move: Move, now: FileInfo | None) -> str:
+        return changed(
+            now, listed_bytes=move.listed_bytes, arrived_bytes=move.size_bytes, modified_s=move.modified_s
+        )
 
     @staticmethod
     def _renamed(moves: Sequence[Move], destination: Endpoint) -> set[Move]:

@@ -1,14 +1,18 @@
 """Transfers in MODE S (stream): one connection per piece of a file, which every FTP server can do.
 
 For servers without MODE E, and for clients that no server can connect to: the client always opens the
-connection. A download is cut into pieces for several sessions where the server understands REST; since
-MODE S cannot name an end, the connection is simply closed when a piece is complete. An upload is one
+connection. A download is cut into pieces for several sessions where the server understands REST
+(`mode_s_download.py`); since MODE S cannot name an end, the connection is simply closed when a piece is
+complete that ends within its file. An upload is one
 connection per file, since servers disagree on what REST means to STOR; several files go at once.
 """
 
 import os
+import socket
 import threading
 import time
+from collections.abc import Callable
+from typing import TypeVar
 
 from mpx.carrier import Work
 from mpx.checksum import adler32
@@ -19,6 +23,7 @@ from mpx.errors import (
     Interrupted,
     MpxError,
     NoSpace,
+    OffsetsUnproven,
     TransferTimeout,
 )
 from mpx.gridftp_refusals import cannot_send, cannot_store
@@ -26,26 +31,32 @@ from mpx.gridftp_session import Session, SessionOptions
 from mpx.gridftp_wire import Reply, command
 from mpx.local import local_error
 from mpx.location import Location
+from mpx.mode_s_download import Incoming, Receive, StreamDownload
 from mpx.move import Move
 from mpx.passive import connect_data, passive_address
 from mpx.path_set import DEFAULT_PATH
 from mpx.retry import Retry
 from mpx.shelf import Piece, Shelf
+from mpx.source_stream import SourceStream
 from mpx.stored_size import stored_sizes
 from mpx.stream import BUFFER_BYTES, Stream, StreamTotals
 
 PIECE_S = 5.0  # a piece lasts about so long, so that its handshake and slow start weigh little
 FIRST_PIECE = 16 * 1024 * 1024
 WORTH_CONNECTING = 4 * 1024 * 1024  # a shorter piece would mostly wait for its connection
+SMALLEST_PIECE = 256 * 1024
 IDLE_S = 0.05
+_NO_OFFSET = (501, 504, 551, 554)  # of RETR: what it cannot do after REST
+
+Result = TypeVar("Result")
 
 
 class _Connection(Stream):
     """The data connection of the piece under way; its lane's thread uses it."""
 
-
-class _EndedEarly(OSError):
-    """The server closed a data connection before everything had come; its reply tells why."""
+    def count(self, size_bytes: int) -> None:
+        """Take note of bytes that have passed."""
+        self.passed_bytes += size_bytes
 
 
 class StreamLane(threading.Thread):
@@ -78,9 +89,12 @@ class StreamLane(threading.Thread):
         self._counting = threading.Lock()  # nothing is counted twice, or not at all, while it changes hands
         self._goodput = 0.0
         self._ever_opened = False
+        self._first_piece = FIRST_PIECE
+        self._has_restarted = False  # REST was said in this session
         self._is_open = False  # the session is logged in
-        self._new_bytes = 0  # that have arrived for the first time: what is sent again is no progress
+        self._stored_bytes = 0  # for the first time: what is sent again is no progress
         self._buffer = memoryview(bytearray(BUFFER_BYTES))
+        self._download = StreamDownload(work, shelf, self._retrieve)
 
     # --- for the carrier -----------------------------------------------------------------------------
 
@@ -128,6 +142,7 @@ class StreamLane(threading.Thread):
                 except (AuthenticationError, ConnectionLost, TransferTimeout) as error:
                     was_open = self._is_open
                     self._drop()
+                    self._first_piece = max(self._first_piece // 4, SMALLEST_PIECE)
                     self._return(piece, error, was_tried=was_open)
                     if not self._ever_opened and (self._number > 0 or work.let_in.is_set()):
                         work.note(f"no further session with {self._location.host}: {error}")
@@ -145,7 +160,7 @@ class StreamLane(threading.Thread):
         One that failed twice waits behind the others, so that it keeps none of them from being carried.
         """
         move = piece.move
-        if not self._whole_files:
+        if not self._whole_files and not move.is_streamed:
             self._shelf.give_back(move, piece.start, piece.end)
             return
         move.failures += was_tried
@@ -157,26 +172,31 @@ class StreamLane(threading.Thread):
     def _next_piece(self) -> Piece | None:
         if self._whole_files:
             return self._shelf.take_file()
-        size = int(max(self._goodput * PIECE_S, WORTH_CONNECTING)) if self._goodput else FIRST_PIECE
+        size = int(max(self._goodput * PIECE_S, WORTH_CONNECTING)) if self._goodput else self._first_piece
         return self._shelf.take(size)
 
     def _carry(self, piece: Piece) -> None:
         """Carry one piece; raises ConnectionLost and TransferTimeout, gives the file up for the rest."""
         move = piece.move
         name = move.source if self._upload else move.partial
+        reading = os.O_RDONLY | (os.O_NONBLOCK if move.is_streamed else 0)
         try:
-            fd = move.open(name, os.O_RDONLY if self._upload else os.O_RDWR | os.O_CREAT)
+            fd = move.open(name, reading if self._upload else os.O_RDWR | os.O_CREAT)
         except OSError as error:
             self._shelf.give_up(move, local_error(error, name, writing=not self._upload))
             return
         try:
+            began = time.monotonic()
             if move.sent_whole and self._is_stored(move):
                 move.landed(0, move.size_bytes)
-            elif not self._upload and piece.start == piece.end:
-                os.ftruncate(fd, move.size_bytes)  # it is empty, or an earlier run has brought all of it
+            elif self._upload:
+                self._store(piece, fd)
+            elif piece.start == piece.end and move.is_whole:
+                os.ftruncate(fd, move.size_bytes)  # an earlier run has brought all of it
             else:
-                self._transfer(piece, fd)
-        except (ConnectionLost, TransferTimeout, Interrupted, NoSpace):
+                self._download.bring(piece, fd)
+            self._goodput = (piece.end - piece.start) / max(time.monotonic() - began, 1e-3)
+        except (ConnectionLost, TransferTimeout, Interrupted, NoSpace, OffsetsUnproven):
             raise
         except MpxError as error:
             self._drop()
@@ -187,31 +207,77 @@ class StreamLane(threading.Thread):
         if move.claim_whole():
             self._work.whole(move)
 
-    # --- one piece -----------------------------------------------------------------------------------
+    @property
+    def _new_bytes(self) -> int:
+        """How many bytes have arrived for the first time: what comes or goes again is no progress."""
+        return self._stored_bytes + self._download.new_bytes
 
-    def _transfer(self, piece: Piece, fd: int) -> None:
-        session, move, began = self._open_session(), piece.move, time.monotonic()
+    # --- one transfer --------------------------------------------------------------------------------
+
+    def _store(self, piece: Piece, fd: int) -> None:
+        move = piece.move
+
+        def send(connection: socket.socket, count: Callable[[int], None]) -> None:
+            self._send(piece, fd, connection, count)
+
+        session, _ = self._transfer(move, "STOR", move.partial, 0, send)
+        move.sent_whole = True  # until the answer is read
+        reply = session.final_reply()
+        move.sent_whole = False
+        if not reply.is_ok:
+            raise self._refusal(session, reply, move)
+        self._stored_bytes += move.landed(0, move.size_bytes)
+
+    def _retrieve(self, move: Move, offset: int, expected_bytes: int | None, receive: Receive) -> Incoming:
+        """Run one RETR; see StreamDownload."""
+        session, came = self._transfer(move, "RETR", move.source, offset, receive)
+        try:
+            reply = session.final_reply()
+        except (ConnectionLost, TransferTimeout):
+            if came.is_ended and came.bytes != expected_bytes:
+                raise
+            self._drop()  # all that was asked for has come, whatever became of the session
+            return came
+        if came.is_ended and not reply.is_ok:
+            raise self._broken(session, reply, move)
+        return came
+
+    def _transfer(
+        self,
+        move: Move,
+        verb: str,
+        name: str,
+        offset: int,
+        use: Callable[[socket.socket, Callable[[int], None]], Result],
+    ) -> tuple[Session, Result]:
+        """Open a data connection for a file from an offset on, `use` it, and close it.
+
+        The final reply is left to be read. Raises ConnectionLost, TransferTimeout, OffsetsUnproven and what
+        a refusal means.
+        """
+        session = self._open_session()
         address = passive_address(session)
-        verb, name = ("STOR", move.partial) if self._upload else ("RETR", move.source)
-        if piece.start:
-            reply = session.call(command("REST", piece.start))
+        if offset or self._has_restarted:  # some servers keep an offset for all that follows
+            self._has_restarted = True
+            reply = session.call(command("REST", offset))
             if not reply.is_ok:
-                raise ConnectionLost(f"{session.peer} cannot start at an offset: {reply.reason}")
+                raise OffsetsUnproven(f"{session.peer} cannot start at an offset: {reply.reason}")
         session.send(command(verb, session.name(name)))
         data = _Connection("mpx-stream-data", self._work.subflows if self._work.over_mptcp else None)
         try:
             congestion = self._work.congestion if self._upload else None
             over_mptcp = self._work.over_mptcp
-            data.opened(connect_data(session, address, congestion=congestion, over_mptcp=over_mptcp))
+            connection = connect_data(session, address, congestion=congestion, over_mptcp=over_mptcp)
+            data.opened(connection)
             self._data = data
             reply = session.read_reply()
             if not reply.is_preliminary:
+                if offset and reply.code in _NO_OFFSET:
+                    raise OffsetsUnproven(f"{session.peer} cannot start at an offset: {reply.reason}")
                 raise self._refusal(session, reply, move)
+            connection.settimeout(self._options.timeout_s)
             try:
-                if self._upload:
-                    self._send(piece, fd, data)
-                else:
-                    self._receive(piece, fd, data)
+                return session, use(connection, data.count)
             except TimeoutError:
                 raise TransferTimeout(
                     f"nothing has moved for {self._options.timeout_s:g} s between us and {session.peer}"
@@ -223,24 +289,6 @@ class StreamLane(threading.Thread):
                 self._data = None
                 self._past.add(StreamTotals(bytes=data.passed_bytes))
             data.closed(clean=False)
-        move.sent_whole = self._upload  # until the answer is read
-        try:
-            reply = session.final_reply()
-        except (ConnectionLost, TransferTimeout):
-            if self._upload:
-                raise
-            self._drop()  # all that was asked for has come, whatever became of the session
-        else:
-            if self._upload:
-                self._stored(session, reply, piece)
-        self._goodput = (piece.end - piece.start) / max(time.monotonic() - began, 1e-3)
-
-    def _stored(self, session: Session, reply: Reply, piece: Piece) -> None:
-        """Read what the server says of a file that was sent."""
-        piece.move.sent_whole = False
-        if not reply.is_ok:
-            raise self._refusal(session, reply, piece.move)
-        self._new_bytes += piece.move.landed(piece.start, piece.end)
 
     def _is_stored(self, move: Move) -> bool:
         """Tell whether a file of which every byte was sent is there whole, though the answer was lost."""
@@ -255,10 +303,12 @@ class StreamLane(threading.Thread):
             reply = session.poll_reply(5.0)
         except MpxError:
             return lost
-        if isinstance(error, _EndedEarly) and reply is not None and reply.is_ok:
-            return IntegrityError(f"{move.source} became shorter while it was copied; run the command again")
         if reply is None or reply.is_ok or reply.is_preliminary:
             return lost
+        return self._broken(session, reply, move)
+
+    def _broken(self, session: Session, reply: Reply, move: Move) -> MpxError:
+        """Return what it means that a transfer was ended by a refusal: try again, but on a full disk."""
         said = self._refusal(session, reply, move)
         return said if isinstance(said, NoSpace) else ConnectionLost(str(said))
 
@@ -267,10 +317,18 @@ class StreamLane(threading.Thread):
             return cannot_store(reply, session.peer, move.final)
         return cannot_send(reply, session.peer, move.source)
 
-    def _send(self, piece: Piece, fd: int, data: _Connection) -> None:
-        connection, move, pacer = data.connection, piece.move, self._work.pacer
-        assert connection is not None
-        connection.settimeout(self._options.timeout_s)
+    def _send(self, piece: Piece, fd: int, connection: socket.socket, count: Callable[[int], None]) -> None:
+        move, pacer = piece.move, self._work.pacer
+        if move.is_streamed:
+            source = SourceStream(move, fd, self._work.failure.cancel.is_set)
+            while came := source.read(self._buffer):
+                start, end = came
+                pacer.wait(end - start)
+                connection.sendall(self._buffer[: end - start])
+                if move.is_summed:
+                    move.summed(start, end, adler32(self._buffer[: end - start]))
+                count(end - start)
+            return
         position = piece.start
         while position < piece.end:
             want = min(piece.end - position, pacer.piece(BUFFER_BYTES))
@@ -284,35 +342,10 @@ class StreamLane(threading.Thread):
                 )
             pacer.wait(got)
             connection.sendall(self._buffer[:got])
-            self._sum(move, position, position + got)
-            data.passed_bytes += got
+            if move.is_summed:
+                move.summed(position, position + got, adler32(self._buffer[:got]))
+            count(got)
             position += got
-
-    def _receive(self, piece: Piece, fd: int, data: _Connection) -> None:
-        connection, move, pacer = data.connection, piece.move, self._work.pacer
-        assert connection is not None
-        connection.settimeout(self._options.timeout_s)
-        position = piece.start
-        while position < piece.end:
-            want = min(piece.end - position, pacer.piece(BUFFER_BYTES))
-            pacer.wait(want)
-            got = connection.recv_into(self._buffer, want)
-            if not got:
-                raise _EndedEarly("the server closed it before the end")
-            try:
-                written = 0
-                while written < got:
-                    written += os.pwrite(fd, self._buffer[written:got], position + written)
-            except OSError as error:
-                raise local_error(error, move.final, writing=True) from None
-            self._sum(move, position, position + got)
-            self._new_bytes += move.landed(position, position + got)
-            data.passed_bytes += got
-            position += got
-
-    def _sum(self, move: Move, start: int, end: int) -> None:
-        if move.is_summed:
-            move.summed(start, end, adler32(self._buffer[: end - start]))
 
     # --- the session ---------------------------------------------------------------------------------
 
@@ -320,6 +353,8 @@ class StreamLane(threading.Thread):
         if self._session is None:
             session = Session(self._location, self._options)
             self._session = session
+            self._has_restarted = False
+            self._download.begin_session()
             session.login()
             session.call(command("MODE", "S"))
             self._ever_opened = self._is_open = True

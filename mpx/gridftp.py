@@ -15,6 +15,7 @@ from mpx.gridftp_describe import OtherQuestions, is_clear
 from mpx.gridftp_listing import entry_info, kind_of, read_lines
 from mpx.gridftp_refusals import is_missing, reply_error
 from mpx.gridftp_session import Session, SessionOptions
+from mpx.gridftp_sizes import sized_by, trusts_sizes
 from mpx.gridftp_wire import Reply, command
 from mpx.location import Location
 from mpx.stored_size import stored_sizes
@@ -25,8 +26,11 @@ _TIMES, _MODES = "modification times", "modes"
 class GridFtpEndpoint:
     """The files of a server. Opens its session when first used."""
 
-    def __init__(self, location: Location, options: SessionOptions, *, writing: bool) -> None:
+    def __init__(
+        self, location: Location, options: SessionOptions, *, writing: bool, note: Note = lambda _: None
+    ) -> None:
         self.location = location
+        self._note = note
         self._options = options
         self._refusal: type[MpxError] = DestinationError if writing else SourceError
         self._session: Session | None = None
@@ -95,12 +99,20 @@ class GridFtpEndpoint:
         return found
 
     def stats(self, names: Sequence[str], *, follow: bool = True) -> list[FileInfo | MpxError | None]:
-        """See Endpoint. The questions go out together, and so do those of what MLST leaves open."""
+        """See Endpoint. The questions go out together, and so do those of what MLST leaves open.
+
+        SIZE is asked too where MLST may tell that of a link, and of a single name, where it costs nothing.
+        """
         session = self.session
         full = [self._full(name) for name in names]
+        asks_size = len(names) == 1 or not trusts_sizes(session.features)
         replies: list[Reply | None] = [None] * len(names)
+        sizes: list[Reply | None] = [None] * len(names)
         if "MLST" in session.features:
-            replies = list(session.pipeline([command("MLST", name) for name in full]))
+            verbs = ("MLST", "SIZE") if asks_size else ("MLST",)
+            answers = session.pipeline([command(verb, name) for name in full for verb in verbs])
+            replies = list(answers[:: len(verbs)])
+            sizes = list(answers[1::2]) if asks_size else sizes
         found: list[FileInfo | MpxError | None] = [None] * len(names)
         unsure = []
         for i, reply in enumerate(replies):
@@ -111,6 +123,7 @@ class GridFtpEndpoint:
                 found[i] = self._described(reply, names[i], follow=follow)
             except self._refusal as error:
                 found[i] = error
+        sized_by(session, found, full, sizes, self._note)
         others = self._others.ask([full[i] for i in unsure], [replies[i] for i in unsure])
         for i, answer in zip(unsure, others, strict=True):
             found[i] = answer
@@ -146,6 +159,14 @@ class GridFtpEndpoint:
         (told,) = self._others.ask([full], [None])
         if isinstance(told, MpxError):
             raise told
+        if told is None or told.kind is Kind.LINK:
+            return None  # it can be neither read nor entered, so it leads nowhere
+        if told.kind is Kind.FOLDER and "MLST" in self.session.features:
+            described = self.session.call(command("MLST", f"{full.rstrip('/')}/."))
+            for line in described.lines[1:-1] if described.is_ok else ():
+                with contextlib.suppress(ValueError):
+                    info = entry_info(wire.parse_facts(line, is_indented=True))
+                    return info if info.kind is Kind.FOLDER else told
         return told
 
     def _follow(self, full: str, info: FileInfo) -> FileInfo | None:

@@ -16,13 +16,13 @@ from mpx.errors import (
     AuthenticationError,
     ConnectionLost,
     InboundBlocked,
-    IntegrityError,
     Interrupted,
     TransferTimeout,
     UsageError,
 )
-from mpx.gridftp_download import Pull
+from mpx.gridftp_contradictions import Contradictions
 from mpx.gridftp_download_session import DownloadSession, RetrieveRefused
+from mpx.gridftp_retrieve import Pull, SentTooMuch
 from mpx.gridftp_session import SessionOptions
 from mpx.local import local_error
 from mpx.location import Location
@@ -75,6 +75,7 @@ class DownloadLane(threading.Thread):
         self._shelf = shelf
         self._others = others
         self._may_switch = may_switch  # so that not all sessions change their connections at once
+        self._contradictions = Contradictions(work, shelf)
         self._session: DownloadSession | None = None
         self._renew = False
         self._past = StreamTotals()
@@ -128,7 +129,7 @@ class DownloadLane(threading.Thread):
         """Return the retrieves that this session still has to bring, and when it will have."""
         before, pending = 0, []
         for pull in list(self._pulls):
-            before += pull.move.missing_within(pull.start, pull.end).size
+            before += pull.missing().size
             pending.append(Pending(pull, before / max(self.goodput, 1.0)))
         return pending
 
@@ -148,7 +149,6 @@ class DownloadLane(threading.Thread):
             while not work.pool.is_settled:
                 if work.failure.cancel.is_set():
                     break
-                brought = self._past.new_bytes
                 try:
                     self._serve()
                 except InboundBlocked:
@@ -156,14 +156,19 @@ class DownloadLane(threading.Thread):
                 except _Needless:
                     self._drop()
                 except (AuthenticationError, ConnectionLost, TransferTimeout, UsageError) as error:
-                    if isinstance(error, RetrieveRefused):
+                    if isinstance(error, RetrieveRefused) and not (
+                        error.may_be_exact and self._shelf.try_exactly(error.move)
+                    ):
                         self._shelf.give_up(error.move, error.why)
+                    session = self._session
                     self._drop()
+                    if isinstance(error, SentTooMuch) and session:
+                        self._contradictions.sent_too_much(session, error)
                     if not self._ever_opened and (self._number > 0 or work.let_in.is_set()):
                         work.note(f"no further session with {self.location.host}: {error}")
                         self.gone = True
                         break
-                    if self._past.new_bytes > brought or isinstance(error, RetrieveRefused):
+                    if (session and session.believed_bytes) or isinstance(error, RetrieveRefused):
                         retry.progressed()
                     retry.again(error)
                     work.note(f"trying again after: {error}")
@@ -201,7 +206,7 @@ class DownloadLane(threading.Thread):
             piece = self._next_piece()
             if piece is None:
                 break
-            if piece.start == piece.end:
+            if piece.start == piece.end and not piece.move.is_streamed:
                 self._make_empty(piece.move)
             elif self._retrieve(piece, target):
                 room -= piece.end - piece.start
@@ -235,13 +240,18 @@ class DownloadLane(threading.Thread):
         except BaseException:
             self._shelf.give_back(move, piece.start, piece.end)
             raise
-        try:
-            fd = move.open(move.partial, os.O_RDWR | os.O_CREAT)
-        except OSError as error:
-            if not move.is_claimed:  # else another session has brought what this one was to take over
-                self._shelf.give_up(move, local_error(error, move.final, writing=True))
-            return False
-        session.retrieve(move, piece.start, piece.end, fd)
+        exact, size_bytes = self._shelf.asks_exactly(move), move.size_bytes
+        parts = [(piece.start, piece.end)]
+        if piece.end < size_bytes and not exact and session.is_proof_needed(piece.start):
+            parts.insert(0, (size_bytes - 1, size_bytes))
+        for start, end in parts:
+            try:
+                fd = move.open(move.partial, os.O_RDWR | os.O_CREAT)
+            except OSError as error:
+                if not move.is_claimed:  # else another session has brought what this one was to take over
+                    self._shelf.give_up(move, local_error(error, move.final, writing=True))
+                return False
+            session.retrieve(move, start, end, fd, exact=exact)
         return True
 
     def _connect(self, session: DownloadSession, connections: int) -> None:
@@ -273,8 +283,7 @@ class DownloadLane(threading.Thread):
         try:
             fd = move.open(move.partial, os.O_RDWR | os.O_CREAT)
             try:
-                if move.size_bytes == 0:
-                    os.ftruncate(fd, 0)
+                os.ftruncate(fd, move.size_bytes)
             except OSError:
                 move.close()
                 raise
@@ -289,10 +298,8 @@ class DownloadLane(threading.Thread):
         for pull in session.reap():
             move = pull.move
             self._measure()
-            if pull.is_short:
+            if not self._contradictions.settle(session, pull):
                 move.close()
-                error = IntegrityError(f"{move.source} became shorter while it was copied; copy it again")
-                self._shelf.give_up(move, error)
             elif not self._shelf.let_go(move):
                 # Some of it may have come damaged, and is to come again, or twice in place of the rest.
                 self._shelf.give_back(move, pull.start, pull.end)

@@ -10,11 +10,12 @@ import time
 from collections import deque
 from collections.abc import Iterator
 
-from mpx import mptcp, tcp
+from mpx import mptcp, sink_wire, tcp
 from mpx.carrier import Work
 from mpx.errors import ConnectionLost, InboundBlocked, MpxError, NoSpace
-from mpx.gridftp_download import Fan, Pull
-from mpx.gridftp_refusals import cannot_send, reply_error
+from mpx.gridftp_download import Fan
+from mpx.gridftp_refusals import cannot_send, is_missing, reply_error
+from mpx.gridftp_retrieve import Pull, SentTooMuch
 from mpx.gridftp_session import Session, SessionOptions
 from mpx.gridftp_wire import Reply, command, port_command
 from mpx.location import Location
@@ -26,12 +27,16 @@ VERDICT_S = 2.0  # after a data connection broke, wait so long for what the serv
 
 
 class RetrieveRefused(ConnectionLost):
-    """A file was refused, so connections and the retrieves queued behind it do not match any more."""
+    """A file was refused, so connections and the retrieves queued behind it do not match any more.
 
-    def __init__(self, move: Move, why: MpxError) -> None:
+    `may_be_exact`: perhaps only because one byte more was asked for than it has.
+    """
+
+    def __init__(self, move: Move, why: MpxError, *, may_be_exact: bool = False) -> None:
         super().__init__(str(why))
         self.move = move
         self.why = why
+        self.may_be_exact = may_be_exact
 
 
 class DownloadSession:
@@ -39,6 +44,10 @@ class DownloadSession:
 
     def __init__(self, location: Location, options: SessionOptions, work: Work, path: str) -> None:
         self.rtt_s = 0.0
+        self.proven_to = 0  # the largest offset from which files ended where they should
+        self.lengths_proven = False  # a part that ends within its file had its length
+        self.believed_bytes = 0
+        self._asked_to = 0  # as `proven_to`, with what is queued
         self._path = path  # that its connections take
         self.congestion = ""  # congestion control of further retrieves; empty: the server's kernel chooses
         self.pulls: deque[Pull] = deque()  # under way, the oldest first
@@ -132,14 +141,36 @@ class DownloadSession:
 
     # --- retrieves -----------------------------------------------------------------------------------
 
-    def retrieve(self, move: Move, start: int, end: int, fd: int) -> None:
-        """Queue a retrieve of [start, end), to be written to `fd`; it goes out with the next `flush`."""
+    def is_proof_needed(self, start: int) -> bool:
+        """Tell whether the end of a file has to be asked for before a part that begins at `start`."""
+        return start > self._asked_to
+
+    def retrieve(self, move: Move, start: int, end: int, fd: int, *, exact: bool = False) -> None:
+        """Queue a retrieve of [start, end), to be written to `fd`; it goes out with the next `flush`.
+
+        What reaches the end of the file is asked for with one byte more, so that the server shows that the
+        file ends there: this proves both the offset and the size. `exact`: it is not, and nothing is proven.
+        """
         name = self._control.name(move.source)
-        pull = Pull(move, start, end, fd, self._fans[-1])
+        is_last = end == move.size_bytes and not move.is_streamed and not exact
+        pull = Pull(move, start, end, fd, self._fans[-1], is_last=is_last)
         pull.fan.add(pull)
         self.pulls.append(pull)
         self._answers.append(pull)
-        self._unsent.append(command("ERET", "P", start, end - start, name))
+        if pull.is_stream:
+            self._unsent.append(command("RETR", name))
+        else:
+            self._unsent.append(command("ERET", "P", start, pull.most_bytes, name))
+        if is_last:
+            self._asked_to = max(self._asked_to, start)
+
+    def believe(self, pull: Pull) -> None:
+        """Take what a retrieve brought for what was asked for; to be called in their order."""
+        if pull.is_last:
+            self.proven_to = max(self.proven_to, pull.start)
+        elif not pull.is_stream:
+            self.lengths_proven = True
+        self.believed_bytes += pull.believe()
 
     def flush(self) -> None:
         """Send what is queued, in one write."""
@@ -156,7 +187,7 @@ class DownloadSession:
             if fan.broken and fan.spoiled:
                 raise RetrieveRefused(fan.spoiled, fan.broken)
             if fan.broken:
-                raise self._verdict(fan.broken)
+                raise fan.broken if isinstance(fan.broken, SentTooMuch) else self._verdict(fan.broken)
 
     def hear(self, timeout_s: float) -> None:
         """Wait so long for the server's replies; raises RetrieveRefused, ConnectionLost, NoSpace."""
@@ -194,7 +225,16 @@ class DownloadSession:
         error = cannot_send(reply, self._host, pull.move.source)
         if isinstance(error, ConnectionLost) and not self._work.inbound.is_set():
             raise InboundBlocked(str(error))
-        raise error if error.may_retry else RetrieveRefused(pull.move, error)
+        if error.may_retry:
+            raise error
+        may_be_exact = pull.is_last and not self._cuts_short and not is_missing(reply)
+        raise RetrieveRefused(pull.move, error, may_be_exact=may_be_exact)
+
+    @property
+    def _cuts_short(self) -> bool:
+        """Whether this server is known to cut a retrieve short at the end of the file."""
+        features = self._control.features
+        return "DSI" in features or sink_wire.FEATURE in features  # a Globus server, or mpx serve
 
     def reap(self) -> Iterator[Pull]:
         """Yield the retrieves that are done, in their order; connections that serve none any more go."""
@@ -236,4 +276,6 @@ class DownloadSession:
             self._retire(fan)
         left = list(self.pulls)
         self.pulls.clear()
+        for pull in left:
+            pull.disbelieve()
         return left

@@ -12,7 +12,8 @@ from mpx import tcp
 from mpx.endpoint import FileInfo, Kind
 from mpx.errors import ConnectionLost, MpxError, TransferTimeout
 from mpx.gridftp_session import Session
-from mpx.gridftp_wire import Entry, Reply, command, parse_whole
+from mpx.gridftp_sizes import read_size
+from mpx.gridftp_wire import Entry, Reply, command
 from mpx.passive import connect_data, passive_command, passive_reply
 
 LONGEST_LINE_BYTES = 64 * 1024  # a path and where a link leads, both of 4096 bytes and written as %XX, fit in
@@ -43,23 +44,17 @@ def entry_info(entry: Entry, *, follow: bool = False) -> FileInfo:
         target = facts["type"].partition(":")[2]
     if target and kind is not Kind.LINK:
         kind, target = (kind, "") if follow else (Kind.LINK, target)
+    size_bytes = read_size(facts.get("size", ""))
     mode = facts.get("unix.mode", "")
     return FileInfo(
         kind,
-        _size(facts.get("size", ""), kind),
+        size_bytes if kind is Kind.FILE else size_bytes or 0,
         parse_time(facts.get("modify", "")),
         int(mode, 8) if re.fullmatch(r"[0-7]{3,6}", mode) else None,
         target,
         link_resolved=target.startswith("/"),
         identity=facts.get("unique") or None,
     )
-
-
-def _size(told: str, kind: Kind) -> int | None:
-    """Return the size; None of a file whose size nobody could have."""
-    with contextlib.suppress(ValueError):
-        return parse_whole(told)
-    return None if kind is Kind.FILE else 0
 
 
 def parse_time(text: str) -> float | None:

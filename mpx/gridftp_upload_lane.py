@@ -28,7 +28,8 @@ from mpx.errors import (
 )
 from mpx.gridftp_refusals import cannot_store
 from mpx.gridftp_session import Session, SessionOptions
-from mpx.gridftp_upload import DataPort, Transfer
+from mpx.gridftp_transfer import Transfer
+from mpx.gridftp_upload import DataPort
 from mpx.gridftp_upload_watch import TICK_S, UploadWatch
 from mpx.gridftp_wire import Reply, command
 from mpx.local import local_error
@@ -205,7 +206,7 @@ class UploadLane(threading.Thread):
         TransferTimeout when the server cannot be asked.
         """
         try:
-            if not move.is_small or move.sent_whole:
+            if not move.is_small or (move.sent_whole and move.listed_bytes is not None):
                 self.work.prove(move)
         except SourceError as error:
             pending.remove(move)
@@ -260,16 +261,27 @@ class UploadLane(threading.Thread):
         for move in list(pending):
             name = session.name(move.partial)
             try:
-                fd = move.open(move.source, os.O_RDONLY)
-            except OSError as error:
+                transfers.append(self._open(move, port))
+            except SourceError as error:
                 pending.remove(move)
-                self.work.given_up(move, local_error(error, move.source, writing=False))
+                self.work.given_up(move, error)
                 continue
-            transfers.append(Transfer(move, fd))
             port.add(transfers[-1])
             resumed = move.arrived_bytes > 0
             lines.append(command("ESTO", "A", 0, name) if resumed else command("STOR", name))
         session.send(*lines)
+
+    def _open(self, move: Move, port: DataPort) -> Transfer:
+        """Open a source; raises SourceError."""
+        try:
+            fd = move.open(move.source, os.O_RDONLY | (os.O_NONBLOCK if move.is_streamed else 0))
+        except OSError as error:
+            raise local_error(error, move.source, writing=False) from None
+        try:
+            return Transfer(move, fd, lambda: port.is_closed or self.work.failure.cancel.is_set())
+        except BaseException:
+            move.close()
+            raise
 
     def _complete(self, session: Session, port: DataPort, transfer: Transfer) -> MpxError | None:
         """See a transfer to its end; return what kept it from that."""

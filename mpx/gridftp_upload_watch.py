@@ -5,7 +5,8 @@ from collections import deque
 
 from mpx import tcp
 from mpx.errors import ConnectionLost, TransferTimeout
-from mpx.gridftp_upload import DataPort, Transfer
+from mpx.gridftp_transfer import Transfer
+from mpx.gridftp_upload import DataPort
 
 TICK_S = 0.1
 STALL_S = 5.0  # one silent stream among others that move is given up after this, or 20 RTT, ...

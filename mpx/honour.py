@@ -29,6 +29,7 @@ OF_CONNECTIONS = (  # mean nothing where no bytes pass a network
     "data_address_from_server",
     "controller",
 )
+WHOLE_FILES = "each file is read anew, in one stream from its first byte"
 UNVERIFIED = "unverified: the server cannot compute checksums of parts of files"
 
 
@@ -113,6 +114,25 @@ def within_mode_s(
     report.note(f"MODE S: {why}, so there are at most {sessions} streams, {each}, in a session of its own")
     return replace(
         options, resume=options.resume and not whole_files, max_streams=min(options.max_streams, sessions)
+    )
+
+
+def in_whole_files(options: CopyOptions, report: Report, *, why: str) -> CopyOptions:
+    """Return the options for downloads of whole files, each in one stream from its first byte, and note it.
+
+    `why` was found out during the copy; what was asked for by hand is then not refused any more.
+    """
+    sessions = options.max_sessions
+    report.note(
+        f"{WHOLE_FILES}, as the server does not show that parts of files are those that were asked for: {why}"
+    )
+    streams = min(options.streams, sessions) if options.streams else None
+    return replace(
+        options,
+        resume=False,
+        streams=streams,
+        tuner="auto" if options.tuner == "paper" else options.tuner,
+        max_streams=min(options.max_streams, sessions),
     )
 
 

@@ -273,6 +273,7 @@ class Lister(threading.Thread):
             info.size_bytes,
             info.modified_s,
             info.mode,
+            streamed=self._is_local and self._source_end.location.scheme != "file" and not info.size_bytes,
             sums=self._sums,
         )
         known = self._journal.unfinished.get(task.target)

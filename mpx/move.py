@@ -5,7 +5,7 @@ Carriers take pieces from here and report what arrived; nothing here knows of jo
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from mpx.checksum import SECTION_BYTES, RunningSums, sum_of
 from mpx.errors import ConnectionLost
@@ -18,8 +18,9 @@ SMALL_FILE_BYTES = 4 * 1024 * 1024  # sent so soon that it may be sent again
 class Move:
     """One file on its way. Safe for several threads; sizes and offsets in bytes.
 
-    A file of unknown size is streamed: it is read in order to its end by one reader, who says what
-    arrived (`landed`, by which `size_bytes` grows) and at last where the end was (`ended`).
+    A file of unknown size, or one whose size is not believed (`streamed`), is read in order to its end by
+    one reader, who says what arrived (`landed`, by which `size_bytes` grows) and at last where the end
+    was (`ended`).
     """
 
     def __init__(
@@ -31,6 +32,7 @@ class Move:
         modified_s: float | None,
         mode: int | None,
         *,
+        streamed: bool = False,
         sums: bool = False,
     ) -> None:
         self.source = source
@@ -38,13 +40,14 @@ class Move:
         self.partial = partial
         self.listed_bytes = size_bytes  # as the source was described; None: unknown
         self.size_bytes = size_bytes or 0
-        self.is_streamed = size_bytes is None  # until its end has been seen
+        self.is_streamed = streamed or size_bytes is None  # until its end has been seen
         self.modified_s = modified_s
         self.mode = mode
         self.resumed_bytes = 0  # had arrived before this run
         self.retried_sections: set[int] = set()  # sent once more after a checksum mismatch
         self.verified = RangeSet()
         self.rename_asked = False  # for its final name; the answer may have been lost
+        self.was_read = False  # of a source that is streamed: a pipe cannot be read twice
         self.sent_whole = False  # every byte was sent and the answer was lost: all of it may be there
         self.failures = 0  # how often it was sent for nothing
         self.was_misfit = False  # the server stored another number of bytes than were sent, once
@@ -52,7 +55,9 @@ class Move:
         self._todo = RangeSet([(0, self.size_bytes)])
         self._arrived = RangeSet()
         self._fresh: list[Range] = []  # arrived since the journal was told
+        self._held = RangeSet()  # written, but not yet believed
         self._lost = RangeSet()  # had arrived and does not count any more; the journal was not told
+        self._always_streamed = self.is_streamed
         self._sums = RunningSums() if sums else None
         self._fd: int | None = None
         self._users = 0
@@ -62,7 +67,7 @@ class Move:
     @property
     def is_small(self) -> bool:
         """Whether it goes in a batch with others, and again from its start rather than on from a journal."""
-        return self.listed_bytes is None or self.size_bytes <= SMALL_FILE_BYTES
+        return (self.listed_bytes or 0) <= SMALL_FILE_BYTES
 
     # --- what is to do -----------------------------------------------------------------------------
 
@@ -89,9 +94,15 @@ class Move:
             self._todo = self._arrived.missing(0, self.size_bytes)
             self.resumed_bytes = self._arrived.size
 
-    def take(self, limit: int) -> Range | None:
-        """Hand out the next bytes to move, at most `limit` and within one section; None when none is left."""
+    def take(self, limit: int, *, end_first: bool = False) -> Range | None:
+        """Hand out the next bytes to move, at most `limit` and within one section; None when none is left.
+
+        With `end_first` those at the end of the file go before all others.
+        """
         with self._lock:
+            size = self.size_bytes
+            if end_first and self._todo.size > limit and self._todo.covers(size - 1, size):
+                return self._todo.take_last(min(limit, (size - 1) % SECTION_BYTES + 1))
             piece = self._todo.take_first(limit)
             if piece is None:
                 return None
@@ -108,8 +119,19 @@ class Move:
             self._take_back(0, self.size_bytes)
             self._todo = RangeSet()
             self.resumed_bytes = 0
-            if self.listed_bytes is None:
+            if self._always_streamed:
                 self.size_bytes, self.is_streamed = 0, True
+
+    def stream(self) -> bool:
+        """Have it read to its end from now on, from its first byte; False if it is already."""
+        with self._lock:
+            if self.is_streamed or self._claimed:
+                return False
+            self._take_back(0, self.size_bytes)
+            self._todo = RangeSet()
+            self.size_bytes, self.resumed_bytes = 0, 0
+            self.is_streamed = self._always_streamed = True
+            return True
 
     def give_back(self, start: int, end: int) -> None:
         """Return bytes that were taken and not moved."""
@@ -134,8 +156,6 @@ class Move:
             self._take_back(start, end)
             self._todo.add(start, end)
             self.verified.remove(start, end)
-            if self._sums:
-                self._sums.forget(start, end)
 
     def _take_back(self, start: int, end: int) -> None:
         fresh = RangeSet(self._fresh)
@@ -143,6 +163,8 @@ class Move:
         self._fresh = list(fresh)
         self._lost.update(self._arrived.within(start, end))
         self._arrived.remove(start, end)
+        if self._sums:
+            self._sums.forget(start, end)
 
     @property
     def todo_bytes(self) -> int:
@@ -169,6 +191,38 @@ class Move:
                     f"{self.source} is sent in more than {MOST_PIECES} separate pieces; the server is broken"
                 )
             return new
+
+    def hold(self, start: int, end: int) -> bool:
+        """Say that bytes are about to be written that count only once they are believed.
+
+        False where there is no use for them: they have arrived, or are held already.
+        """
+        with self._lock:
+            if self._arrived.covers(start, end) or self._held.covers(start, end):
+                return False
+            self._held.add(start, end)
+            return True
+
+    def believe(self, held: Iterable[Range]) -> int:
+        """Count bytes that were held as arrived; return how many of them arrived for the first time."""
+        held = list(held)
+        new = sum(self.landed(start, end) for start, end in held)
+        self._let_go(held)
+        return new
+
+    def disbelieve(self, held: Iterable[Range]) -> None:
+        """Let go of bytes that were held and do not count."""
+        held = list(held)
+        self._let_go(held)
+        with self._lock:
+            for start, end in held:
+                if self._sums and not self._arrived.covers(start, end):
+                    self._sums.forget(start, end)
+
+    def _let_go(self, held: list[Range]) -> None:
+        with self._lock:
+            for start, end in held:
+                self._held.remove(start, end)
 
     def ended(self, size_bytes: int) -> None:
         """Record that the end of the source has been seen: it has so many bytes, whatever was said before."""

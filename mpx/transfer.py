@@ -1,5 +1,6 @@
 """copy(): moves files from one endpoint to another, start to end. Reads as the list of its steps."""
 
+import contextlib
 import functools
 import math
 import threading
@@ -10,12 +11,13 @@ from mpx import mptcp, tcp
 from mpx.carrier import Carrier, Work
 from mpx.congestion_plan import Plan, plan, why_not_from
 from mpx.dips import Dips
-from mpx.endpoint import Endpoint, Kind
+from mpx.endpoint import Endpoint, FileInfo
 from mpx.errors import (
     ConnectionLost,
     InboundBlocked,
     Interrupted,
     MpxError,
+    OffsetsUnproven,
     PartialFailure,
     TransferTimeout,
     UsageError,
@@ -25,7 +27,14 @@ from mpx.far_congestion import why_not_far
 from mpx.far_slowed import FarSlowed
 from mpx.finisher import Finisher
 from mpx.gate import Gate
-from mpx.honour import check_congestion, check_links, check_options, usable_algorithm, within_mode_s
+from mpx.honour import (
+    check_congestion,
+    check_links,
+    check_options,
+    in_whole_files,
+    usable_algorithm,
+    within_mode_s,
+)
 from mpx.journal import Journal
 from mpx.lister import Lister, Pair, decided, rehearse, tasks
 from mpx.location import Location, parse_location
@@ -117,6 +126,7 @@ class _Copy:
         self.failure = Failure(threading.Event())
         self.far_is_source = self.sources[0].scheme != "file"
         self.over_mptcp = False  # streams are of Multipath TCP
+        self.parts = True  # of files are asked for, where the server can begin within one
         self.mode_e = True  # data moves in MODE E, if a network is in between at all
         self.algorithm = options.checksum
         self.first_error: MpxError | None = None  # of files that could not be copied
@@ -132,7 +142,6 @@ class _Copy:
             if self.cancel.is_set():
                 raise Interrupted
         pairs = self.pair_up()
-        self.is_tree = any(info.kind is Kind.FOLDER for _, _, info in pairs)
         if self.options.dry_run:
             self.rehearse(pairs)
         else:
@@ -161,7 +170,8 @@ class _Copy:
         return self._open(self.destination, writing=True)
 
     def _open(self, location: Location, *, writing: bool) -> Endpoint:
-        return open_endpoint(location, self.options, self._stopping, writing=writing)
+        note = self.report.note
+        return open_endpoint(location, self.options, self._stopping, writing=writing, note=note)
 
     def _stopping(self) -> bool:
         return self.failure.cancel.is_set() or self.cancel.is_set()
@@ -270,6 +280,16 @@ class _Copy:
             restarts=self.far_end.can_restart(),
         )
 
+    def turn_to_whole_files(self, why: str) -> None:
+        """Go on in MODE S, with one stream for each file, as what begins within a file is not believed."""
+        self.mode_e = self.parts = False
+        if self.multipath:
+            self.multipath.close()
+            self.multipath = None
+        self.plan = replace(self.plan, congestion=None, selects=False)
+        self.congestion = self.report.decisions["congestion"] = None
+        self.options = in_whole_files(self.options, self.report, why=why)
+
     def pair_up(self) -> list[Pair]:
         """Decide what becomes what."""
         names = [source.name for source in self.sources]
@@ -287,15 +307,23 @@ class _Copy:
             self.first_error = self.first_error or task.error
 
     def move_somehow(self, pairs: list[Pair], journal: Journal) -> None:
-        """Move in MODE E if the server can; if it turns out that it cannot reach us, in MODE S."""
+        """Move in MODE E if the server can; if it turns out that it cannot reach us, in MODE S.
+
+        And in whole files, if it turns out that a server does not begin where it is asked to.
+        """
         try:
             self.move(pairs, journal)
-        except InboundBlocked as error:
+        except (InboundBlocked, OffsetsUnproven) as error:
+            if isinstance(error, OffsetsUnproven) and not self.parts:
+                raise
             self.report.start_over()
-            self.report.note(str(error))
-            self.turn_to_mode_s(f"{self.far_end.location.host} cannot connect to us")
             self.failure = Failure(threading.Event())
-            self.move(pairs, journal)
+            if isinstance(error, InboundBlocked):
+                self.report.note(str(error))
+                self.turn_to_mode_s(f"{self.far_end.location.host} cannot connect to us")
+            else:
+                self.turn_to_whole_files(str(error))
+            self.move_somehow(pairs, journal)
 
     def move(self, pairs: list[Pair], journal: Journal) -> None:
         """Run lister, carrier and finisher side by side until all is settled or the copy fails."""
@@ -331,6 +359,8 @@ class _Copy:
             forgot=finisher.forgot,
             note=self.report.note,
             prove=prover,
+            verifies=self.algorithm != "none",
+            describe=self.describe,
             may_spread=may_spread,
             over_mptcp=self.over_mptcp,
             subflows=self.stream_ended,
@@ -357,7 +387,7 @@ class _Copy:
             self.destination,
             work,
             mode_e=self.mode_e,
-            restarts=self.far_end.can_restart(),
+            restarts=self.parts and self.far_end.can_restart(),
             sessions=self.sessions,
             congestions=self.far_end.congestions(),
         )
@@ -398,6 +428,11 @@ class _Copy:
             if multipath:
                 multipath.close()
         lister.finish()
+
+    def describe(self, name: str) -> FileInfo | None:
+        """Describe a source over a session of its own."""
+        with contextlib.closing(self.open_source()) as end:
+            return end.stat(name)
 
     def rtt_watch(self, dipping: Carrier | None) -> RttWatch | None:
         """Return who probes the path beside the copy, not begun yet; it makes dips in what that moves."""
@@ -482,7 +517,8 @@ class _Copy:
     def judge(self) -> None:
         """Raise what the failed files amount to."""
         error, files = self.first_error, self.report.files
-        if error and files.total == 1 and not self.is_tree:
+        named = {source.name for source in self.sources}
+        if error and files.total == 1 and self.report.failures[0]["name"] in named:
             raise error
         if error:
             raise PartialFailure(f"{files.failed} of {files.total} files were not copied; the first: {error}")

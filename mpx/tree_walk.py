@@ -172,8 +172,9 @@ class _TreeWalk:
             for name, info in self._end.entries(folder.source):
                 source, target = posixpath.join(folder.source, name), posixpath.join(folder.target, name)
                 if isinstance(info, MpxError):
-                    shown = f"{folder.source}/{name}" if name else folder.source
-                    yield Task(shown, folder.target, FileInfo(Kind.OTHER), error=info)
+                    yield Task(
+                        f"{folder.source.rstrip('/')}/{name}", folder.target, FileInfo(Kind.OTHER), error=info
+                    )
                     continue
                 repeat = names.add(name)
                 if repeat is Repeat.TWICE:
@@ -186,6 +187,7 @@ class _TreeWalk:
             return  # reported with the folder itself
         except SourceError as error:
             yield Task(folder.source, folder.target, folder.info, error=error)
+        folder.waiting.reverse()  # so that they are taken in the order of the listing
 
     # --- what waits ----------------------------------------------------------------------------------
 
