@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from mpx.endpoint import FileInfo, Kind
-from mpx.errors import MpxError
+from mpx.errors import MpxError, PartialFailure
 from mpx.gridftp_listing import CutLine, entry_info, kind_of, parse_time, read_lines
 from mpx.gridftp_session import Session
 from mpx.gridftp_wire import Reply, command, parse_facts
@@ -181,7 +181,7 @@ class FolderListing:
         if name.startswith("/") and posixpath.dirname(name) == full.rstrip("/"):
             name = posixpath.basename(name)  # some servers give whole paths
         if "/" in name or name in ("", ".", ".."):
-            return told, self._refusal(
+            return told, PartialFailure(
                 f"{self._session.peer} lists {told[:255]!r} in {full}, which is no name of a file; "
                 "not trusting it"
             )
@@ -193,7 +193,7 @@ class FolderListing:
             raise self._refusal(
                 f"{self._session.peer} lists in {full} more than {MOST_UNREADABLE} lines that cannot be read"
             )
-        return "", self._refusal(
+        return "", PartialFailure(
             f"{self._session.peer} lists in {full} a line that cannot be read: {line[:200]!r}"
         )
 
@@ -248,7 +248,7 @@ class FolderListing:
             return described
         else:
             what = entry.why or f"{self._session.peer} does not say what {name} is"
-            return self._refusal(f"{what}; asked about it, it says: {size.reason}")
+            return PartialFailure(f"{what}; asked about it, it says: {size.reason}")
         if told.kind is Kind.FILE and size_bytes is not None:
             told = replace(told, size_bytes=size_bytes)
         return told

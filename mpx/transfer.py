@@ -517,8 +517,7 @@ class _Copy:
     def judge(self) -> None:
         """Raise what the failed files amount to."""
         error, files = self.first_error, self.report.files
-        named = {source.name for source in self.sources}
-        if error and files.total == 1 and self.report.failures[0]["name"] in named:
+        if error and files.total == 1:
             raise error
         if error:
             raise PartialFailure(f"{files.failed} of {files.total} files were not copied; the first: {error}")

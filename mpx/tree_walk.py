@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from mpx.endpoint import FileInfo, Kind
-from mpx.errors import MpxError, SourceError, UsageError
+from mpx.errors import MpxError, PartialFailure, SourceError, UsageError
 from mpx.listed_names import ListedNames, Repeat
 from mpx.options import CopyOptions
 
@@ -128,7 +128,7 @@ class _TreeWalk:
             while self._path:
                 yield from self._next(self._path[-1])
         except _NoEnd as error:
-            yield Task(source, target, info, error=SourceError(str(error)))
+            yield Task(source, target, info, error=PartialFailure(str(error)))
 
     def _next(self, folder: _Folder) -> Iterator[Task]:
         """Go on with what waits in a folder, or leave it."""
@@ -147,7 +147,7 @@ class _TreeWalk:
             yield Task(folder.source, folder.target, folder.info, "the destination itself")
         elif folder.depth > DEEPEST or len(folder.source) > LONGEST_PATH:
             self._too_deep += 1
-            deep = SourceError(
+            deep = PartialFailure(
                 f"{folder.source}: nested deeper than {DEEPEST} folders or {LONGEST_PATH} characters; does a "
                 "folder hold itself?"
             )
