@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from interop.listing_server import NO_MLST, ListingDialogue, ListingServer
 from mpx_command import Ended, copied, mpx
+from sites import Site
 
 FAST = ("--timeout", "5s", "--retries", "1")
 ONE = b"type=file;size=3;modify=20260101120000; one\r\n"
@@ -285,3 +286,16 @@ def test_names_that_the_locale_cannot_write_are_named(tmp_path: Path) -> None:
     assert ended.code == 10, ended.err
     assert "locale" in ended.err
     assert os.listdir(tmp_path / "d") == ["one"]
+
+
+@pytest.mark.peers
+def test_names_that_ftp_cannot_carry_are_missed(far: Site, here: Path) -> None:
+    for name in ("good", "a\nb", "folder\r/inside"):
+        far.write(f"src/{name}", b"x")
+    if far.resolves_links:
+        pytest.skip("a Globus server lists such names as they are, in two lines")
+    ended = mpx("copy", "-r", far.url_of("src"), here / "dst")
+    assert ended.code == 10, ended.err
+    assert sorted(os.listdir(here / "dst")) == ["folder?", "good"]
+    assert "a?b" in ended.err
+    assert "folder?" in ended.err
