@@ -14,6 +14,8 @@ from mpx import tcp
 from mpx.errors import MpxError
 from mpx.location import Location
 
+OPEN = 0o700  # in the mode of a folder: its owner may list it, enter it and write in it
+
 
 class Kind(Enum):
     """What a name stands for."""
@@ -34,7 +36,8 @@ class FileInfo:
     mode: int | None = None  # permission bits
     link_target: str = ""
     link_resolved: bool = False  # the endpoint tells only where the link leads in the end
-    identity: tuple[int, int] | None = None  # equal for two names of one file, where that can be known
+    # Equal for two names of one file, where that can be known: device and inode here, else the server's word
+    identity: tuple[int, int] | str | None = None
     other_size_bytes: int | None = None  # that the server tells as well, in answer to another question
 
     @property
@@ -133,12 +136,19 @@ class Endpoint(Protocol):
         """
         ...
 
-    def sizes(self, names: Sequence[str]) -> list[int | None]:
-        """Return how many bytes each of these files has, None where that cannot be known."""
+    def entries(self, name: str) -> Iterator[tuple[str, FileInfo | MpxError]]:
+        """Yield what is in the folder `name`, in no order, as (name without folder, info); links as links.
+
+        An error stands for an entry that cannot be described, with an empty name if that is unknown too.
+        """
         ...
 
-    def entries(self, name: str) -> Iterator[tuple[str, FileInfo]]:
-        """Yield what is in the folder `name`, in no order, as (name without folder, info); links as links."""
+    def listing_note(self) -> str:
+        """Say what listings cannot tell here, as a line for the report; empty where they tell all."""
+        ...
+
+    def sizes(self, names: Sequence[str]) -> list[int | None]:
+        """Return how many bytes each of these files has, None where that cannot be known."""
         ...
 
     def make_folders(self, names: Sequence[str], *, replace_links: bool = False) -> list[bool | MpxError]:
@@ -147,6 +157,13 @@ class Endpoint(Protocol):
         Returns for each True if it is new and so empty, False if it was there, or what kept it from being
         made. With `replace_links` a symbolic link in the place of one gives way, so that nothing is
         written through it (here; a server answers for its own links).
+        """
+        ...
+
+    def unseal(self, names: Sequence[str]) -> dict[str, int]:
+        """Let the owner write in folders that do not let him; return the modes that those had, by name.
+
+        Best effort: what is not ours, or cannot be told of, stays as it is.
         """
         ...
 

@@ -5,6 +5,7 @@ the source has not changed meanwhile. Several sessions share one backlog (`finis
 one at first, and a further one for as long as what waits would fill its time.
 """
 
+import posixpath
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -41,6 +42,7 @@ class Finisher:
         connected: Callable[[], None],
     ) -> None:
         self.first_error: MpxError | None = None  # of files that were given up
+        self.incomplete_folders: set[str] = set()  # at the destination, in which files are missing
         self._pool = pool
         self._journal = journal
         self._journaling = threading.Lock()  # what the journal is told, in the order in which it happened
@@ -94,6 +96,7 @@ class Finisher:
     def _give_up(self, move: Move, error: MpxError, *, keep: bool) -> None:
         with self._guard:
             self._moving.pop(move.final, None)
+        self.incomplete_folders.add(posixpath.dirname(move.final))
         self._backlog.drop(move)
         is_in_place = move.partial == move.final  # and perhaps still the old file
         if not keep or (move.is_small and not isinstance(error, NotRenamed) and not is_in_place):

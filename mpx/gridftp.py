@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 from mpx import far_congestion, telnet_escape
 from mpx import gridftp_wire as wire
-from mpx.endpoint import Commit, FileInfo, Kind, Note, Part, Rtt, Stamp, partial_name
+from mpx.endpoint import OPEN, Commit, FileInfo, Kind, Note, Part, Rtt, Stamp, partial_name
 from mpx.errors import DestinationError, Interrupted, MpxError, SourceError
+from mpx.folder_listing import LIST_NOTE, FolderListing
 from mpx.gridftp_commit import ServerCommit
 from mpx.gridftp_describe import OtherQuestions, is_clear
-from mpx.gridftp_listing import entry_info, read_lines
+from mpx.gridftp_listing import entry_info, kind_of, read_lines
 from mpx.gridftp_refusals import is_missing, reply_error
 from mpx.gridftp_session import Session, SessionOptions
 from mpx.gridftp_sizes import sized_by, trusts_sizes
@@ -31,6 +32,7 @@ class GridFtpEndpoint:
         self._options = options
         self._refusal: type[MpxError] = DestinationError if writing else SourceError
         self._session: Session | None = None
+        self._listing: FolderListing | None = None
         self._other_questions: OtherQuestions | None = None  # of that session
         self._server_commit: ServerCommit | None = None  # of that session
 
@@ -143,11 +145,29 @@ class GridFtpEndpoint:
             raise self._refused(reply, "describe", name)
         for line in reply.lines[1:-1]:
             with contextlib.suppress(ValueError):
-                info = entry_info(wire.parse_facts(line), follow=follow)
+                entry = wire.parse_facts(line, is_indented=True)
+                if kind_of(entry) is None:
+                    return self._asked_otherwise(self._full(name)) or FileInfo(Kind.OTHER)
+                info = entry_info(entry, follow=follow)
                 if info.kind is Kind.LINK and follow:
                     return self._follow(self._full(name), info)
                 return info
         raise self._refused(reply, "describe", name)
+
+    def _asked_otherwise(self, full: str) -> FileInfo | None:
+        """Describe what MLST does not describe well; raises what keeps others from it too."""
+        (told,) = self._others.ask([full], [None])
+        if isinstance(told, MpxError):
+            raise told
+        if told is None or told.kind is Kind.LINK:
+            return None  # it can be neither read nor entered, so it leads nowhere
+        if told.kind is Kind.FOLDER and "MLST" in self.session.features:
+            described = self.session.call(command("MLST", f"{full.rstrip('/')}/."))
+            for line in described.lines[1:-1] if described.is_ok else ():
+                with contextlib.suppress(ValueError):
+                    info = entry_info(wire.parse_facts(line, is_indented=True))
+                    return info if info.kind is Kind.FOLDER else told
+        return told
 
     def _follow(self, full: str, info: FileInfo) -> FileInfo | None:
         """Describe what a link points to, where the server describes the link itself."""
@@ -155,10 +175,7 @@ class GridFtpEndpoint:
             if info.kind is not Kind.LINK:
                 return info
             if not info.link_target:
-                (told,) = self._others.ask([full], [None])
-                if isinstance(told, MpxError):
-                    raise told
-                return told
+                return self._asked_otherwise(full)
             full = posixpath.normpath(posixpath.join(posixpath.dirname(full), info.link_target))
             found = self.stat(full, follow=False)
             if found is None:
@@ -170,40 +187,25 @@ class GridFtpEndpoint:
         """See Endpoint. The questions go out together."""
         return stored_sizes(self.session, [self._full(name) for name in names])
 
-    def entries(self, name: str) -> Iterator[tuple[str, FileInfo]]:
+    def entries(self, name: str) -> Iterator[tuple[str, FileInfo | MpxError]]:
         """See Endpoint. Over MODE S and a passive data connection, which every server has."""
         full = self._full(name)
-        session = self.session
-        if "MLST" not in session.features and "MLSD" not in session.features:
-            raise self._refusal(f"{session.peer} has no MLSD, so mpx cannot list {name}; copy files by name")
-        count, promised, only = 0, 0, None
-        lacking: dict[str, FileInfo] = {}  # files whose size is not told
-        for line in read_lines(session, command("MLSD", full), lambda r: self._refused(r, "list", name)):
-            with contextlib.suppress(ValueError):
-                entry = wire.parse_facts(line)
-                count += 1
-                base = entry.name.rstrip("/").rsplit("/", 1)[-1]
-                if base in (".", "..", "") or entry.facts.get("type", "").lower() in ("cdir", "pdir"):
-                    promised = max(promised, int(entry.facts.get("x.count", "0")))
-                    continue
-                only = base if count == 1 else None
-                info = entry_info(entry)
-                if info.size_bytes is None:
-                    lacking[base] = info
-                else:
-                    yield base, info
-        if only is not None and posixpath.basename(full) == only:
+        listing = self._listing = self._listing or FolderListing(self.session, self._refusal)
+        only = ""
+        for base, info in listing.entries(full, lambda r: self._refused(r, "list", name)):
+            only = base if listing.count == 1 else ""
+            yield base, info
+        if only and posixpath.basename(full) == only:
             found = self.stat(full)
             if found is None or found.kind is not Kind.FOLDER:  # MLSD of a file lists that file
-                raise self._refusal(f"{session.peer} cannot list {name}: it is not a folder")
-        infos: list[FileInfo | MpxError | None] = list(lacking.values())
-        files = [posixpath.join(full, base) for base in lacking]
-        sized_by(session, infos, files, [None] * len(infos), self._note)
-        for base, told in zip(lacking, infos, strict=True):
-            if isinstance(told, FileInfo):
-                yield base, told
-        if promised > count:
+                raise self._refusal(f"{self.session.peer} cannot list {name}: it is not a folder")
+        if listing.promised > listing.count:
             yield from self._links_to_nowhere(full)
+
+    def listing_note(self) -> str:
+        """See Endpoint."""
+        uses_list = self._listing is not None and self._listing.uses_list
+        return LIST_NOTE.format(peer=self.session.peer) if uses_list else ""
 
     def _links_to_nowhere(self, full: str) -> Iterator[tuple[str, FileInfo]]:
         """Yield what a Globus server counts but does not list: MLSD leaves such links out, MLSR does not.
@@ -264,6 +266,21 @@ class GridFtpEndpoint:
         return (
             False if found and found.kind is Kind.FOLDER else self._refused(refusal, "make the folder", name)
         )
+
+    def unseal(self, names: Sequence[str]) -> dict[str, int]:
+        """See Endpoint. What is no one's to change, the server refuses."""
+        sealed = [
+            (name, found.mode)
+            for name, found in zip(names, self.stats(names), strict=True)
+            if isinstance(found, FileInfo) and found.mode is not None and found.mode & OPEN != OPEN
+        ]
+        replies = self.session.pipeline(
+            [
+                command("SITE", "CHMOD", f"{(mode | OPEN) & 0o777:04o}", self._full(name))
+                for name, mode in sealed
+            ]
+        )
+        return {name: mode for (name, mode), reply in zip(sealed, replies, strict=True) if reply.is_ok}
 
     def make_link(self, name: str, target: str) -> str:
         """See Endpoint. A Globus server makes absolute links, and only to what exists."""
@@ -346,4 +363,4 @@ class GridFtpEndpoint:
         """See Endpoint."""
         if self._session:
             self._session.close()
-            self._session = self._other_questions = self._server_commit = None
+            self._session = self._listing = self._other_questions = self._server_commit = None

@@ -28,7 +28,7 @@ class OtherQuestions:
     def __init__(
         self,
         session: Session,
-        entries: Callable[[str], Iterator[tuple[str, FileInfo]]],
+        entries: Callable[[str], Iterator[tuple[str, FileInfo | MpxError]]],
         refused: Callable[[Reply, str, str], MpxError],
     ) -> None:
         """`entries` lists a folder; `refused` makes the error of a refusal of what was asked of a name."""

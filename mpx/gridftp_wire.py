@@ -239,19 +239,35 @@ class Entry:
 
     name: str
     facts: dict[str, str] = field(default_factory=dict)
+    is_sure: bool = True  # False: where the name begins had to be guessed
 
 
-def parse_facts(line: str) -> Entry:
-    """Read `Type=file;Size=3; name`. The name is raw and follows the first blank. Raises ValueError."""
-    facts_text, blank, name = line.lstrip(" ").partition(" ")
+def parse_facts(line: str, *, is_indented: bool = False) -> Entry:
+    """Read `Type=file;Size=3; name`; MLST and MLSC indent their lines by a blank (`is_indented`).
+
+    Linear; raises ValueError for what has not that form.
+
+    RFC 3659: each fact ends with `;`, and the raw name follows the first blank. Where the text before that
+    does not end so, a value holds a blank, as the target of a link may, or the last `;` is left out.
+    """
+    if is_indented:
+        line = line.lstrip(" ")
+    facts_text, blank, name = line.partition(" ")
+    is_sure = facts_text.endswith(";") or not facts_text
+    if not is_sure:
+        others, end, behind = line.partition("; ")
+        if end:
+            facts_text, blank, name = others + ";", " ", behind
     if not blank or not name:
         raise ValueError(f"not a line of facts: {line[:80]!r}")
     facts = {}
     for fact in facts_text.split(";"):
         key, equals, value = fact.partition("=")
-        if equals:
+        if fact and not (equals and key and key.isascii() and key.isprintable()):
+            raise ValueError(f"not a line of facts: {line[:80]!r}")
+        if fact:
             facts[key.lower()] = value
-    return Entry(name, facts)
+    return Entry(name, facts, is_sure)
 
 
 # --- markers -----------------------------------------------------------------------------------------

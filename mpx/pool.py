@@ -103,6 +103,12 @@ class Pool:
             if self._listing or self._unsettled:
                 self._changed.wait_for(lambda: not self._listing and not self._unsettled, timeout_s)
 
+    def wait_all_settled(self) -> None:
+        """Wait until every file put so far is settled. Raises Interrupted when the copy is stopped."""
+        with self._changed:
+            while self._unsettled:
+                self._wait()
+
     @property
     def resumed_bytes(self) -> int:
         """How many bytes of the listed files had arrived before this run."""

@@ -239,7 +239,7 @@ def test_how_far_markers_say_that_it_is():
 
 
 def test_facts_end_at_the_first_blank_because_names_are_raw():
-    entry = wire.parse_facts(" Type=file;Size=67108864;UNIX.slink=/a%20b; a; b=c %20 d")
+    entry = wire.parse_facts(" Type=file;Size=67108864;UNIX.slink=/a%20b; a; b=c %20 d", is_indented=True)
     assert entry.name == "a; b=c %20 d"
     assert entry.facts == {"type": "file", "size": "67108864", "unix.slink": "/a%20b"}
     with pytest.raises(ValueError, match="facts"):
