@@ -54,6 +54,7 @@ class Session:
         self.banner = ""
         self.rtt_s: float | None = None
         self.home = "/"
+        self.is_aborted = False
         self.passive: tuple[bytes, ...] = ()  # what asks for a port, the best first (passive.py)
         self._reader = wire.ReplyReader()
         self._replies: deque[Reply] = deque()
@@ -302,6 +303,7 @@ class Session:
 
     def abort(self) -> None:
         """Cut the connection from any thread; a thread that waits on it gets ConnectionLost."""
+        self.is_aborted = True
         tcp.reset(self._socket)
 
 
