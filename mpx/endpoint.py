@@ -38,6 +38,7 @@ class FileInfo:
     link_resolved: bool = False  # the endpoint tells only where the link leads in the end
     # Equal for two names of one file, where that can be known: device and inode here, else the server's word
     identity: tuple[int, int] | str | None = None
+    other_size_bytes: int | None = None  # that the server tells as well, in answer to another question
 
     @property
     def known_bytes(self) -> int:
@@ -193,6 +194,10 @@ class Endpoint(Protocol):
         """
         ...
 
+    def keeps_times(self) -> bool:
+        """Tell whether files can be given modification times, once some have been given theirs."""
+        ...
+
     def checksums(
         self, algorithm: str, parts: Sequence[Part], stop: Callable[[], bool]
     ) -> list[str | Exception]:
@@ -212,16 +217,17 @@ class Endpoint(Protocol):
         ...
 
 
-def partial_name(final: str, tag: str) -> str:
+def partial_name(final: str, tag: str, prefix: str = ".") -> str:
     """Return the name under which a file grows until it is whole, in the folder of its final name.
 
-    Hidden, recognisable, the same for the same copy (`tag`), and within 255 bytes however long the name.
+    Hidden by its `prefix`, recognisable, the same for the same copy (`tag`), and within 255 bytes however
+    long the name.
     """
     folder, name = posixpath.split(final)
     suffix = f".mpx-{tag}.part"
-    room = 255 - len(suffix) - 1
+    room = 255 - len(suffix) - len(prefix.encode("utf-8", "surrogateescape"))
     raw = name.encode("utf-8", "surrogateescape")
     if len(raw) > room:
         digest = hashlib.sha256(raw).hexdigest()[:16]
         name = raw[: room - 17].decode("utf-8", "ignore") + "-" + digest
-    return posixpath.join(folder, f".{name}{suffix}")
+    return posixpath.join(folder, f"{prefix}{name}{suffix}")

@@ -51,6 +51,10 @@ class DestinationError(MpxError):
     exit_code = 4
 
 
+class NotRenamed(DestinationError):
+    """What arrived is whole and could not be given its name, which is gone; it is kept as it is."""
+
+
 class AuthenticationError(MpxError):
     """The server did not accept who we say we are."""
 

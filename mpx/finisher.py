@@ -11,14 +11,15 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
 from mpx.backlog import Backlog, Section
-from mpx.endpoint import Endpoint
-from mpx.errors import IntegrityError, MpxError
+from mpx.endpoint import Endpoint, FileInfo
+from mpx.errors import IntegrityError, MpxError, NotRenamed
 from mpx.failure import Failure
 from mpx.finisher_session import FinisherSession, Finishing
 from mpx.journal import Journal
 from mpx.move import Move
 from mpx.pool import Pool
 from mpx.report import Report
+from mpx.sent_notes import Sent, SentNotes
 
 
 class Finisher:
@@ -37,6 +38,7 @@ class Finisher:
         report: Report,
         retries: int,
         sessions: int,
+        notes: SentNotes,
         connected: Callable[[], None],
     ) -> None:
         self.first_error: MpxError | None = None  # of files that were given up
@@ -45,6 +47,7 @@ class Finisher:
         self._journal = journal
         self._journaling = threading.Lock()  # what the journal is told, in the order in which it happened
         self._report = report
+        self._notes = notes
         self._most = sessions
         self._sessions: list[FinisherSession] = []
         self._moving: dict[str, Move] = {}
@@ -65,6 +68,7 @@ class Finisher:
             compared=self._compared,
             misfit=self._misfit,
             committed=self._committed,
+            timeless=self._timeless,
             removed=lambda move: journal.done([move.final]),
             connected=connected,
             refused=self._refused,
@@ -87,14 +91,15 @@ class Finisher:
 
     def given_up(self, move: Move, error: MpxError) -> None:
         """Record that a file cannot be copied; what arrived of a large one is kept for another run."""
-        self._give_up(move, error, keep=move.arrived_bytes > 0)
+        self._give_up(move, error, keep=move.arrived_bytes > 0 or move.partial == move.final)
 
     def _give_up(self, move: Move, error: MpxError, *, keep: bool) -> None:
         with self._guard:
             self._moving.pop(move.final, None)
         self.incomplete_folders.add(posixpath.dirname(move.final))
         self._backlog.drop(move)
-        if not keep or move.is_small:
+        is_in_place = move.partial == move.final  # and perhaps still the old file
+        if not keep or (move.is_small and not isinstance(error, NotRenamed) and not is_in_place):
             self._work.litter.append(move)
         self.failed(move.source, error, move.listed_bytes or 0)
         self._pool.settle(move)
@@ -206,6 +211,14 @@ class Finisher:
             self._pool.settle(move)
         for move, error in errors.items():
             self._spoiled(move, error)
+
+    def _timeless(self, moves: Sequence[Move], there: Sequence[FileInfo | MpxError | None]) -> None:
+        """Note what was sent to a server that keeps no times, so that it is not sent again."""
+        self._notes.record(
+            Sent(move.final, move.size_bytes, move.modified_s, info.modified_s)
+            for move, info in zip(moves, there, strict=True)
+            if isinstance(info, FileInfo)
+        )
 
     def _spoiled(self, move: Move, error: MpxError) -> None:
         """Give up a file that had arrived; what is proven wrong is not kept."""

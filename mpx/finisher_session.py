@@ -38,6 +38,7 @@ class Finishing:
     compared: Callable[[Section, bool | MpxError], None]  # whether both ends are the same, or an error
     misfit: Callable[[Move, int], None]  # so many bytes of it are stored, more or less than it has
     committed: Callable[[Sequence[Move], Mapping[Move, MpxError]], None]  # all of them, and what went wrong
+    timeless: Callable[[Sequence[Move], Sequence[FileInfo | MpxError | None]], None]  # that keep no time
     removed: Callable[[Move], None]  # its partial file is gone
     connected: Callable[[], None]  # a session is open, so that what moves can be finished
     refused: Callable[[MpxError], None]  # the server admits no further session
@@ -192,6 +193,9 @@ class FinisherSession(threading.Thread):
                 errors[move] = failed if isinstance(failed, MpxError) else MpxError(str(failed))
         for move in self._renamed([move for move in asked if move in errors], destination):
             del errors[move]  # the lost session did it only now
+        done = [move for move in moves if move not in errors]
+        if done and not destination.keeps_times():
+            self._finishing.timeless(done, destination.stats([move.final for move in done]))
         self._finishing.committed(moves, errors)
         for move in again:  # only now: what was not settled before is put back if the session is lost
             self._finishing.misfit(move, misfits[move])

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from mpx import telnet_escape
 from mpx.carrier import Work
 from mpx.checksum import adler32
 from mpx.errors import (
@@ -228,6 +229,12 @@ class StreamLane(threading.Thread):
             raise self._refusal(session, reply, move)
         self._stored_bytes += move.landed(0, move.size_bytes)
 
+    def _is_stored(self, move: Move) -> bool:
+        """Tell whether a file of which every byte was sent is there whole, though the answer was lost."""
+        session = self._open_session()
+        move.sent_whole = False
+        return stored_sizes(session, [session.name(move.partial)]) == [move.size_bytes]
+
     def _retrieve(self, move: Move, offset: int, expected_bytes: int | None, receive: Receive) -> Incoming:
         """Run one RETR; see StreamDownload."""
         session, came = self._transfer(move, "RETR", move.source, offset, receive)
@@ -256,6 +263,7 @@ class StreamLane(threading.Thread):
         a refusal means.
         """
         session = self._open_session()
+        telnet_escape.learn(session, name)
         address = passive_address(session)
         if offset or self._has_restarted:  # some servers keep an offset for all that follows
             self._has_restarted = True
@@ -290,12 +298,6 @@ class StreamLane(threading.Thread):
                 self._past.add(StreamTotals(bytes=data.passed_bytes))
             data.closed(clean=False)
 
-    def _is_stored(self, move: Move) -> bool:
-        """Tell whether a file of which every byte was sent is there whole, though the answer was lost."""
-        session = self._open_session()
-        move.sent_whole = False
-        return stored_sizes(session, [session.name(move.partial)]) == [move.size_bytes]
-
     def _verdict(self, session: Session, move: Move, error: OSError) -> MpxError:
         """Read what the server says of a broken connection before judging it."""
         lost = ConnectionLost(f"a data connection to {session.peer} was lost: {error.strerror or error}")
@@ -314,7 +316,7 @@ class StreamLane(threading.Thread):
 
     def _refusal(self, session: Session, reply: Reply, move: Move) -> MpxError:
         if self._upload:
-            return cannot_store(reply, session.peer, move.final)
+            return cannot_store(reply, session.peer, move.final, move.partial)
         return cannot_send(reply, session.peer, move.source)
 
     def _send(self, piece: Piece, fd: int, connection: socket.socket, count: Callable[[int], None]) -> None:

@@ -3,14 +3,14 @@
 import contextlib
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator, Sequence
 
-from mpx import far_congestion
+from mpx import far_congestion, telnet_escape
 from mpx import gridftp_wire as wire
 from mpx.endpoint import OPEN, Commit, FileInfo, Kind, Note, Part, Rtt, Stamp, partial_name
 from mpx.errors import DestinationError, Interrupted, MpxError, SourceError
 from mpx.folder_listing import LIST_NOTE, FolderListing
+from mpx.gridftp_commit import ServerCommit
 from mpx.gridftp_describe import OtherQuestions, is_clear
 from mpx.gridftp_listing import entry_info, kind_of, read_lines
 from mpx.gridftp_refusals import is_missing, reply_error
@@ -19,8 +19,6 @@ from mpx.gridftp_sizes import sized_by, trusts_sizes
 from mpx.gridftp_wire import Reply, command
 from mpx.location import Location
 from mpx.stored_size import stored_sizes
-
-_TIMES, _MODES = "modification times", "modes"
 
 
 class GridFtpEndpoint:
@@ -36,6 +34,7 @@ class GridFtpEndpoint:
         self._session: Session | None = None
         self._listing: FolderListing | None = None
         self._other_questions: OtherQuestions | None = None  # of that session
+        self._server_commit: ServerCommit | None = None  # of that session
 
     @property
     def session(self) -> Session:
@@ -53,14 +52,15 @@ class GridFtpEndpoint:
         return self._session
 
     def _full(self, name: str) -> str:
+        telnet_escape.learn(self.session, name)
         return self.session.name(name)
 
     def _refused(self, reply: Reply, what: str, name: str) -> MpxError:
         return reply_error(reply, f"{self.session.peer} cannot {what} {name}", self._refusal)
 
     def check_name(self, name: str) -> None:
-        """See Endpoint."""
-        self._full(name)
+        """See Endpoint. Asks nothing, as a listing may be under way."""
+        self.session.name(name)
 
     def can_mode_e(self) -> bool:
         """See Endpoint."""
@@ -311,55 +311,23 @@ class GridFtpEndpoint:
             raise self._refused(reply, "remove", name)
 
     def commit(self, files: Sequence[Commit], note: Note) -> list[Exception | None]:
-        """See Endpoint. A server cannot be asked to sync; names and times go in one pipelined group.
-
-        The bytes of every file were acknowledged before, so a command that is refused harms only its own
-        file: without RNFR its RNTO is refused too.
-        """
-        commands: list[bytes] = []
-        stamps: dict[int, str] = {}  # which of the commands is to keep what
-        for file in files:
-            partial = self._full(file.partial)
-            for kept, line in self._stamp(Stamp(partial, file.modified_s, file.mode), note):
-                stamps[len(commands)] = kept
-                commands.append(line)
-            commands += [command("RNFR", partial), command("RNTO", self._full(file.final))]
-        replies = self.session.pipeline(commands)
-        self._note_refused(stamps, replies, note)
-        renames = [i for i in range(len(commands)) if i not in stamps]
-        results: list[Exception | None] = []
-        for file, first, second in zip(files, renames[::2], renames[1::2], strict=True):
-            refused = replies[second] if replies[first].is_ok else replies[first]
-            results.append(None if replies[second].is_ok else self._refused(refused, "rename to", file.final))
-        return results
+        """See Endpoint. A server cannot be asked to sync."""
+        return self._committing.commit(files, note)
 
     def set_times(self, folders: Sequence[Stamp], note: Note) -> None:
         """See Endpoint. All go out together."""
-        lines = [pair for folder in folders for pair in self._stamp(folder, note)]
-        replies = self.session.pipeline([line for _, line in lines])
-        self._note_refused(dict(enumerate(kept for kept, _ in lines)), replies, note)
+        self._committing.set_times(folders, note)
 
-    def _stamp(self, stamp: Stamp, note: Note) -> Iterator[tuple[str, bytes]]:
-        """Yield what is to be kept of a name, and the command for it."""
-        full = self._full(stamp.name)
-        if stamp.mode is not None:
-            yield _MODES, command("SITE", "CHMOD", f"{stamp.mode & 0o777:04o}", full)
-        if stamp.modified_s is None:
-            return
-        if "MFMT" not in self.session.features:
-            note(f"{_TIMES} are not kept: {self.session.peer} has no MFMT")
-            return
-        with contextlib.suppress(ValueError, OverflowError, OSError):  # MFMT has four digits for the year
-            when = datetime.fromtimestamp(stamp.modified_s, UTC).strftime("%Y%m%d%H%M%S")
-            yield _TIMES, command("MFMT", when, full)
+    def keeps_times(self) -> bool:
+        """See Endpoint. Known once some were to be set."""
+        return self._committing.sets_times
 
-    def _note_refused(self, stamps: Mapping[int, str], replies: Sequence[Reply], note: Note) -> None:
-        for i, kept in stamps.items():
-            if not replies[i].is_ok:
-                verb = "SITE CHMOD" if kept == _MODES else "MFMT"
-                note(
-                    f"{kept} are not kept everywhere: {self.session.peer} refuses {verb} ({replies[i].code})"
-                )
+    @property
+    def _committing(self) -> ServerCommit:
+        """What gives files of this server their names."""
+        if self._server_commit is None:
+            self._server_commit = ServerCommit(self.session, self._refused, self.stats)
+        return self._server_commit
 
     # --- checking ------------------------------------------------------------------------------------
 
@@ -397,4 +365,4 @@ class GridFtpEndpoint:
         """See Endpoint."""
         if self._session:
             self._session.close()
-            self._session = self._listing = self._other_questions = None
+            self._session = self._listing = self._other_questions = self._server_commit = None

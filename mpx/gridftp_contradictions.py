@@ -51,21 +51,23 @@ class Contradictions:
             return True
         if pull.start == 0 and pull.is_last:
             return self._stream(pull) if pull.is_long else self._shorter(session, pull)
-        return self._elsewhere(session, pull)
+        return self._elsewhere(pull)
 
-    def sent_too_much(self, session: DownloadSession, error: SentTooMuch) -> None:
-        """Decide how to go on after a session ended since a block lies beyond what was asked for.
+    def sent_too_much(self, session: DownloadSession, error: SentTooMuch) -> bool:
+        """Decide how to go on when a block lies beyond what was asked for; True if its file goes another way.
 
         Raises OffsetsUnproven where nothing that the session brought shows that it is an accident.
         """
         pull = error.pull
         if pull.start == 0 and pull.is_last:
             self._stream(pull)
-        elif not _is_proven(session, pull):
+            return True
+        if not _is_proven(session, pull):
             raise OffsetsUnproven(str(error))
+        return False
 
     def _ended(self, session: DownloadSession, pull: Pull) -> bool:
-        move, size_bytes = pull.move, pull.received_bytes
+        move, size_bytes = pull.move, pull.reached_bytes
         if not pull.is_gapless:
             raise ConnectionLost(f"parts of {move.source} are missing in what the server sent")
         session.believe(pull)
@@ -84,18 +86,17 @@ class Contradictions:
         return False
 
     def _shorter(self, session: DownloadSession, pull: Pull) -> bool:
-        move, size_bytes = pull.move, pull.received_bytes
+        move, size_bytes = pull.move, pull.reached_bytes
         why = why_too_short(self._work.describe(move.source), move, size_bytes)
         if why:
             self._shelf.give_up(move, why)
             return False
         return self._ended(session, pull)
 
-    def _elsewhere(self, session: DownloadSession, pull: Pull) -> bool:
+    def _elsewhere(self, pull: Pull) -> bool:
         move = pull.move
-        what = f"{pull.received_bytes} bytes came from {pull.start} on and not {pull.size_bytes}"
-        now = self._work.describe(move.source)
-        why = why_elsewhere(now, move, what, is_proven=_is_proven(session, pull))
+        what = f"{pull.reached_bytes} bytes came from {pull.start} on and not {pull.size_bytes}"
+        why = why_elsewhere(self._work.describe(move.source), move, what)
         if isinstance(why, OffsetsUnproven):
             raise why
         self._shelf.give_up(move, why)

@@ -15,6 +15,7 @@ from mpx.errors import DestinationError, MpxError, PartialFailure, SourceError
 from mpx.gridftp_listing import parse_time
 from mpx.gridftp_refusals import is_missing, is_unsupported, says_why
 from mpx.gridftp_session import Session
+from mpx.gridftp_sizes import size_of
 from mpx.gridftp_wire import Reply, command
 
 Answer = FileInfo | MpxError | None
@@ -166,9 +167,6 @@ def _found(size: Reply, modified: Reply, enter: Reply) -> FileInfo | None:
     modified_s = parse_time(modified.text) if modified.code == 213 else None
     if enter.is_ok:
         return FileInfo(Kind.FOLDER, 0, modified_s)
-    text = size.text.strip()
-    if size.code == 213 and text.isascii() and text.isdigit():
-        return FileInfo(Kind.FILE, int(text), modified_s)
-    if size.code == 213 or modified_s is not None:
-        return FileInfo(Kind.FILE, None, modified_s)
-    return None
+    if size.code != 213 and modified_s is None:
+        return None
+    return FileInfo(Kind.FILE, size_of(size), modified_s)

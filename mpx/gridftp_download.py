@@ -85,7 +85,7 @@ class Fan:
         """
         with self._changed:
             waiting = [number for number, pull in self._pulls.items() if not pull.is_done]
-            if self._closed or not waiting or not self._pulls[min(waiting)].fits(header):
+            if self._closed or not waiting or not self._pulls[min(waiting)].admits(header):
                 return False
             self.work.inbound.set()
             try:
@@ -207,7 +207,7 @@ class DownloadStream(Stream):
         """Receive this connection's share of a retrieve; False when the server closed it in between."""
         connection = self.connection
         assert connection is not None
-        first, received = True, 0
+        first, received, reached = True, 0, 0
         while True:
             got = connection.recv_into(self._header, HEADER_BYTES, socket.MSG_WAITALL)
             if got == 0 and first:
@@ -220,8 +220,9 @@ class DownloadStream(Stream):
             self._receive_block(connection, pull, pull.start + header.offset, header.count)
             first = False
             received += header.count
+            reached = max(reached, header.offset + header.count if header.count else 0)
             if header.ends_data:
-                pull.ended(header.total_streams, received)
+                pull.ended(header.total_streams, received, reached)
                 return True
 
     def _receive_block(self, connection: socket.socket, pull: Pull, start: int, count: int) -> None:
@@ -245,6 +246,7 @@ class DownloadStream(Stream):
                         written += os.pwrite(pull.fd, piece[written:], start + written)
                 except OSError as error:
                     raise local_error(error, move.final, writing=True) from None
+                self._new_bytes += len(piece)
                 if summing:
                     move.summed(start, end, adler32(piece))
                 self._new_bytes += len(piece)

@@ -29,6 +29,7 @@ from mpx.location import Location
 from mpx.move import Move
 from mpx.retry import Retry
 from mpx.shelf import SMALLEST_PIECE, Pending, Piece, Shelf
+from mpx.source_change import end_proof
 from mpx.stream import StreamTotals
 
 AHEAD_S = 0.5  # queued at the server, or 3 RTT: a retrieve that is queued cannot be called back
@@ -161,14 +162,15 @@ class DownloadLane(threading.Thread):
                     ):
                         self._shelf.give_up(error.move, error.why)
                     session = self._session
-                    self._drop()
+                    settled = isinstance(error, RetrieveRefused)
                     if isinstance(error, SentTooMuch) and session:
-                        self._contradictions.sent_too_much(session, error)
+                        settled = self._contradictions.sent_too_much(session, error)
+                    self._drop()
                     if not self._ever_opened and (self._number > 0 or work.let_in.is_set()):
                         work.note(f"no further session with {self.location.host}: {error}")
                         self.gone = True
                         break
-                    if (session and session.believed_bytes) or isinstance(error, RetrieveRefused):
+                    if settled or (session and session.believed_bytes):
                         retry.progressed()
                     retry.again(error)
                     work.note(f"trying again after: {error}")
@@ -242,8 +244,10 @@ class DownloadLane(threading.Thread):
             raise
         exact, size_bytes = self._shelf.asks_exactly(move), move.size_bytes
         parts = [(piece.start, piece.end)]
-        if piece.end < size_bytes and not exact and session.is_proof_needed(piece.start):
-            parts.insert(0, (size_bytes - 1, size_bytes))
+        if not exact and not move.is_streamed:
+            proof = end_proof(piece.start, size_bytes), size_bytes
+            needed = session.proofs_needed(piece.start, is_last=piece.end == size_bytes)
+            parts = [proof] * needed + parts
         for start, end in parts:
             try:
                 fd = move.open(move.partial, os.O_RDWR | os.O_CREAT)

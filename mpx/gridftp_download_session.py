@@ -23,6 +23,7 @@ from mpx.move import Move
 from mpx.stream import StreamTotals
 
 _CONGESTION = "a congestion control"
+ENDS = 2  # of files are read before a part from within one is believed
 VERDICT_S = 2.0  # after a data connection broke, wait so long for what the server says of it
 
 
@@ -47,6 +48,7 @@ class DownloadSession:
         self.proven_to = 0  # the largest offset from which files ended where they should
         self.lengths_proven = False  # a part that ends within its file had its length
         self.believed_bytes = 0
+        self._ends_asked = 0  # how often a retrieve was queued that reaches the end of its file
         self._asked_to = 0  # as `proven_to`, with what is queued
         self._path = path  # that its connections take
         self.congestion = ""  # congestion control of further retrieves; empty: the server's kernel chooses
@@ -141,14 +143,20 @@ class DownloadSession:
 
     # --- retrieves -----------------------------------------------------------------------------------
 
-    def is_proof_needed(self, start: int) -> bool:
-        """Tell whether the end of a file has to be asked for before a part that begins at `start`."""
-        return start > self._asked_to
+    def proofs_needed(self, start: int, *, is_last: bool) -> int:
+        """Return how often the end of a file has to be asked for before a part that begins at `start`.
+
+        More than once in a session: what is honoured the first time may be forgotten then. And before a
+        part that is itself the end: its offset may be just what the size was wrong by.
+        """
+        if not start:
+            return 0
+        return max(ENDS - self._ends_asked - is_last, int(start > self._asked_to and not is_last), 0)
 
     def retrieve(self, move: Move, start: int, end: int, fd: int, *, exact: bool = False) -> None:
         """Queue a retrieve of [start, end), to be written to `fd`; it goes out with the next `flush`.
 
-        What reaches the end of the file is asked for with one byte more, so that the server shows that the
+        What reaches the end of the file is asked for with some bytes more, so that the server shows that the
         file ends there: this proves both the offset and the size. `exact`: it is not, and nothing is proven.
         """
         name = self._control.name(move.source)
@@ -163,6 +171,7 @@ class DownloadSession:
             self._unsent.append(command("ERET", "P", start, pull.most_bytes, name))
         if is_last:
             self._asked_to = max(self._asked_to, start)
+            self._ends_asked += start > 0
 
     def believe(self, pull: Pull) -> None:
         """Take what a retrieve brought for what was asked for; to be called in their order."""

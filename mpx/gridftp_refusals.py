@@ -1,5 +1,6 @@
 """What a server's refusal means: its code and its own words decide, never the words of a file name."""
 
+import posixpath
 import re
 
 from mpx.errors import (
@@ -17,6 +18,7 @@ _BUSY = re.compile(r"\btoo many\b|\btry again\b|\bbusy\b")
 _GONE = ("no such file", "not found", "does not exist", "no such directory")
 _LEADS_NOWHERE = ("not a directory", "too many levels of symbolic links")
 _UNSUPPORTED = (500, 502, 504)
+_OF_A_NAME = (501, 550, 553)  # may mean that the name is not allowed
 # What the C library says of other reasons, and what servers say in its place.
 _WHY = re.compile(
     r"permission|permitted|denied|not allowed|access|privilege|forbidden"
@@ -43,10 +45,21 @@ def reply_error(
     return otherwise(message)
 
 
-def cannot_store(reply: Reply, peer: str, name: str) -> MpxError:
-    """Translate why `peer` did not take a file; a data connection that broke may be tried again."""
+def cannot_store(reply: Reply, peer: str, name: str, partial: str = "") -> MpxError:
+    """Translate why `peer` did not take a file; a data connection that broke may be tried again.
+
+    `partial` is the name that it was to grow under: some servers prohibit names that begin with a dot.
+    """
     error = reply_error(reply, f"{peer} cannot store {name}", DestinationError)
-    return _lost_if_broken(error, reply) if isinstance(error, DestinationError) else error
+    if isinstance(error, DestinationError):
+        error = _lost_if_broken(error, reply)
+    is_hidden = posixpath.basename(partial).startswith(".") and not posixpath.basename(name).startswith(".")
+    if isinstance(error, DestinationError) and is_hidden and reply.code in _OF_A_NAME:
+        return DestinationError(
+            f"{error}; it was to grow as {posixpath.basename(partial)}, and where names with a dot at the "
+            "beginning are prohibited, --partial-prefix TEXT gives another"
+        )
+    return error
 
 
 def cannot_send(reply: Reply, peer: str, name: str) -> MpxError:

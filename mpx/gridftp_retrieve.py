@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from mpx.gridftp_download import Fan
 
 
+BEYOND_BYTES = 4096  # asked for beyond the end of a file, to see that it is the end; one would do for most
+
+LARGEST_BYTES = 1 << 50  # of any file; a header that says more was not made by a server
+
+
 class SentTooMuch(ConnectionLost):
     """The server sends more than a retrieve asked for."""
 
@@ -24,7 +29,7 @@ class SentTooMuch(ConnectionLost):
 class Pull:
     """One retrieve, queued at the server: [start, end) of a file, or all of one that is streamed.
 
-    `is_last`: the file is to end by itself after it, so one byte more is asked for. What comes is held: it
+    `is_last`: the file is to end by itself after it, so some bytes more are asked for. What comes is held: it
     counts as arrived only when the lane believes it, as a retrieve before it may have been refused, or have
     shown that the server sends other parts than those that it is asked for.
     """
@@ -52,7 +57,8 @@ class Pull:
         self._lock = threading.Lock()
         self._ended = 0  # connections that are done with it
         self._total: int | None = None  # connections in all, once one of them has told
-        self._received = 0
+        self._received = 0  # with what came twice
+        self._reached = 0
         self._held = RangeSet()
 
     @property
@@ -63,11 +69,18 @@ class Pull:
     @property
     def most_bytes(self) -> int:
         """How many bytes are asked for, if it is not a stream."""
-        return self.size_bytes + self.is_last
+        return self.size_bytes + (BEYOND_BYTES if self.is_last else 0)
 
     def fits(self, header: BlockHeader) -> bool:
         """Tell whether a block with this header can be part of what was asked for."""
         return self.is_stream or not header.count or header.offset + header.count <= self.most_bytes
+
+    def admits(self, header: BlockHeader) -> bool:
+        """Tell whether a connection that begins with this block may be the server's.
+
+        One that sends too much of the end of a file is, and shows by it that it cannot be believed.
+        """
+        return self.fits(header) or (self.is_last and header.offset + header.count <= LARGEST_BYTES)
 
     def within(self, start: int, end: int) -> int:
         """Return how many of the bytes [start, end) of the file belong to what it is to bring."""
@@ -82,10 +95,10 @@ class Pull:
         return True
 
     @property
-    def received_bytes(self) -> int:
-        """How many bytes have come in all."""
+    def reached_bytes(self) -> int:
+        """How far what has come reaches from its start: the size, of all of a file."""
         with self._lock:
-            return self._received
+            return self._reached
 
     def believe(self) -> int:
         """Count as arrived what was held; return how many bytes had not arrived before."""
@@ -107,22 +120,24 @@ class Pull:
                 missing.remove(start, end)
         return missing
 
-    def ended(self, total: int | None, received_bytes: int) -> None:
-        """Note that one more connection is done, what it brought, and the total if it told."""
+    def ended(self, total: int | None, received_bytes: int, reached_bytes: int) -> None:
+        """Note that one more connection is done, what it brought, how far, and the total if it told."""
         with self._lock:
             self._ended += 1
             self._received += received_bytes
+            self._reached = max(self._reached, reached_bytes)
             self._total = total or self._total
 
     @property
     def is_short(self) -> bool:
         """Whether fewer bytes came than it is to bring: the file has no more."""
-        return self.received_bytes < self.size_bytes
+        with self._lock:
+            return min(self._received, self._reached) < self.size_bytes
 
     @property
     def is_long(self) -> bool:
         """Whether more came: the file does not end there, or what came is another part of it."""
-        return not self.is_stream and self.received_bytes > self.size_bytes
+        return not self.is_stream and self.reached_bytes > self.size_bytes
 
     @property
     def is_done(self) -> bool:
@@ -132,6 +147,6 @@ class Pull:
 
     @property
     def is_gapless(self) -> bool:
-        """Whether what is held is all that came, from the first byte on."""
+        """Whether what is held is all of the file as far as it came, from its first byte on."""
         with self._lock:
-            return self._held.covers(0, self._received) and self._held.size == self._received
+            return self._held == RangeSet([(0, self._reached)])

@@ -55,6 +55,7 @@ class Session:
         self.rtt_s: float | None = None
         self.home = "/"
         self.is_aborted = False
+        self.doubles_escapes = False  # 0xFF is sent twice (telnet_escape.py)
         self.passive: tuple[bytes, ...] = ()  # what asks for a port, the best first (passive.py)
         self._reader = wire.ReplyReader()
         self._replies: deque[Reply] = deque()
@@ -171,7 +172,8 @@ class Session:
         """Send commands in one write; raises ConnectionLost."""
         try:
             self._socket.settimeout(self.options.timeout_s)
-            self._socket.sendall(b"".join(commands))
+            data = b"".join(commands)
+            self._socket.sendall(data.replace(b"\xff", b"\xff\xff") if self.doubles_escapes else data)
         except TimeoutError:
             raise TransferTimeout(
                 f"{self.peer} took no command within {self.options.timeout_s:g} s"

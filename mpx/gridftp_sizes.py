@@ -64,5 +64,6 @@ def sized(info: FileInfo, answer: Reply, name: str, note: Callable[[str], None])
         return info
     if info.size_bytes is not None:
         note(f"{name}: MLST says {info.size_bytes} bytes and SIZE {size_bytes}; {END_DECIDES}")
-        info = replace(info, mode=None)  # it may be that of a link too: anybody may do anything with those
+        # The mode may be that of a link too: anybody may do anything with those.
+        info = replace(info, mode=None, other_size_bytes=info.size_bytes)
     return replace(info, size_bytes=size_bytes)

@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 
 from mpx import gridftp_wire as wire
-from mpx import tcp
+from mpx import tcp, telnet_escape
 from mpx.carrier import Work
 from mpx.errors import (
     AuthenticationError,
@@ -259,6 +259,7 @@ class UploadLane(threading.Thread):
         """Open the files and have the server store them; what cannot be opened is given up."""
         lines = []
         for move in list(pending):
+            telnet_escape.learn(session, move.partial)
             name = session.name(move.partial)
             try:
                 transfers.append(self._open(move, port))
@@ -302,7 +303,7 @@ class UploadLane(threading.Thread):
     def _refusal(self, session: Session, reply: Reply, move: Move) -> MpxError:
         if reply.is_ok:
             return ConnectionLost(f"{session.peer} ended the transfer of {move.final} before its end")
-        return cannot_store(reply, session.peer, move.final)
+        return cannot_store(reply, session.peer, move.final, move.partial)
 
     def _await(self, session: Session, port: DataPort, transfer: Transfer) -> Reply:
         """Keep the right number of streams until the server says that the file is complete."""

@@ -35,6 +35,8 @@ UNVERIFIED = "unverified: the server cannot compute checksums of parts of files"
 
 def check_options(options: CopyOptions, far_end: Endpoint, *, far_is_source: bool) -> None:
     """Raise UsageError for the first option that cannot be honoured, whatever the mode."""
+    if options.in_place and (far_is_source or far_end.location.scheme == "file"):
+        raise UsageError("--in-place cannot be honoured: it is for files that a server is sent")
     if far_end.location.scheme == "file":
         for name in OF_CONNECTIONS:
             if options.was_given(name) and getattr(options, name) is not None:

@@ -23,9 +23,10 @@ from mpx.journal import Journal
 from mpx.listed_names import ListedNames, Repeat, folded
 from mpx.move import Move
 from mpx.options import CopyOptions
-from mpx.planner import GROUP, STARTS_OVER, by_overwrite, grouped
+from mpx.planner import GROUP, SAME, STARTS_OVER, by_overwrite, grouped
 from mpx.pool import Pool
 from mpx.report import Report
+from mpx.sent_notes import SentNotes
 from mpx.tree_walk import Task, Walkable, walk
 from mpx.units import format_size
 
@@ -48,11 +49,15 @@ def tasks(
 
 
 def decided(
-    listed: Iterator[Task], source_end: Endpoint, destination_end: Endpoint, options: CopyOptions
+    listed: Iterator[Task],
+    source_end: Endpoint,
+    destination_end: Endpoint,
+    options: CopyOptions,
+    notes: SentNotes | None = None,
 ) -> Iterator[Task]:
     """Yield the tasks with what the destination says to them: leave it alone, or it cannot be done."""
     for group in grouped(listed):
-        yield from decide(group, source_end, destination_end, options)
+        yield from decide(group, source_end, destination_end, options, notes=notes)
 
 
 def decide(
@@ -61,8 +66,12 @@ def decide(
     destination_end: Endpoint,
     options: CopyOptions,
     is_new: Callable[[str], bool] = lambda _: False,
+    notes: SentNotes | None = None,
 ) -> list[Task]:
-    """As `decided`, of tasks whose destinations are looked up together, but those in folders that are new."""
+    """As `decided`, of tasks whose destinations are looked up together, but those in folders that are new.
+
+    `notes` tell what was sent to a server that keeps no modification times.
+    """
     group = [_named(task, source_end, destination_end) for task in group]
     files = [
         task.target
@@ -78,8 +87,17 @@ def decide(
         if isinstance(found, MpxError):
             result.append(replace(task, error=found))
         else:
-            result.append(by_overwrite(task, found, options))
+            decision = by_overwrite(task, found, options)
+            if found and notes and _was_sent(decision, found, options, notes):
+                decision = replace(decision, skip=SAME)
+            result.append(decision)
     return result
+
+
+def _was_sent(task: Task, there: FileInfo, options: CopyOptions, notes: SentNotes) -> bool:
+    """Tell whether a file that seems to differ is the one that was sent, by what was noted then."""
+    is_open = _is_open(task) and options.overwrite == "different" and there.kind is Kind.FILE
+    return is_open and task.info.size_bytes == there.size_bytes and notes.knows(task.target, task.info, there)
 
 
 def _named(task: Task, source_end: Endpoint, destination_end: Endpoint) -> Task:
@@ -129,6 +147,7 @@ class Lister(threading.Thread):
         finisher: Finisher,
         report: Report,
         prove: Callable[[Move], None],
+        notes: SentNotes,
         sums: bool,
     ) -> None:
         super().__init__(name="mpx-lister", daemon=True)
@@ -149,6 +168,7 @@ class Lister(threading.Thread):
         self._finisher = finisher
         self._report = report
         self._prove = prove
+        self._notes = notes
         self._sums = sums
 
     def run(self) -> None:
@@ -227,7 +247,13 @@ class Lister(threading.Thread):
             else:
                 rest.append(task)
         looked_up = partial(
-            decide, rest, self._source_end, self._destination_end, self._options, self._folders.is_in_new
+            decide,
+            rest,
+            self._source_end,
+            self._destination_end,
+            self._options,
+            self._folders.is_in_new,
+            self._notes,
         )
         ready = []
         for task in self._there.ask(looked_up):
@@ -265,11 +291,12 @@ class Lister(threading.Thread):
             return None
 
     def _begin(self, task: Task) -> Move:
-        info = task.info
+        info, options = task.info, self._options
+        grows_as = partial_name(task.target, self._journal.tag, options.partial_prefix)
         move = Move(
             task.source,
             task.target,
-            partial_name(task.target, self._journal.tag),
+            task.target if options.in_place else grows_as,
             info.size_bytes,
             info.modified_s,
             info.mode,

@@ -235,6 +235,10 @@ class LocalEndpoint:
         for folder in folders:
             _stamp(folder.name, folder.modified_s, folder.mode, note)
 
+    def keeps_times(self) -> bool:
+        """See Endpoint."""
+        return True
+
     def checksums(
         self, algorithm: str, parts: Sequence[Part], stop: Callable[[], bool]
     ) -> list[str | Exception]:

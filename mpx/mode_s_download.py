@@ -18,7 +18,7 @@ from mpx.errors import IntegrityError
 from mpx.local import local_error
 from mpx.move import Move
 from mpx.shelf import Piece, Shelf
-from mpx.source_change import why_elsewhere, why_too_short
+from mpx.source_change import end_proof, why_elsewhere, why_too_short
 from mpx.stream import BUFFER_BYTES
 
 
@@ -51,6 +51,7 @@ class StreamDownload:
 
     def begin_session(self) -> None:
         """Believe nothing of what another session has proven: it may have been another server."""
+        self._ends_read = 0
         self._proven_to = 0  # the largest offset from which a file ended where it should
         self._is_confirmed = False  # once more, after a part that ended within its file
 
@@ -86,6 +87,8 @@ class StreamDownload:
         rest = move.size_bytes - start
         came = self._read(move, start, rest + 1, fd, expected=rest, lands=False)
         self._check(move, start, came, rest)
+        if self._ends_read < 2:  # the offset may be just what the size is wrong by
+            self._prove(move, beside=start)
         self.new_bytes += move.landed(start, move.size_bytes)
 
     def _bring_part(self, piece: Piece, fd: int) -> None:
@@ -101,22 +104,23 @@ class StreamDownload:
             self._is_confirmed = True
             self.new_bytes += move.landed(start, piece.end)
 
-    def _prove(self, move: Move) -> None:
-        """Read the last byte of a file, after which it has to end."""
-        last = move.size_bytes - 1
-        self._check(move, last, self._read(move, last, 2, None, expected=1, lands=False), 1)
+    def _prove(self, move: Move, beside: int = 0) -> None:
+        """Read the last byte of a file, after which it has to end; two if that is what it is `beside`."""
+        start = end_proof(beside, move.size_bytes)
+        rest = move.size_bytes - start
+        self._check(move, start, self._read(move, start, rest + 1, None, expected=rest, lands=False), rest)
 
     def _check(self, move: Move, start: int, came: Incoming, rest: int) -> None:
         if came.bytes != rest or not came.is_ended:
             raise self._contradicted(move, start, came)
         self._proven_to = max(self._proven_to, start)
+        self._ends_read += 1
 
     def _contradicted(self, move: Move, start: int, came: Incoming) -> IntegrityError:
         """Return what it means that other than what should be came from an offset on."""
         more = "" if came.is_ended else "or more "
         what = f"{came.bytes} bytes {more}came from {start} on, of {move.size_bytes} in all"
-        now = self._work.describe(move.source)
-        return why_elsewhere(now, move, what, is_proven=self._is_confirmed)
+        return why_elsewhere(self._work.describe(move.source), move, what)
 
     # --- the bytes -----------------------------------------------------------------------------------
 

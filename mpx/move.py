@@ -134,9 +134,9 @@ class Move:
             return True
 
     def give_back(self, start: int, end: int) -> None:
-        """Return bytes that were taken and not moved."""
+        """Return bytes that were taken and not moved; what is streamed is not moved by ranges."""
         with self._lock:
-            if self._given_up:
+            if self._given_up or self.is_streamed:
                 return
             for missing in self._arrived.missing(start, end):
                 self._todo.add(*missing)
@@ -180,49 +180,52 @@ class Move:
         Raises ConnectionLost where they come in more separate pieces than any program sends.
         """
         with self._lock:
-            if self.is_streamed:
-                self.size_bytes = max(self.size_bytes, end)
-            before = len(self._arrived)
-            new = self._arrived.add(start, end)
-            if new:
-                self._fresh.append((start, end))
-            if before < len(self._arrived) > MOST_PIECES:
-                raise ConnectionLost(
-                    f"{self.source} is sent in more than {MOST_PIECES} separate pieces; the server is broken"
-                )
-            return new
+            return self._landed(start, end)
+
+    def _landed(self, start: int, end: int) -> int:
+        if self.is_streamed:
+            self.size_bytes = max(self.size_bytes, end)
+        new = self._add(self._arrived, start, end)
+        if new:
+            self._fresh.append((start, end))
+        return new
+
+    def _add(self, pieces: RangeSet, start: int, end: int) -> int:
+        before = len(pieces)
+        new = pieces.add(start, end)
+        if before < len(pieces) > MOST_PIECES:
+            raise ConnectionLost(
+                f"{self.source} is sent in more than {MOST_PIECES} separate pieces; the server is broken"
+            )
+        return new
 
     def hold(self, start: int, end: int) -> bool:
         """Say that bytes are about to be written that count only once they are believed.
 
-        False where there is no use for them: they have arrived, or are held already.
+        False where there is no use for them: they have arrived, or are held already. Raises as `landed`.
         """
         with self._lock:
             if self._arrived.covers(start, end) or self._held.covers(start, end):
                 return False
-            self._held.add(start, end)
+            self._add(self._held, start, end)
             return True
 
     def believe(self, held: Iterable[Range]) -> int:
         """Count bytes that were held as arrived; return how many of them arrived for the first time."""
-        held = list(held)
-        new = sum(self.landed(start, end) for start, end in held)
-        self._let_go(held)
+        new = 0
+        with self._lock:
+            for start, end in held:
+                self._held.remove(start, end)
+                new += self._landed(start, end)
         return new
 
     def disbelieve(self, held: Iterable[Range]) -> None:
         """Let go of bytes that were held and do not count."""
-        held = list(held)
-        self._let_go(held)
-        with self._lock:
-            for start, end in held:
-                if self._sums and not self._arrived.covers(start, end):
-                    self._sums.forget(start, end)
-
-    def _let_go(self, held: list[Range]) -> None:
         with self._lock:
             for start, end in held:
                 self._held.remove(start, end)
+                if self._sums and not self._arrived.covers(start, end):
+                    self._sums.forget(start, end)
 
     def ended(self, size_bytes: int) -> None:
         """Record that the end of the source has been seen: it has so many bytes, whatever was said before."""

@@ -21,7 +21,8 @@ def changed(
         return "it is gone"
     if listed_bytes is None or (now.size_bytes == 0 and arrived_bytes > 0 and not listed_bytes):
         return ""
-    if now.size_bytes is not None and now.size_bytes not in (listed_bytes, arrived_bytes):
+    told = {now.size_bytes, now.other_size_bytes} - {None}
+    if told and not told & {listed_bytes, arrived_bytes}:
         return f"it had {listed_bytes} bytes and has {now.size_bytes} now"
     if modified_s is not None and now.modified_s is not None and now.modified_s != modified_s:
         return "it was modified"
@@ -39,7 +40,7 @@ def why_too_short(now: FileInfo | None, move: Move, arrived_bytes: int) -> Integ
     )
     if how:
         return IntegrityError(f"{move.source} changed while it was copied: {how}; {AGAIN}")
-    if now is not None and now.size_bytes == arrived_bytes:
+    if now is not None and arrived_bytes in (now.size_bytes, now.other_size_bytes):
         return None
     return IntegrityError(
         f"{move.source} ended after {arrived_bytes} bytes, and the server says that it has "
@@ -47,11 +48,10 @@ def why_too_short(now: FileInfo | None, move: Move, arrived_bytes: int) -> Integ
     )
 
 
-def why_elsewhere(now: FileInfo | None, move: Move, what: str, *, is_proven: bool) -> IntegrityError:
+def why_elsewhere(now: FileInfo | None, move: Move, what: str) -> IntegrityError:
     """Return what it means that another number of bytes came from within a file, `what` says which.
 
-    `is_proven`: the server has shown before that it begins where it is asked to. OffsetsUnproven where it
-    has not, or has told a wrong size of a file that is what it was.
+    OffsetsUnproven unless the file has changed: the server began elsewhere, or has told a wrong size.
     """
     was_wrong = (
         now is not None
@@ -62,6 +62,11 @@ def why_elsewhere(now: FileInfo | None, move: Move, what: str, *, is_proven: boo
     how = changed(
         now, listed_bytes=move.listed_bytes, arrived_bytes=move.size_bytes, modified_s=move.modified_s
     )
-    if was_wrong or not (how or is_proven):
+    if was_wrong or not how:
         return OffsetsUnproven(f"{move.source}: {what}")
-    return IntegrityError(f"{move.source} changed while it was copied: {how or what}; {AGAIN}")
+    return IntegrityError(f"{move.source} changed while it was copied: {how}; {AGAIN}")
+
+
+def end_proof(start: int, size_bytes: int) -> int:
+    """Return an offset near the end of a file from which to read it, other than `start`."""
+    return size_bytes - 1 if start != size_bytes - 1 else max(0, size_bytes - 2)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from mpx import gridftp_wire as wire
 from mpx.gridftp_session import Session
+from mpx.gridftp_sizes import read_size, size_of
 from mpx.gridftp_wire import Reply, command
 
 
@@ -13,7 +14,7 @@ def stored_sizes(session: Session, names: Sequence[str]) -> list[int | None]:
 
     Asked in binary mode, which a session is in from its login. Raises ConnectionLost, TransferTimeout.
     """
-    sizes = [_size(reply) for reply in session.pipeline([command("SIZE", name) for name in names])]
+    sizes = [size_of(reply) for reply in session.pipeline([command("SIZE", name) for name in names])]
     unknown = [i for i, size in enumerate(sizes) if size is None]
     if unknown and "MLST" in session.features:
         replies = session.pipeline([command("MLST", names[i]) for i in unknown])
@@ -22,20 +23,9 @@ def stored_sizes(session: Session, names: Sequence[str]) -> list[int | None]:
     return sizes
 
 
-def _size(reply: Reply) -> int | None:
-    return _whole(reply.text) if reply.code == 213 else None
-
-
 def _size_fact(reply: Reply) -> int | None:
     if reply.is_ok:
         for line in reply.lines[1:-1]:
             with contextlib.suppress(ValueError):
-                return _whole(wire.parse_facts(line).facts.get("size", ""))
+                return read_size(wire.parse_facts(line).facts.get("size", ""))
     return None
-
-
-def _whole(text: str) -> int | None:
-    try:
-        return wire.parse_whole(text.strip())
-    except ValueError:
-        return None

@@ -44,7 +44,7 @@ from mpx.ops_model import load_model
 from mpx.ops_policy import CUBIC
 from mpx.options import CopyOptions
 from mpx.pacer import Pacer
-from mpx.path_set import DEFAULT_PATH
+from mpx.path_set import PathSet
 from mpx.paths import DefaultPath
 from mpx.planner import pair_up
 from mpx.pool import Pool
@@ -55,9 +55,9 @@ from mpx.rtt_watch import RttWatch
 from mpx.scavenger import Scavenger
 from mpx.schemes import carrier_for, check_pair, open_endpoint
 from mpx.selection import Loading, Selection
+from mpx.sent_notes import SentNotes
 from mpx.slowed import Slowed
-from mpx.tuner import Tuner
-from mpx.tuners import first_by_path, first_streams, tuner_for, tuners_by_group
+from mpx.tuners import beginning, sessions_of, tuners
 from mpx.watcher import OnProgress, Watcher
 
 PROBE_CONNECT_S, PROBE_REPLY_S = 1.0, 3.0  # over a path that may be lost
@@ -300,7 +300,8 @@ class _Copy:
     def rehearse(self, pairs: list[Pair]) -> None:
         """Tell what would be done, and do nothing of it."""
         listed = tasks(pairs, self.source_end, self.options)
-        for task in decided(listed, self.source_end, self.destination_end, self.options):
+        notes = SentNotes(self.destination)
+        for task in decided(listed, self.source_end, self.destination_end, self.options, notes):
             if self.cancel.is_set():
                 raise Interrupted
             self.tell(rehearse(task, self.report))
@@ -328,6 +329,7 @@ class _Copy:
     def move(self, pairs: list[Pair], journal: Journal) -> None:
         """Run lister, carrier and finisher side by side until all is settled or the copy fails."""
         options, failure = self.options, self.failure
+        notes = SentNotes(self.destination)
         pool, gate, may_spread = Pool(failure.cancel), Gate(), threading.Event()
         self.finisher = finisher = Finisher(
             open_source=self.open_source,
@@ -340,6 +342,7 @@ class _Copy:
             report=self.report,
             retries=options.retries,
             sessions=options.max_sessions,
+            notes=notes,
             connected=may_spread.set,
         )
         prover = Prover(
@@ -380,6 +383,7 @@ class _Copy:
             finisher=finisher,
             report=self.report,
             prove=prover,
+            notes=notes,
             sums=self.algorithm == "adler32",
         )
         carrier = carrier_for(
@@ -388,7 +392,7 @@ class _Copy:
             work,
             mode_e=self.mode_e,
             restarts=self.parts and self.far_end.can_restart(),
-            sessions=self.sessions,
+            sessions=sessions_of(self.options, self.known_paths),
             congestions=self.far_end.congestions(),
         )
         probe = RttProbe(
@@ -402,7 +406,7 @@ class _Copy:
         watch = self.rtt_watch(carrier if selects else None) if selects or yields else None
         watcher = Watcher(
             carrier=carrier,
-            tuners=self.tuners() if carrier.tunable and not yields else {},
+            tuners=tuners(self.options, self.known_paths) if carrier.tunable and not yields else {},
             pool=pool,
             gate=gate,
             failure=failure,
@@ -419,7 +423,7 @@ class _Copy:
         )
         if multipath:
             multipath.start(may_spread)
-        watcher.start(*self.beginning())
+        watcher.start(*beginning(self.options, self.known_paths, yields=yields))
         try:
             self.run(carrier, finisher, lister, probe, watcher)
         finally:
@@ -428,6 +432,11 @@ class _Copy:
             if multipath:
                 multipath.close()
         lister.finish()
+
+    @property
+    def known_paths(self) -> PathSet | None:
+        """What a controller said of the paths of this copy; None: there is one path."""
+        return self.multipath.known if self.multipath else None
 
     def describe(self, name: str) -> FileInfo | None:
         """Describe a source over a session of its own."""
@@ -490,29 +499,6 @@ class _Copy:
             self.finisher.journal_arrivals()
         except MpxError as error:
             self.report.note(str(error))
-
-    def tuners(self) -> dict[tuple[str, ...], Tuner]:
-        """Return who decides on the number of streams, by the paths that each is for."""
-        if self.multipath:
-            return tuners_by_group(self.options, self.multipath.known)
-        tuner = tuner_for(self.options)
-        return {(DEFAULT_PATH,): tuner} if tuner else {}
-
-    @property
-    def sessions(self) -> int:
-        """How many sessions a download may use: one is enough where the number of streams is fixed."""
-        if self.options.streams is not None or self.options.tuner == "paper":
-            return len(self.multipath.known.names) if self.multipath else 1
-        return self.options.max_sessions
-
-    def beginning(self) -> tuple[dict[str, int], str]:
-        """Return how many streams each path begins with, and why."""
-        if self.multipath:
-            return first_by_path(self.options, self.multipath.known), "in the ratio of the predictions"
-        if self.options.streams is not None:
-            return {DEFAULT_PATH: self.options.streams}, "fixed by --streams"
-        why = "few will do for a copy that yields" if self.plan.yields else "where the tuner starts"
-        return {DEFAULT_PATH: first_streams(self.options)}, why
 
     def judge(self) -> None:
         """Raise what the failed files amount to."""

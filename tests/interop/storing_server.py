@@ -3,8 +3,11 @@
 import posixpath
 import socket
 import zlib
+from typing import BinaryIO
 
 from interop.scripted_server import Dialogue, Script, ScriptedServer
+
+from mpx.gridftp_wire import CLOSE, HEADER_BYTES, unpack_header
 
 FEATURES = ("MLST type*;size*;modify*;", "SIZE", "MDTM", "MFMT", "REST STREAM")
 
@@ -14,12 +17,16 @@ class StoringDialogue(Dialogue):
 
     server: "StoringServer"
     asked: str | None = None  # what is to be renamed
+    blocks_come: BinaryIO | None = None  # where those of MODE E do
 
     def _feat(self, argument: str) -> str:
         return "\r\n".join(["211-Features", *(f" {line}" for line in self.server.features), "211 End"])
 
     def _mode(self, argument: str) -> str:
-        return "200 ok" if argument == "S" else "504 only S"
+        if argument == "E" and not self.server.mode_e:
+            return "504 only S"
+        self.blocks = argument == "E"
+        return "200 ok"
 
     def _cwd(self, argument: str) -> str:
         return "250 ok" if argument in self.server.folders else "550 Failed to change directory."
@@ -63,12 +70,27 @@ class StoringDialogue(Dialogue):
 
     def receive(self) -> bytes:
         """Take what comes over the data connection, to its end."""
+        if self.blocks:
+            return self._receive_blocks()
         content = b""
         with self.open_data() as data:
             self.say("150 go")
             while more := data.recv(1 << 16):
                 content += more
         return content
+
+    def _receive_blocks(self) -> bytes:
+        """Take the blocks of one transfer over one connection, which stays for the next."""
+        content = bytearray()
+        self.blocks_come = self.blocks_come or self.open_data().makefile("rb")
+        self.say("150 go")
+        while True:
+            header = unpack_header(self.blocks_come.read(HEADER_BYTES))
+            content[header.offset : header.offset + header.count] = self.blocks_come.read(header.count)
+            if header.descriptor & CLOSE:
+                self.blocks_come = None
+            if header.ends_data:
+                return bytes(content)
 
     def cut(self) -> None:
         """Be gone, as after a reset of a firewall."""
@@ -122,9 +144,15 @@ class StoringServer(ScriptedServer):
     dialogue = StoringDialogue
 
     def __init__(
-        self, script: Script | None = None, *, features: tuple[str, ...] = FEATURES, checksums: bool = False
+        self,
+        script: Script | None = None,
+        *,
+        features: tuple[str, ...] = FEATURES,
+        checksums: bool = False,
+        mode_e: bool = False,
     ) -> None:
         super().__init__(script)
+        self.mode_e = mode_e
         self.features = (*features, "CKSM ADLER32:10;") if checksums else features
         self.files: dict[str, bytes] = {}
         self.folders = {"/"}

@@ -2,12 +2,16 @@
 
 import os
 import random
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+from interop.control_relay import ControlRelay
 from interop.lying_server import LyingServer
+from interop.stock_server import StockServer
 
 import mpx
+from mpx.serve import Server
 from mpx.source_change import END_DECIDES
 
 SMALL = random.Random(1).randbytes(30_000)
@@ -109,3 +113,28 @@ def test_a_file_that_is_listed_empty_and_grows_is_no_empty_file(tmp_path: Path) 
         pytest.raises(mpx.IntegrityError, match="changed"),
     ):
         copied(server, tmp_path, in_tree=False)
+
+
+PROC = Path("/proc/sys/kernel")  # its files say that they have no bytes
+
+
+@pytest.mark.parametrize("options", [{}, {"checksum": "none"}], ids=["checksums", "none"])
+def test_a_file_of_proc_at_mpx_serve(tmp_path: Path, options: dict[str, str]) -> None:
+    with Server(PROC) as server:
+        report = mpx.copy(f"{server.url}osrelease", str(tmp_path / "got"), mpx.CopyOptions(**options))
+    assert (tmp_path / "got").read_bytes() == (PROC / "osrelease").read_bytes()
+    assert report.checksum["result"] == ("unverified" if options else "verified")
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("blocked", [False, True], ids=["E", "S"])
+def test_a_file_of_proc_at_a_stock_server(tmp_path: Path, blocked: bool) -> None:
+    (tmp_path / "served").mkdir()
+    with StockServer(tmp_path / "served") as stock:
+
+        def without(line: bytes) -> bytes:
+            return b"MODE X\r\n" if line.startswith(b"MODE E") else line  # which is refused
+
+        with ControlRelay(stock.port, to_server=without) if blocked else nullcontext(stock) as server:
+            mpx.copy(f"ftp://127.0.0.1:{server.port}{PROC}/osrelease", str(tmp_path / "got"))
+    assert (tmp_path / "got").read_bytes() == (PROC / "osrelease").read_bytes()

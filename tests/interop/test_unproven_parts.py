@@ -88,6 +88,27 @@ def test_eret_in_mode_e(tmp_path: Path, lie: str, streams: int | None) -> None:
     assert is_noted(report) or "every other" in lie
 
 
+@pytest.mark.parametrize("odd", [0, 1])
+@pytest.mark.parametrize("when", ["always", "at first", "later"])
+@pytest.mark.parametrize("mode_e", [False, True], ids=["S", "E"])
+def test_one_of_several_servers_behind_a_name(tmp_path: Path, mode_e: bool, when: str, odd: int) -> None:
+    retrieving: set[int] = set()  # the sessions
+
+    def is_honest(heard: Heard) -> bool:
+        retrieving.add(heard.number)
+        is_now = {"always": True, "at first": heard.retrieves == 0, "later": heard.retrieves > 0}[when]
+        return heard.number % 2 == odd or not is_now
+
+    lies = {
+        "begins": lambda heard, offset: offset if is_honest(heard) else 0,
+        "part": lambda heard, offset, length: (offset if is_honest(heard) else 0, length),
+    }
+    with LyingServer({"/d/file": RANDOM}, mode_e=mode_e, **lies) as server:
+        copied(server, tmp_path / "near", initial_streams=4, rate_bps=200e6)
+    assert (tmp_path / "near").read_bytes() == RANDOM
+    assert len(retrieving) > 1
+
+
 @pytest.mark.parametrize("mode_e", [False, True])
 def test_an_honest_server_is_asked_for_parts(tmp_path: Path, mode_e: bool) -> None:
     with LyingServer({"/d/file": SPARSE}, mode_e=mode_e) as server:

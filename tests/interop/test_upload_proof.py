@@ -146,10 +146,16 @@ def test_where_no_size_is_told_the_report_says_so(answer: str, tmp_path: Path) -
 
 
 def test_verified_files_cost_no_further_question(tmp_path: Path) -> None:
-    source = make(tmp_path / "up", 1000)
-    with StoringServer(checksums=True) as server:
+    source, asked = make(tmp_path / "up", 1000), []
+
+    def size(dialogue: Dialogue, name: str) -> str:
+        assert isinstance(dialogue, StoringDialogue)
+        asked.append(name)
+        return dialogue._size(name)
+
+    with StoringServer({"SIZE": size}, checksums=True) as server:
         upload(server, source)
-        assert "SIZE" not in server.heard
+        assert not [name for name in asked if ".part" in name]
 
 
 # --- answers that never come -----------------------------------------------------------------------------
@@ -285,3 +291,51 @@ def test_a_real_server_with_a_full_disk(tmp_path: Path, with_password: None, sma
         with pytest.raises((ConnectionLost, NoSpace)):  # it says: 426 None; transfer aborted.
             copy(str(source), server.url + "up", options())
         assert server.log_path.read_text().count(" STOR ") == 3
+
+
+# --- the same in MODE E ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size_bytes", [1000, 5_000_000])
+@pytest.mark.parametrize("change", [short, longer])
+def test_blocks_that_were_lost(
+    change: Callable[[bytes, int], bytes], size_bytes: int, tmp_path: Path
+) -> None:
+    source = make(tmp_path / "up", size_bytes)
+    with StoringServer({"STOR": keeping(change)}, mode_e=True) as server:
+        with pytest.raises(IntegrityError, match="although it was sent twice"):
+            upload(server, source, streams=1)
+        assert server.files == {}
+        assert stores(server) == 2
+
+
+@pytest.mark.parametrize("size_bytes", [1000, 5_000_000])
+@pytest.mark.parametrize("store", [cutting, silent])
+def test_blocks_that_are_all_there_are_not_sent_again(
+    store: Callable[[Dialogue, str], None], size_bytes: int, tmp_path: Path
+) -> None:
+    source = make(tmp_path / "up", size_bytes)
+    with StoringServer({"STOR": store}, mode_e=True, checksums=True) as server:
+        upload(server, source, streams=1)
+        assert server.files == {"/up": source.read_bytes()}
+        assert stores(server) == 1
+
+
+def claiming(dialogue: Dialogue, name: str) -> None:
+    """Take everything, claim to have it, lose it, and be gone."""
+    assert isinstance(dialogue, StoringDialogue)
+    dialogue.say(f"111 Range Marker 0-{len(dialogue.receive())}")
+    dialogue.cut()
+
+
+@pytest.mark.parametrize("size_bytes", [1000, 5_000_000])
+@pytest.mark.parametrize("store", [losing, claiming])
+def test_blocks_that_are_lost_every_time(
+    store: Callable[[Dialogue, str], None], size_bytes: int, tmp_path: Path
+) -> None:
+    """What a marker claims counts as progress once."""
+    source = make(tmp_path / "up", size_bytes)
+    with StoringServer({"STOR": store}, mode_e=True, checksums=True) as server:
+        with pytest.raises(ConnectionLost):
+            upload(server, source, streams=1)
+        assert 3 <= stores(server) <= 4
