@@ -7,6 +7,7 @@ complete that ends within its file. An upload is one
 connection per file, since servers disagree on what REST means to STOR; several files go at once.
 """
 
+import contextlib
 import os
 import socket
 import threading
@@ -47,6 +48,7 @@ FIRST_PIECE = 16 * 1024 * 1024
 WORTH_CONNECTING = 4 * 1024 * 1024  # a shorter piece would mostly wait for its connection
 SMALLEST_PIECE = 256 * 1024
 IDLE_S = 0.05
+REFUSAL_S = 1.0  # a server that closes its port to refuse a transfer says so at about the same time
 _NO_OFFSET = (501, 504, 551, 554)  # of RETR: what it cannot do after REST
 
 Result = TypeVar("Result")
@@ -275,14 +277,15 @@ class StreamLane(threading.Thread):
         try:
             congestion = self._work.congestion if self._upload else None
             over_mptcp = self._work.over_mptcp
-            connection = connect_data(session, address, congestion=congestion, over_mptcp=over_mptcp)
+            try:
+                connection = connect_data(session, address, congestion=congestion, over_mptcp=over_mptcp)
+            except ConnectionLost as error:
+                raise self._unconnected(session, move, offset, error) from None
             data.opened(connection)
             self._data = data
             reply = session.read_reply()
             if not reply.is_preliminary:
-                if offset and reply.code in _NO_OFFSET:
-                    raise OffsetsUnproven(f"{session.peer} cannot start at an offset: {reply.reason}")
-                raise self._refusal(session, reply, move)
+                raise self._turned_down(session, reply, move, offset)
             connection.settimeout(self._options.timeout_s)
             try:
                 return session, use(connection, data.count)
@@ -297,6 +300,19 @@ class StreamLane(threading.Thread):
                 self._data = None
                 self._past.add(StreamTotals(bytes=data.passed_bytes))
             data.closed(clean=False)
+
+    def _unconnected(self, session: Session, move: Move, offset: int, error: MpxError) -> MpxError:
+        """Read whether the server refused the transfer, and so closed its port before we came to it."""
+        with contextlib.suppress(MpxError):
+            reply = session.poll_reply(REFUSAL_S)
+            if reply is not None and not reply.is_preliminary and not reply.is_ok:
+                return self._turned_down(session, reply, move, offset)
+        return error
+
+    def _turned_down(self, session: Session, reply: Reply, move: Move, offset: int) -> MpxError:
+        if offset and reply.code in _NO_OFFSET:
+            return OffsetsUnproven(f"{session.peer} cannot start at an offset: {reply.reason}")
+        return self._refusal(session, reply, move)
 
     def _verdict(self, session: Session, move: Move, error: OSError) -> MpxError:
         """Read what the server says of a broken connection before judging it."""

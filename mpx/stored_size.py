@@ -27,5 +27,5 @@ def _size_fact(reply: Reply) -> int | None:
     if reply.is_ok:
         for line in reply.lines[1:-1]:
             with contextlib.suppress(ValueError):
-                return read_size(wire.parse_facts(line).facts.get("size", ""))
+                return read_size(wire.parse_facts(line.lstrip(" ")).facts.get("size", ""))
     return None

@@ -43,7 +43,6 @@ class StreamTotals:
 
     streams: int = 0
     bytes: int = 0
-    new_bytes: int = 0  # of those received, what had not arrived before: what came again is no progress
     retransmits: int = 0
     busy_s: float = 0.0
     limited_by_receiver_s: float = 0.0
@@ -52,6 +51,7 @@ class StreamTotals:
     rtts_s: float = 0.0  # sum over those
     least_rtt_s: float = math.inf  # of those, as the kernel remembers it: of the last minutes
     window_bytes: int = 0  # the largest that a receiver gives one of those
+    new_bytes: int = 0  # of those received, what had not arrived before: what came again is no progress
 
     def add(self, other: "StreamTotals") -> None:
         """Add what another sum holds."""

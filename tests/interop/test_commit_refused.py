@@ -179,10 +179,27 @@ def without_dots(dialogue: Dialogue, name: str) -> str:
     return "553 Prohibited file name" if "/." in name else storing(dialogue)._stor(name)
 
 
+def closed_at_once(dialogue: Dialogue, argument: str) -> str:
+    reply = dialogue._epsv(argument)
+    dialogue.close()
+    return reply
+
+
 def test_a_server_that_prohibits_dots_is_told_of_the_option(tmp_path: Path) -> None:
     source = make(tmp_path / "up", 1000)
     with (
         StoringServer({"STOR": without_dots}) as server,
+        pytest.raises(DestinationError, match="--partial-prefix"),
+    ):
+        copy(str(source), server.url + "/up", CopyOptions(retries=1))
+
+
+def test_a_refusal_is_read_though_the_port_is_closed(tmp_path: Path) -> None:
+    """The server closes its port for data before it refuses the name, so that nobody can connect."""
+
+    source = make(tmp_path / "up", 1000)
+    with (
+        StoringServer({"STOR": without_dots, "EPSV": closed_at_once}) as server,
         pytest.raises(DestinationError, match="--partial-prefix"),
     ):
         copy(str(source), server.url + "/up", CopyOptions(retries=1))

@@ -45,6 +45,8 @@ TABLE: list[tuple[str, Any, tuple[str, ...]]] = [
     ("checksum", "none", ()),  # whether a server offers one is asked of the server
     ("resume", True, (S_UP, S_WHOLE)),
     ("resume", False, ()),
+    ("in_place", True, (HERE, DOWN, S_DOWN, S_WHOLE)),
+    ("partial_prefix", "unfinished-", ()),
     ("connect_timeout_s", 5.0, ()),
     ("timeout_s", 5.0, (HERE,)),
     ("retries", 1, ()),
