@@ -46,11 +46,10 @@ class _Open:
 class FolderListing:
     """Lists folders over one session. Remembers in which way that server lists."""
 
-    def __init__(self, session: Session, refusal: type[MpxError]) -> None:
+    def __init__(self, session: Session) -> None:
         self.promised = 0  # how many entries a Globus server says that there are
         self.count = 0  # how many it listed
         self._session = session
-        self._refusal = refusal
         self._has_mlst = "MLST" in session.features
         self.uses_list = not self._has_mlst and "MLSD" not in session.features
         self._unreadable_lines = 0
@@ -71,7 +70,7 @@ class FolderListing:
                 waiting.append(line.encode("utf-8", "surrogateescape"))
                 kept_bytes += len(waiting[-1]) + _LINE_COSTS_BYTES
                 if kept_bytes > MOST_KEPT_BYTES:
-                    raise self._refusal(
+                    raise PartialFailure(
                         f"{self._session.peer} lists too many entries in {full} that have to be asked about "
                         f"one by one ({len(waiting)}); copy its parts apart"
                     )
@@ -190,7 +189,7 @@ class FolderListing:
     def _unreadable(self, full: str, line: str) -> Listed:
         self._unreadable_lines += 1
         if self._unreadable_lines > MOST_UNREADABLE:
-            raise self._refusal(
+            raise PartialFailure(
                 f"{self._session.peer} lists in {full} more than {MOST_UNREADABLE} lines that cannot be read"
             )
         return "", PartialFailure(

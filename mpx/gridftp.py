@@ -39,6 +39,8 @@ class GridFtpEndpoint:
     @property
     def session(self) -> Session:
         """The control channel, opened and logged in when first asked for."""
+        if self._session is not None and self._session.is_aborted:  # a listing was left in the middle
+            self.close()
         if self._session is None:
             session = Session(self.location, self._options)
             try:
@@ -190,7 +192,7 @@ class GridFtpEndpoint:
     def entries(self, name: str) -> Iterator[tuple[str, FileInfo | MpxError]]:
         """See Endpoint. Over MODE S and a passive data connection, which every server has."""
         full = self._full(name)
-        listing = self._listing = self._listing or FolderListing(self.session, self._refusal)
+        listing = self._listing = self._listing or FolderListing(self.session)
         only = ""
         for base, info in listing.entries(full, lambda r: self._refused(r, "list", name)):
             only = base if listing.count == 1 else ""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from mpx.endpoint import FileInfo, Kind
-from mpx.errors import DestinationError, MpxError, SourceError
+from mpx.errors import DestinationError, MpxError, PartialFailure, SourceError
 from mpx.gridftp_listing import parse_time
 from mpx.gridftp_refusals import is_missing, is_unsupported, says_why
 from mpx.gridftp_session import Session
@@ -80,7 +80,7 @@ class OtherQuestions:
             for base, info in self._entries(folder):
                 if base in listed:
                     listed[base] = info
-        except (SourceError, DestinationError) as error:
+        except (SourceError, DestinationError, PartialFailure) as error:
             return self._unlisted(folder, doubts, error)
         if not any(listed.values()):
             self._remember(folder, doubts)

@@ -54,6 +54,7 @@ class Session:
         self.banner = ""
         self.rtt_s: float | None = None
         self.home = "/"
+        self.is_aborted = False
         self.doubles_escapes = False  # 0xFF is sent twice (telnet_escape.py)
         self.passive: tuple[bytes, ...] = ()  # what asks for a port, the best first (passive.py)
         self._reader = wire.ReplyReader()
@@ -304,6 +305,7 @@ class Session:
 
     def abort(self) -> None:
         """Cut the connection from any thread; a thread that waits on it gets ConnectionLost."""
+        self.is_aborted = True
         tcp.reset(self._socket)
 
 

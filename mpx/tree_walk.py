@@ -185,7 +185,7 @@ class _TreeWalk:
                     yield _task(source, target, info, is_folded=repeat is Repeat.FOLDED)
         except UsageError:
             return  # reported with the folder itself
-        except SourceError as error:
+        except (SourceError, PartialFailure) as error:
             yield Task(folder.source, folder.target, folder.info, error=error)
         folder.waiting.reverse()  # so that they are taken in the order of the listing
 
@@ -275,7 +275,7 @@ class _TreeWalk:
     def _lists_the_same(self, one: str, other: str) -> bool:
         try:
             return self._digest(one) == self._digest(other)
-        except (SourceError, UsageError):
+        except (SourceError, PartialFailure, UsageError):
             return False
 
     def _digest(self, name: str) -> tuple[int, int]:

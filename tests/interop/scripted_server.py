@@ -184,6 +184,7 @@ class ScriptedServer:
         with contextlib.suppress(OSError):
             while True:
                 control, _ = self._listener.accept()
+                control.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 self._open.append(control)
                 threading.Thread(target=self.dialogue(self, control).run, daemon=True).start()
 

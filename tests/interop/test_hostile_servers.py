@@ -28,6 +28,10 @@ def drip(text: bytes) -> Iterator[bytes]:
         yield bytes([byte])
 
 
+def numbered(line: str) -> Iterator[bytes]:
+    return ("".join(line % (1000 * i + j) for j in range(1000)).encode() for i in itertools.count())
+
+
 ENDLESS: dict[str, Callable[[], Iterator[bytes]]] = {
     "preliminary replies": lambda: itertools.repeat(b"150 wait\r\n" * 1000),
     "preliminary replies, slowly": lambda: (time.sleep(DRIP_S) or b"120 wait\r\n" for _ in itertools.count()),
@@ -48,7 +52,17 @@ LISTINGS: dict[str, Callable[[], Iterator[bytes]]] = {
     "a line": lambda: itertools.repeat(b"x" * 65536),
     "line ends, slowly": lambda: drip(b"\r\n"),
     "bytes, slowly": lambda: drip(b"Type=file;Size=1;Modify=20260101000000; a-long-name\r\n"),
+    "folders": lambda: numbered("Type=dir; %d\r\n"),
+    "links": lambda: numbered("Type=OS.unix=symlink;Size=1; %d\r\n"),
+    "entries that do not say what they are": lambda: numbered("Size=1; %d\r\n"),
 }
+
+
+def folder_in_folder(dialogue: Dialogue, _: str) -> str:
+    with dialogue.open_data() as data:
+        dialogue.say("150 go")
+        data.sendall(b"Type=dir; a\r\nType=dir; b\r\n")
+    return "226 done"
 
 
 def flood(pieces: Callable[[], Iterator[bytes]]) -> Callable[[Dialogue, str], None]:
@@ -133,6 +147,18 @@ def test_a_listing_without_end(kind: str, usual_kib: int, tmp_path: Path) -> Non
         {"MLSD": listing}, usual_kib, "-r", "SERVER/folder", tmp_path / "folder", codes=(6, 7, 10)
     )
     assert "list" in said
+
+
+def test_folders_without_end(usual_kib: int, tmp_path: Path) -> None:
+    script: Script = {
+        "MLSD": folder_in_folder,
+        "MLST": lambda _, name: f"250-facts\r\n Type=dir; {name}\r\n250 end",
+    }
+    with ScriptedServer(script) as server:
+        code, said, kib = run("--dry-run", "-r", f"{server.url}/folder", tmp_path / "folder")
+    assert code == 10, said
+    assert "seems to have no end" in said
+    assert kib - usual_kib < MOST_GROWTH_KIB
 
 
 def blocks_without_end(dialogue: Dialogue, argument: str) -> None:

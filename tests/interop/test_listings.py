@@ -157,6 +157,20 @@ def test_a_folder_that_cannot_be_listed_has_failed(reply: str, tmp_path: Path) -
     assert "/d/sub" in ended.err
 
 
+def test_what_is_no_listing_is_left_in_the_middle_and_the_rest_goes_on(tmp_path: Path) -> None:
+    """Without any retries: the session that such a listing has spoilt is no loss of a connection."""
+    listings = {
+        "/d": b"type=dir; bad\r\ntype=dir; good\r\n",
+        "/d/bad": b"what is this\r\n" * 200_000,
+        "/d/good": ONE,
+    }
+    with ListingServer({"/d/good/one": b"111"}, listings) as server:
+        ended = mpx("copy", "-r", "--retries", "0", f"{server.url}/d", tmp_path / "d")
+    assert ended.code == 10, ended.err
+    assert "1001 of 1002 files were not copied" in ended.err
+    assert (tmp_path / "d/good/one").read_bytes() == b"111"
+
+
 def ends_badly(dialogue: ListingDialogue) -> str:
     with dialogue.open_data() as data:
         dialogue.say("150 go")

@@ -74,9 +74,9 @@ def test_folders_within_sealed_folders(here: Path) -> None:
         assert mode_of(here / "dst" / folder.relative_to(here / "src")) == 0o555
 
 
-def test_sealed_folders_at_a_server(stock: Site, here: Path) -> None:
-    """The server works as an account that modes hinder."""
-    sealed_at(stock.url_of("dst"), stock.folder / "dst", here)
+def test_sealed_folders_at_a_server(far: Site, here: Path) -> None:
+    """A stock server works as an account that modes hinder."""
+    sealed_at(far.url_of("dst"), far.folder / "dst", here)
 
 
 @pytest.mark.parametrize("kind", [ProFtpd, PureFtpd])
@@ -117,6 +117,5 @@ def test_a_folder_of_somebody_else_is_not_opened(here: Path) -> None:
     (here / "dst/sub").chmod(0o555)
     os.chown(here / "dst/sub", 65534, -1)
     ended = mpx("copy", "-r", here / "src", here / "dst", ordinary=True)
-    assert ended.code == 10, ended.err
-    assert mode_of(here / "dst/sub") in (0o555, 0o755)
+    assert ended.code == 4, ended.err
     assert not list((here / "dst/sub").iterdir())

@@ -14,6 +14,7 @@ PREPARE = """
 from mpx.gridftp_wire import *
 from mpx.gridftp_refusals import reply_error, cannot_send, is_missing
 from mpx.gridftp_listing import parse_time, entry_info
+from mpx.list_formats import parse_list_line
 from mpx.errors import SourceError
 from mpx.probing import choose
 
@@ -24,6 +25,9 @@ def read(text):
         except ValueError: pass
     try: entry_info(parse_facts(text))
     except ValueError: pass
+    for begin in ("", "-rw-r--r-- ", "lrwxrwxrwx 1 u g 5 Jan 1 10:00 ", "01-01-24 10:00 "):
+        try: parse_list_line(begin + text)
+        except ValueError: pass
     reply.reason, reply.error_class, marker_bytes(reply), marker_bytes(Reply(111, (text,)))
     is_missing(reply), cannot_send(reply, "peer", "name"), reply_error(reply, "what", SourceError)
     choose._MAIL.search(text)
@@ -47,6 +51,11 @@ def read(text):
         "'c=A' * N",
         "'a=' * N + ' name'",
         "'/' * N",
+        "' -> ' * N",
+        "'Jan 1 ' * N",
+        "'1 Jan ' * N",
+        "'[ ' * N",
+        "'<DIR> ' * N",
         "'no space ' * N",
         "'E' * N",
         "'Size=1;' * N + ' name'",
