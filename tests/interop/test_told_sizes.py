@@ -150,3 +150,13 @@ def test_a_link_by_its_name_is_the_file_that_it_leads_to(foreign: ForeignServer,
     assert (tmp_path / "got").read_bytes() == LARGE
     assert not (tmp_path / "got").stat().st_mode & 0o022  # that of a link allows everything
     assert report.bytes.moved == len(LARGE)
+
+
+def test_sizes_that_a_listing_does_not_tell_are_asked_for(tmp_path: Path) -> None:
+    files = {f"/d/{i}": bytes([i]) * (i + 1) for i in range(20)}
+    with LyingServer(files, facts=facts_with("")) as server:
+        mpx.copy(f"{server.url}/d", str(tmp_path / "got"), mpx.CopyOptions(recursive=True))
+        assert {f"SIZE {name}" for name in files} <= set(server.heard)
+        again = mpx.copy(f"{server.url}/d", str(tmp_path / "got"), mpx.CopyOptions(recursive=True))
+    assert {f"/d/{path.name}": path.read_bytes() for path in (tmp_path / "got").iterdir()} == files
+    assert again.files.skipped == 20  # a size that is known can be compared
