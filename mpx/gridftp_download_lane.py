@@ -17,6 +17,8 @@ from mpx.errors import (
     ConnectionLost,
     InboundBlocked,
     Interrupted,
+    MpxError,
+    OffsetsUnproven,
     TransferTimeout,
     UsageError,
 )
@@ -40,6 +42,7 @@ RAMP_S, RAMP_RTT = 2.0, 10.0  # ... but no more than lasts so long: another numb
 LARGEST_PIECE = 256 * 1024 * 1024
 MOST_AHEAD = 64  # retrieves
 TICK_S = 0.02
+MOST_FRUITLESS = 2
 STALL_S = 5.0
 SYNS_S = 8.0  # a connection beside others that is lost four times over: at 0, 1, 3 and 7 s
 INBOUND_S = 10.0  # a server that has not connected to us by then never will
@@ -79,6 +82,7 @@ class DownloadLane(threading.Thread):
         self._contradictions = Contradictions(work, shelf)
         self._session: DownloadSession | None = None
         self._renew = False
+        self._fruitless = 0  # sessions in a row that were lost once they had proven themselves
         self._past = StreamTotals()
         self._counting = threading.Lock()  # nothing is counted twice, or not at all, while it changes hands
         self._ever_opened = False
@@ -170,11 +174,22 @@ class DownloadLane(threading.Thread):
                         work.note(f"no further session with {self.location.host}: {error}")
                         self.gone = True
                         break
+                    self._refuse_fruitless(session, error)
                     if settled or (session and session.believed_bytes):
                         retry.progressed()
                     retry.again(error)
                     work.note(f"trying again after: {error}")
         self._drop()
+
+    def _refuse_fruitless(self, session: DownloadSession | None, error: MpxError) -> None:
+        """Raise OffsetsUnproven where sessions prove themselves again and again, and are lost before a part.
+
+        So it is with servers that open connections for one retrieve only.
+        """
+        fruitless = session is not None and session.brought_only_ends
+        self._fruitless = self._fruitless + 1 if fruitless else 0
+        if self._fruitless >= MOST_FRUITLESS:
+            raise OffsetsUnproven(f"no session brings more than the end of a file: {error}")
 
     def _serve(self) -> None:
         """Feed the session and reap what it brings; returns when there is nothing left for it."""

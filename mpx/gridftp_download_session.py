@@ -174,6 +174,11 @@ class DownloadSession:
             self._asked_to = max(self._asked_to, start)
             self._ends_asked += start > 0
 
+    @property
+    def brought_only_ends(self) -> bool:
+        """Whether it has proven itself and has then brought no part of a file."""
+        return self._ends_believed > 0 and not self.lengths_proven
+
     def believe(self, pull: Pull) -> None:
         """Take what a retrieve brought for what was asked for; to be called in their order."""
         if pull.is_last:

@@ -37,6 +37,7 @@ class Dialogue:
         self.blocks = False
         self._listener: socket.socket | None = None
         self._client: tuple[str, int] | None = None
+        self._kept: socket.socket | None = None
 
     def say(self, text: str) -> None:
         """Send a reply."""
@@ -63,6 +64,11 @@ class Dialogue:
         if self._listener:
             self._listener.close()
 
+    def _keep_nothing(self) -> None:
+        if self._kept:
+            self._kept.close()
+        self._kept = None
+
     def run(self) -> None:
         """Answer until the client goes."""
         script = self.server.script
@@ -76,6 +82,7 @@ class Dialogue:
                 reply = answer(self, argument)
                 if reply is not None:
                     self.say(reply)
+        self._keep_nothing()
         self.close()
 
     def _unknown(self, argument: str) -> str:
@@ -119,6 +126,7 @@ class Dialogue:
 
     def _port(self, argument: str) -> str:
         self._client = parse_host_port(argument)
+        self._keep_nothing()
         return "200 ok"
 
     def _mlsd(self, argument: str) -> str:
@@ -140,9 +148,10 @@ class Dialogue:
     def _eret(self, argument: str) -> str:
         _, start, size, _ = argument.split(" ", 3)
         part = self.server.content[int(start) : int(start) + int(size)]
-        with self.open_data() as data:
-            self.say("150 go")
-            data.sendall(BlockHeader(0, len(part), 0).pack() + part + BlockHeader(EOD | EOF, 0, 1).pack())
+        if self._kept is None:  # without CLOSE the connection serves the next retrieve too
+            self._kept = self.open_data()
+        self.say("150 go")
+        self._kept.sendall(BlockHeader(0, len(part), 0).pack() + part + BlockHeader(EOD | EOF, 0, 1).pack())
         return "226 done"
 
 
