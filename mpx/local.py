@@ -11,7 +11,7 @@ from functools import cache, partial
 from pathlib import Path
 
 from mpx import checksum
-from mpx.endpoint import Commit, FileInfo, Kind, Note, Part, Rtt, Stamp, partial_name
+from mpx.endpoint import OPEN, Commit, FileInfo, Kind, Note, Part, Rtt, Stamp, partial_name
 from mpx.errors import DestinationError, MpxError, NoSpace, SourceError, UsageError
 from mpx.location import Location
 from mpx.partial_file import PartialFile
@@ -68,9 +68,15 @@ class LocalEndpoint:
         return local_error(error, name, writing=self._writing)
 
     def check_name(self, name: str) -> None:
-        """See Endpoint. Any name will do but one with NUL, which no call of the kernel takes."""
+        """See Endpoint. Any name will do but one with NUL, or that the locale cannot write."""
         if "\0" in name:
             raise UsageError(f"the name {name!r} contains a NUL byte; no file can have it")
+        try:
+            os.fsencode(name)
+        except UnicodeEncodeError:
+            raise UsageError(
+                f"the name {name!r} cannot be written in the locale's encoding; use UTF-8"
+            ) from None
 
     def can_mode_e(self) -> bool:
         """See Endpoint. Files of this host need no connections."""
@@ -115,16 +121,26 @@ class LocalEndpoint:
                 found.append(error)
         return found
 
-    def entries(self, name: str) -> Iterator[tuple[str, FileInfo]]:
-        """See Endpoint. An entry that vanishes or cannot be described is yielded as OTHER."""
+    def sizes(self, names: Sequence[str]) -> list[int | None]:
+        """See Endpoint."""
+        found: list[int | None] = []
+        for name in names:
+            try:
+                found.append(os.lstat(name).st_size)
+            except OSError:
+                found.append(None)
+        return found
+
+    def entries(self, name: str) -> Iterator[tuple[str, FileInfo | MpxError]]:
+        """See Endpoint."""
         try:
             with os.scandir(name) as entries:
                 for entry in entries:
                     try:
                         target = str(Path(entry.path).readlink()) if entry.is_symlink() else ""
                         yield entry.name, _info(entry.stat(follow_symlinks=False), target)
-                    except OSError:
-                        yield entry.name, FileInfo(Kind.OTHER)
+                    except OSError as error:
+                        yield entry.name, self._error(error, entry.path)
         except OSError as error:
             raise self._error(error, name) from None
 
@@ -142,6 +158,26 @@ class LocalEndpoint:
         except OSError as error:
             return self._error(error, str(folder))
         return True
+
+    def listing_note(self) -> str:
+        """See Endpoint."""
+        return ""
+
+    def unseal(self, names: Sequence[str]) -> dict[str, int]:
+        """See Endpoint. Only folders of ours, and never through a link."""
+        opened = {}
+        for name in names:
+            with contextlib.suppress(OSError):
+                fd = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+                try:
+                    status = os.fstat(fd)
+                    mode = stat.S_IMODE(status.st_mode)
+                    if status.st_uid == os.geteuid() and mode & OPEN != OPEN:
+                        os.chmod(f"/proc/self/fd/{fd}", mode | OPEN)  # fchmod() refuses such a descriptor
+                        opened[name] = mode
+                finally:
+                    os.close(fd)
+        return opened
 
     def make_link(self, name: str, target: str) -> str:
         """See Endpoint. The new link replaces an old one in one step."""
@@ -218,6 +254,10 @@ class LocalEndpoint:
                 _stamp(f"/proc/self/fd/{fd}", folder.modified_s, folder.mode, note)
             finally:
                 os.close(fd)
+
+    def keeps_times(self) -> bool:
+        """See Endpoint."""
+        return True
 
     def checksums(
         self, algorithm: str, parts: Sequence[Part], stop: Callable[[], bool]

@@ -41,10 +41,13 @@ class Pool:
             self.listed_todo_bytes += move.size_bytes - move.resumed_bytes
             self._changed.notify_all()
 
-    def put_again(self, move: Move) -> None:
-        """Add a file once more that is not settled yet; it goes first."""
+    def put_again(self, move: Move, *, last: bool = False) -> None:
+        """Add a file once more that is not settled yet; it goes first, or `last` of those that wait."""
         with self._changed:
-            self._waiting.appendleft(move)
+            if last:
+                self._waiting.append(move)
+            else:
+                self._waiting.appendleft(move)
             self._waiting_bytes += move.size_bytes
             self._changed.notify_all()
 
@@ -107,6 +110,12 @@ class Pool:
             moves = list(self._unsettled)
         for move in moves:
             move.release()
+
+    def wait_all_settled(self) -> None:
+        """Wait until every file put so far is settled. Raises Interrupted when the copy is stopped."""
+        with self._changed:
+            while self._unsettled:
+                self._wait()
 
     @property
     def resumed_bytes(self) -> int:

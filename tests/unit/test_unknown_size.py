@@ -3,10 +3,10 @@
 import pytest
 
 from mpx.endpoint import FileInfo, Kind
-from mpx.finisher_session import changed
 from mpx.move import Move
 from mpx.planner import same
 from mpx.report import Report
+from mpx.source_change import changed
 
 
 def streamed() -> Move:
@@ -58,8 +58,8 @@ def test_it_is_never_skipped_as_the_same() -> None:
 
 
 def test_a_new_time_says_nothing_of_it() -> None:
-    assert changed(FileInfo(Kind.FILE, None, 2.0), None, 1.0) == ""
-    assert changed(None, None, 1.0)
+    assert changed(FileInfo(Kind.FILE, None, 2.0), listed_bytes=None, arrived_bytes=5, modified_s=1.0) == ""
+    assert changed(None, listed_bytes=None, arrived_bytes=5, modified_s=1.0)
 
 
 def test_the_report_counts_what_came() -> None:
