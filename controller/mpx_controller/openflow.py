@@ -8,13 +8,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from mpx_controller.answers import SwitchLost
+from mpx_controller.answers import CutOff, SwitchLost
 from mpx_controller.budget import Budget
 from mpx_controller.channel import Channel, Refused, Told
 from mpx_controller.cookies import Kind, kind_of, number_of
 from mpx_controller.flows import Counted, Gone, Message, Messages, Total
 from mpx_controller.frame_budget import ALL_BURST, ALL_RATE, FrameBudget
 from mpx_controller.graph import Port
+from mpx_controller.log_limit import LogLimit
 from mpx_controller.mptcp.multipath_tcp import MultipathTcp
 from mpx_controller.mptcp.segment import is_tcp
 from mpx_controller.network.network import Network
@@ -60,6 +61,7 @@ class Switches:
         self._network, self._mptcp, self._allowed, self._changed = network, mptcp, allowed, changed
         self._set_refused = refused
         self._channels: dict[int, Channel] = {}
+        self._lines = LogLimit(log)
         self._told = asyncio.Event()
         self._open = 0
         self._budget = Budget(ALL_RATE, ALL_BURST)
@@ -69,11 +71,13 @@ class Switches:
 
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one connection of a switch until it ends."""
-        channel = Channel(reader, writer)
+        channel = Channel(reader, writer, self._lines)
         self._open += 1
         try:
             with channel.apart():
                 await self._serve(channel)
+        except CutOff as why:
+            self._lines.warning(channel.key, "%s", why)
         except SwitchLost as lost:
             log.info("%s", lost)
         finally:
@@ -146,6 +150,7 @@ class Switches:
         """End all connections."""
         for channel in list(self._channels.values()):
             channel.close()
+        self._lines.close()
 
     async def _serve(self, channel: Channel) -> None:
         if self._open > MOST_CONNECTIONS:
@@ -156,10 +161,9 @@ class Switches:
         if not self._allowed.is_one(joined.switch):
             raise SwitchLost(f"{channel.peer} is switch {joined.switch:x}, which is not among those allowed")
         if joined.tables < self._network.tables:
-            log.warning(
-                "switch %x has %d tables and would need %d; it is not used: see forwarding.table and .on",
-                *(joined.switch, joined.tables, self._network.tables),
-            )
+            why = "switch %x has %d tables and would need %d; it is not used: see forwarding.table and .on"
+            needed = self._network.tables
+            self._lines.warning(channel.key, why, joined.switch, joined.tables, needed)
             raise SwitchLost(f"{channel.peer} has too few tables")
         while (before := self._channels.get(joined.switch)) is not None and before.is_open:
             if await before.is_there():
