@@ -90,6 +90,10 @@ class Switches:
                 self._changed()
                 self._told.set()
 
+    def complain(self, peer: str, text: str, *values: object) -> None:
+        """Write a line about a peer to the log, unless there are too many of it."""
+        self._lines.warning(peer, text, *values)
+
     async def keep(self) -> None:
         """Let the network do what is due, for ever."""
         while True:
