@@ -252,6 +252,7 @@ class Channel:
             elif kind == ofp.OFPT_PACKET_IN:
                 if (frame := wire.frame_in(data)) is not None:
                     return frame
+                self._too_much = True
             elif not wire.is_of_no_interest(data) and (message := self._read_message(data, xid)) is not None:
                 return message
 

@@ -73,6 +73,7 @@ class Controller:
         self._search = HostSearch(self.network, self.switches.send)
         self._counting = asyncio.Lock()
         self._unsaved = False
+        self._not_saved = ""  # why the state could not be saved the last time
         self._subflows_saved: Mapping[FourTuple, Subflow] = {}
         self._capacities_at: float | None = None
         if config.state is not None and config.state.exists():
@@ -345,11 +346,13 @@ class Controller:
             self.sets.all.values(), self.sets.last, self.network.hosts.all, self._now(), self.mptcp
         )
         self._subflows_saved = self.mptcp.subflows if self.mptcp is not None else {}
+        before, self._not_saved = self._not_saved, ""
         try:
             write_whole(self.config.state, text)
         except OSError as error:
-            self._unsaved = True
-            log.warning("the state cannot be saved: %s", error)
+            self._unsaved, self._not_saved = True, str(error)
+            if self._not_saved != before:  # it is tried again each second
+                log.warning("the state cannot be saved: %s", error)
 
     def _restore(self, file: File, now_s: float) -> None:
         try:

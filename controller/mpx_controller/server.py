@@ -67,6 +67,7 @@ async def _serve(config: Config, ready: Callable[[dict[str, str]], None]) -> Non
         timeout_graceful_shutdown=ENDING_S,
     )
     told.load()
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # below: lines for whatever callers get wrong
     api = _Api(told)
     urls = _urls(config, switches_come.getsockname()[1], callers_come.getsockname()[1])
     accepting = [

@@ -26,7 +26,15 @@ from mpx_controller.flows import (
     Total,
 )
 from mpx_controller.graph import Port
-from mpx_controller.message_check import FIELD_HEAD, HEADER_BYTES, MULTIPART_BODY, VERSION, Malformed, check
+from mpx_controller.message_check import (
+    FIELD_HEAD,
+    HEADER_BYTES,
+    MOST_FIELDS,
+    MULTIPART_BODY,
+    VERSION,
+    Malformed,
+    check,
+)
 from mpx_controller.network.ports import PortState
 
 MOST_PORT = ofp.OFPP_MAX
@@ -136,15 +144,16 @@ def frame_in(data: bytes) -> FrameIn | None:
     """
     length = int.from_bytes(data[_MATCH + 2 : _MATCH + 4])
     at, end = _MATCH + 4, _MATCH + length
-    while at + FIELD_HEAD <= end <= len(data):
-        size = data[at + 3]
+    for _ in range(MOST_FIELDS):
+        if not at + FIELD_HEAD <= end <= len(data):
+            break
         if data[at : at + 4] == _IN_PORT:
             number = int.from_bytes(data[at + 4 : at + 8])
             start = (
                 _MATCH + (length + 7) // 8 * 8 + 2
             )  # after zeros, so that the frame's addresses are aligned
             return FrameIn(number, data[start:]) if number <= MOST_PORT else None
-        at += FIELD_HEAD + size
+        at += FIELD_HEAD + data[at + 3]
     return None
 
 

@@ -18,7 +18,7 @@ from mpx_controller.flow_stats import listed_entries
 from mpx_controller.flows import Add, Counted, Entry
 from mpx_controller.graph import Graph
 from mpx_controller.log_limit import LINES
-from mpx_controller.message_check import Malformed, NotNeeded, check_head, match_end
+from mpx_controller.message_check import MOST_FIELDS, Malformed, NotNeeded, check_head, match_end
 from mpx_controller.network.heard_frame import Told, told_by
 from os_ken.ofproto import ofproto_v1_3 as ofp
 from running_controller import controller
@@ -203,6 +203,14 @@ def test_fields_without_a_value_or_twice_or_too_many(fields: bytes) -> None:
 def test_any_head_is_a_length_or_refused(head: bytes, first: bool) -> None:
     with contextlib.suppress(NotNeeded):
         assert check_head(head, first=first) >= 8
+
+
+def test_a_frame_whose_match_has_more_fields_than_there_are_is_none() -> None:
+    for count, number in ((MOST_FIELDS - 1, 7), (MOST_FIELDS, None), (16_000, None)):
+        fields = bytes([0x80, 0, 2, 0]) * count + bytes([0x80, 0, 0, 4, 0, 0, 0, 7])
+        matched = struct.pack("!HH", 1, 4 + len(fields)) + fields + bytes(-(4 + len(fields)) % 8)
+        read = wire.frame_in(message(ofp.OFPT_PACKET_IN, bytes(16) + matched + b"\0\0frame"))
+        assert (read and read.number) == number
 
 
 # os-ken reads each of these without end: SCTP, TCP options and BGP, as a switch could hand them over.

@@ -7,6 +7,7 @@ from fastapi import Path as PathParameter
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 from fastapi.security import HTTPBearer
+from starlette.requests import ClientDisconnect
 
 from mpx_controller.api.callers import Callers
 from mpx_controller.api.event_stream import EVENTS, EventStream
@@ -85,6 +86,10 @@ def rest_of(controller: Controller, callers: Callers, version: str) -> FastAPI:
     @app.exception_handler(Refused)
     async def refused(_: Request, error: Refused) -> JSONResponse:
         return JSONResponse({"detail": ascii_text(str(error))}, error.status)
+
+    @app.exception_handler(ClientDisconnect)
+    async def gone(_: Request, __: ClientDisconnect) -> Response:
+        return Response(status_code=400)  # nobody reads it; without it the log would have where we were
 
     @app.exception_handler(RequestValidationError)
     async def wrong(_: Request, error: RequestValidationError) -> JSONResponse:
