@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
 from typing import Any, NamedTuple
@@ -15,11 +15,12 @@ from mpx_controller import wire
 from mpx_controller.answers import MOST_ANSWER, Answers, CutOff, SwitchLost, WrongAnswer
 from mpx_controller.budget import Budget
 from mpx_controller.cookies import ALL, Kind, kind_of
-from mpx_controller.flows import Add, Counted, Entry, Gone, Message, Total
+from mpx_controller.flows import Counted, Entry, Gone, Message, Total
 from mpx_controller.graph import Port
 from mpx_controller.log_limit import LogLimit
 from mpx_controller.message_check import HEADER_BYTES, Malformed, NotNeeded, check_head
 from mpx_controller.network.ports import PortState
+from mpx_controller.outgoing import TURN_S, Outgoing
 
 ANSWER_S = 5.0  # within which a switch says who it is, or that it has done what it was told
 FIRST_S, ASK_EVERY_S = (0.05, 0.1, 0.2), 2.5  # between questions whether it is there: first, and later on
@@ -27,8 +28,6 @@ THERE_S = 2.0  # within which a switch answers, when somebody else says to be it
 DEAD_S = 15.0  # a switch that has said nothing for so long is given up
 MOST_WAITING = 16 << 20  # bytes that a switch has not read: it is not keeping up, and is given up
 MOST_MESSAGE = 1 << 16
-MOST_SENT = 4096  # entries of path sets that are remembered, in case it refuses them; two for each stream
-TURN_S = 0.001  # that messages of one switch take in a row; then others have their turn
 TELLS_RATE, TELLS_BURST = 200.0, 2000.0  # messages a second that nobody has asked for; more is too much
 REST_S = 0.002  # until a switch that sends too much has its next turn: it has a third of the time at most
 
@@ -81,12 +80,12 @@ class Channel:
         self._lines = lines or LogLimit(log)
         self._tells = Budget(TELLS_RATE, TELLS_BURST)
         self._listed = 0  # bytes of ports and entries before it has joined
-        self._xid = 0
+        self._outgoing = Outgoing(self._write)
+        self._sending: asyncio.Task[None] | None = None  # what is too much for one turn
         self._answers = Answers()
         self._unread, self._at = b"", 0  # what has come, and where the next message begins in it
         self._heard_s = self._began_s = asyncio.get_running_loop().time()
         self._too_much = False  # since then it has sent what is not looked at, or is for the connection alone
-        self._sent: dict[int, Entry] = {}  # of path sets, by the number of the message; the last ones
 
     async def join(self) -> Joined:
         """Return who it is, with its ports and the entries of ours that it holds; raises SwitchLost."""
@@ -123,19 +122,21 @@ class Channel:
 
     def send(self, messages: Iterable[Message]) -> None:
         """Send; gives the connection up where the switch does not read."""
-        for message in messages:
-            xid = self._next()
-            self._write(wire.to_bytes(message, xid))
-            if isinstance(message, Add) and kind_of(message.entry.cookie) == Kind.PATH_SET:
-                self._sent[xid] = message.entry
-                if len(self._sent) > MOST_SENT:
-                    del self._sent[next(iter(self._sent))]
+        self._outgoing.add(messages)
+        if self._sending is None:
+            self._outgoing.write_some()
+            if self._outgoing:
+                self._sending = asyncio.create_task(self._send_rest())
 
     async def confirmed(self) -> None:
         """Return when the switch has done or refused all that was sent; raises SwitchLost.
 
         Whose entries it has refused `Told.refused` has heard by then.
         """
+        while self._sending is not None:
+            await asyncio.wait({self._sending})
+        if not self.is_open:
+            raise SwitchLost(f"the connection of switch {self._name} has ended")
         await self._asked(wire.barrier, parser.OFPBarrierReply)
 
     async def total(self, cookie: int) -> Total:
@@ -191,6 +192,16 @@ class Channel:
         self._writer.transport.abort()
         self._answers.lost(f"the connection of switch {self._name} has ended")
 
+    async def _send_rest(self) -> None:
+        """Send what waits in turns with others: tens of thousands of entries take seconds."""
+        try:
+            with suppress(SwitchLost), self.apart():
+                while self._outgoing and self.is_open:
+                    await asyncio.sleep(0)
+                    self._outgoing.write_some()
+        finally:
+            self._sending = None
+
     async def _asked(
         self, question: Callable[[int], bytes], kind: type, within_s: float = ANSWER_S
     ) -> list[Any]:
@@ -198,7 +209,7 @@ class Channel:
 
         Raises SwitchLost.
         """
-        xid = self._next()
+        xid = self._outgoing.next_xid()
         answered = self._answers.expect(xid, kind)
         try:
             self._write(question(xid))
@@ -212,9 +223,9 @@ class Channel:
             self._answers.forget(xid)
 
     async def _join(self) -> Joined:
-        self._write(wire.hello(self._next()))
+        self._write(wire.hello(self._outgoing.next_xid()))
         await self._message(first=True)
-        self._write(wire.questions(self._next()))
+        self._write(wire.questions(self._outgoing.next_xid()))
         switch, tables = 0, 0
         ports: list[PortState | None] = []
         found: list[Entry] = []
@@ -292,7 +303,7 @@ class Channel:
         if self._answers.refused(xid, f"switch {self._name} answers with {error}"):
             return None
         self._lines.warning(self.key, "switch %s sends %s", self._name, error)
-        entry = self._sent.pop(xid, None)
+        entry = self._outgoing.refused(xid)
         return Refused(entry.cookie, entry) if entry is not None else None
 
     async def _bytes(self, *, first: bool) -> bytes:
@@ -324,6 +335,8 @@ class Channel:
 
     def _write(self, data: bytes) -> None:
         """Write; gives the connection up where the switch does not read."""
+        if not self.is_open:  # asyncio would have a line in the log for each
+            return
         self._writer.write(data)
         if self._writer.transport.get_write_buffer_size() > MOST_WAITING:
             why = "switch %s does not read what it is sent; its connection is ended"
@@ -358,7 +371,3 @@ class Channel:
     @property
     def _name(self) -> str:
         return f"{self.joined.switch:x}" if self.joined else str(self.peer)
-
-    def _next(self) -> int:
-        self._xid = (self._xid + 1) & 0xFFFFFFFF
-        return self._xid
