@@ -361,6 +361,8 @@ class Channel:
                 await self._asked(wire.echo, parser.OFPEchoReply)
                 answers(loop.time() - asked_s)
             except SwitchLost:
+                if not self.is_open:  # in Python 3.11 this may have come instead of being cancelled
+                    return
                 if loop.time() - self._heard_s > DEAD_S:
                     break
             await asyncio.sleep(wait_s)

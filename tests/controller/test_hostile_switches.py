@@ -13,13 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mpx_controller import wire
 from mpx_controller.answers import MOST_ANSWER, Answers, CutOff, SwitchLost
-from mpx_controller.channel import Channel
+from mpx_controller.channel import Channel, Told
 from mpx_controller.flow_stats import listed_entries
 from mpx_controller.flows import Add, Counted, Entry
 from mpx_controller.graph import Graph
 from mpx_controller.log_limit import LINES
 from mpx_controller.message_check import MOST_FIELDS, Malformed, NotNeeded, check_head, match_end
-from mpx_controller.network.heard_frame import Told, told_by
+from mpx_controller.network import heard_frame
+from mpx_controller.network.heard_frame import told_by
 from os_ken.ofproto import ofproto_v1_3 as ofp
 from running_controller import controller
 from switches import address, arp_from, hardware
@@ -57,6 +58,31 @@ OTHERS = [message(kind, bytes(24)) for kind in (0, 4, 5, 8, 13, 14, 15, 18, 22, 
 def test_kinds_that_nobody_asks_for_end_the_connection(data: bytes) -> None:
     with pytest.raises(CutOff, match="its connection is ended"):
         asyncio.run(joined_by(HELLO + data))
+
+
+def test_a_connection_that_has_ended_is_not_asked_any_more(caplog: pytest.LogCaptureFixture) -> None:
+    """What it says last may come as its echo is waited for; it is not called silent later."""
+    features = message(ofp.OFPT_FEATURES_REPLY, struct.pack("!QIBB2xII", 7, 0, 254, 0, 0, 0))
+    lists = multipart(ofp.OFPMP_PORT_DESC, b"") + multipart(ofp.OFPMP_FLOW, b"")
+
+    async def run() -> None:
+        reader, writer = await asyncio.open_connection(*there.getsockname())
+        with contextlib.closing(there.accept()[0]) as switch:
+            switch.sendall(HELLO + features + lists)
+            channel = Channel(reader, writer)
+            await channel.join()
+            serving = asyncio.create_task(channel.serve(Told(lambda *_: True, *[lambda *_: None] * 4)))
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # it is asked for an echo
+            channel.close()
+            reader.feed_eof()
+            with pytest.raises(SwitchLost):
+                await serving
+        await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True)
+
+    with socket.create_server(("127.0.0.1", 0)) as there:
+        asyncio.run(run())
+    assert caplog.messages == []
 
 
 async def joined_by(data: bytes) -> None:
@@ -238,7 +264,7 @@ def test_frames_are_read_no_further_than_their_addresses(frame: bytes) -> None:
 
 def test_a_frame_with_tags_tells_as_one_without() -> None:
     frame = arp_from("src")
-    told = (Told(hardware("src"), address("src")),)
+    told = (heard_frame.Told(hardware("src"), address("src")),)
     tag = b"\x81\x00\x00\x05"
     for tags in (b"", tag, b"\x88\xa8\x00\x05" + tag):
         assert told_by(frame[:12] + tags + frame[12:]) == told

@@ -145,3 +145,5 @@ async def _connection(data: bytes) -> None:
         await channel.join()
         nothing = Told(lambda *_: True, *[lambda *_: None] * 4)
         await channel.serve(nothing)
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    await asyncio.gather(*others, return_exceptions=True)  # they have been cancelled
