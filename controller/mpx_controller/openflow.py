@@ -4,13 +4,13 @@ import asyncio
 import contextlib
 import ipaddress
 import logging
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from mpx_controller.answers import CutOff, SwitchLost
 from mpx_controller.budget import Budget
-from mpx_controller.channel import Channel, Refused, Told
+from mpx_controller.channel import Channel, Joined, Refused, Told
 from mpx_controller.cookies import Kind, kind_of, number_of
 from mpx_controller.flows import Counted, Gone, Message, Messages, Total
 from mpx_controller.frame_budget import ALL_BURST, ALL_RATE, FrameBudget
@@ -23,6 +23,7 @@ from mpx_controller.network.ports import PortState
 from mpx_controller.networks import Networks
 
 MOST_CONNECTIONS = 1024
+MOST_JOINING = 128  # connections of one address that have not said yet which switch they are
 TOGETHER_S = 0.002  # what is told within so long takes effect at once
 
 log = logging.getLogger(__name__)
@@ -64,6 +65,7 @@ class Switches:
         self._lines = LogLimit(log)
         self._told = asyncio.Event()
         self._open = 0
+        self._joining: Counter[str] = Counter()
         self._budget = Budget(ALL_RATE, ALL_BURST)
         self._budgets: dict[int, FrameBudget] = {}
         self.frames_in = 0
@@ -161,7 +163,7 @@ class Switches:
             raise SwitchLost(f"{channel.peer} is one switch too many")
         if not self._allowed.at(channel.peer[0]):
             raise SwitchLost(f"{channel.peer} is not where switches are allowed to be")
-        joined = await channel.join()
+        joined = await self._joined(channel)
         if not self._allowed.is_one(joined.switch):
             raise SwitchLost(f"{channel.peer} is switch {joined.switch:x}, which is not among those allowed")
         if joined.tables < self._network.tables:
@@ -189,6 +191,19 @@ class Switches:
             self._refused,
         )
         await channel.serve(told)
+
+    async def _joined(self, channel: Channel) -> Joined:
+        """Return who a connection is, unless too many of its address have not said so; raises SwitchLost."""
+        address = str(channel.peer[0])
+        if self._joining[address] >= MOST_JOINING:
+            raise SwitchLost(f"{channel.peer} is one too many of those that have not said who they are")
+        self._joining[address] += 1
+        try:
+            return await channel.join()
+        finally:
+            self._joining[address] -= 1
+            if not self._joining[address]:
+                del self._joining[address]
 
     def _frame_in(self, port: Port, data: bytes) -> bool:
         self.frames_in += 1

@@ -21,6 +21,7 @@ from mpx_controller.log_limit import LINES
 from mpx_controller.message_check import MOST_FIELDS, Malformed, NotNeeded, check_head, match_end
 from mpx_controller.network import heard_frame
 from mpx_controller.network.heard_frame import told_by
+from mpx_controller.openflow import MOST_JOINING
 from os_ken.ofproto import ofproto_v1_3 as ofp
 from running_controller import controller
 from switches import address, arp_from, hardware
@@ -121,6 +122,19 @@ def test_a_switch_that_is_cut_off_and_its_line_and_everybody_else(
     assert "switch 1 sends a message of type 23, which a controller does not ask for" in said
     assert said.count("sends a message of type 23") == 1 + LINES
     assert f"switch 127.0.0.1: {2 * LINES} more such lines were suppressed" in said
+
+
+def test_who_says_nothing_keeps_no_others_out(tmp_path: Path, eventually: Eventually) -> None:
+    with controller(tmp_path / "state.json") as running, contextlib.ExitStack() as held:
+        mine = [
+            held.enter_context(socket.create_connection(("127.0.0.1", running.port), 30, ("127.0.0.2", 0)))
+            for _ in range(MOST_JOINING + 10)
+        ]
+        for connection in mine[MOST_JOINING:]:  # at once, and without a word
+            with contextlib.suppress(ConnectionResetError):
+                assert connection.recv(1) == b""
+        with wire_wan(running.port, Graph.of([1], []), {}):
+            eventually(lambda: running.get("healthz") == {"switches": 1})
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Fuzz target: what a switch sends, byte for byte, and the frames of hosts in it."""
 
 import asyncio
+import atexit
 import contextlib
 import logging
 import struct
@@ -23,6 +24,7 @@ SECRET = bytes(32)
 OURS = cookie(Kind.PATH_SET, 7)
 ENTRY = Entry(0, 9, match(eth_type=0x800, ip_proto=6, ipv4_src="10.0.0.1", tcp_dst=5), OURS, (1, 2), 1, 600)
 _loop = asyncio.new_event_loop()
+atexit.register(_loop.close)
 _lines = LogLimit(logging.getLogger("fuzz"))
 
 

@@ -1,6 +1,7 @@
 """Fuzz target: bodies of requests, over REST and XML-RPC."""
 
 import asyncio
+import atexit
 import json
 import xmlrpc.client
 from typing import Any
@@ -66,6 +67,7 @@ class _Client:
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
+        atexit.register(self.loop.close)
         self.app = self.loop.run_until_complete(self._made())
 
     async def _made(self) -> Guard:
