@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from certificates import make_certificates
+from mpx_command import mpx, refused
 from mpx_controller.api.guard import CONNECTIONS
 from mpx_controller.config import Api
 from mpx_controller.server import listening
@@ -71,6 +72,11 @@ def test_http_at_a_port_of_tls_is_told_to_use_https(secured: tuple[Running, Path
     assert head.startswith(b"HTTP/1.1 400 Bad Request\r\n") and b"https://" in body
     assert f"Content-Length: {len(body)}".encode() in head
     assert healthz(running, folder).startswith(b"HTTP/1.1 200")
+
+
+def test_who_asks_with_http_is_shown_that(secured: tuple[Running, Path]) -> None:
+    url = secured[0].urls["rest"].replace("https:", "http:")
+    refused(mpx("controller", "status", "--url", url), 1, "refuses: this port speaks TLS: ask it by https://")
 
 
 def test_a_switch_without_tls_is_one_line(
