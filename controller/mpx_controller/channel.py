@@ -18,7 +18,7 @@ from mpx_controller.cookies import ALL, Kind, kind_of
 from mpx_controller.flows import Counted, Entry, Gone, Message, Total
 from mpx_controller.graph import Port
 from mpx_controller.log_limit import LogLimit
-from mpx_controller.message_check import HEADER_BYTES, Malformed, NotNeeded, check_head
+from mpx_controller.message_check import HEADER_BYTES, Malformed, NotNeeded, check_head, check_list
 from mpx_controller.network.ports import PortState
 from mpx_controller.outgoing import TURN_S, Outgoing
 
@@ -273,13 +273,14 @@ class Channel:
         is_answer, is_asked = kind in ANSWERS and self.joined is not None, self._answers.is_asked(xid)
         if not is_asked and not self._tells.spend(self._heard_s):
             self._too_much = True
-        if is_answer and not is_asked:  # it comes late, or nobody has asked
-            return None
         if self.joined is None and kind == ofp.OFPT_MULTIPART_REPLY:
             self._listed += len(data)
             if self._listed > MOST_ANSWER:
                 raise CutOff(f"{self.peer} lists ports and entries without end; its connection is ended")
         try:
+            check_list(data)
+            if is_answer and not is_asked:  # it comes late, or nobody has asked
+                return None
             message = wire.read(data)
         except NotNeeded as why:
             raise self._cut_off(why) from None

@@ -66,9 +66,17 @@ def check_head(head: bytes, *, first: bool) -> int:
     return length
 
 
+def check_list(data: bytes) -> None:
+    """Raise NotNeeded for a whole message that lists what no switch is asked for."""
+    of = int.from_bytes(data[HEADER_BYTES : HEADER_BYTES + 2])
+    if data[1] == ofp.OFPT_MULTIPART_REPLY and len(data) >= MULTIPART_BODY and of not in MULTIPARTS:
+        raise NotNeeded(f"sends multipart type {of}, which a controller does not ask for")
+
+
 def check(data: bytes) -> None:
-    """Raise Malformed where lengths in a whole message do not fit, NotNeeded for other multipart messages."""
+    """Raise Malformed where lengths in a whole message do not fit, NotNeeded for other lists."""
     kind = data[1]
+    check_list(data)
     if len(data) < LEAST_BYTES[kind]:
         raise Malformed(f"a message of type {kind} has {len(data)} bytes, and at least {LEAST_BYTES[kind]}")
     if kind == ofp.OFPT_FLOW_REMOVED:
@@ -76,8 +84,6 @@ def check(data: bytes) -> None:
     elif kind == ofp.OFPT_MULTIPART_REPLY:
         of = int.from_bytes(data[HEADER_BYTES : HEADER_BYTES + 2])
         body = len(data) - MULTIPART_BODY
-        if of not in MULTIPARTS:
-            raise NotNeeded(f"sends multipart type {of}, which a controller does not ask for")
         if of == ofp.OFPMP_AGGREGATE and body < _AGGREGATE_BYTES:
             raise Malformed(f"totals have {_AGGREGATE_BYTES} bytes, not {body}")
         if of == ofp.OFPMP_PORT_DESC and body % ofp.OFP_PORT_SIZE:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mpx_controller import wire
+from mpx_controller import channel, wire
 from mpx_controller.answers import MOST_ANSWER, Answers, CutOff, SwitchLost
 from mpx_controller.channel import Channel, Told
 from mpx_controller.flow_stats import listed_entries
@@ -70,12 +70,12 @@ def test_a_connection_that_has_ended_is_not_asked_any_more(caplog: pytest.LogCap
         reader, writer = await asyncio.open_connection(*there.getsockname())
         with contextlib.closing(there.accept()[0]) as switch:
             switch.sendall(HELLO + features + lists)
-            channel = Channel(reader, writer)
-            await channel.join()
-            serving = asyncio.create_task(channel.serve(Told(lambda *_: True, *[lambda *_: None] * 4)))
+            made = Channel(reader, writer)
+            await made.join()
+            serving = asyncio.create_task(made.serve(Told(lambda *_: True, *[lambda *_: None] * 4)))
             await asyncio.sleep(0)
             await asyncio.sleep(0)  # it is asked for an echo
-            channel.close()
+            made.close()
             reader.feed_eof()
             with pytest.raises(SwitchLost):
                 await serving
@@ -97,6 +97,19 @@ async def joined_by(data: bytes) -> None:
     finally:
         writer.close()
         server.close()
+
+
+def test_a_switch_that_is_connected_is_cut_off_too(tmp_path: Path, eventually: Eventually) -> None:
+    others = [*ENDLESS, OTHERS[1]]
+    with (
+        controller(tmp_path / "state.json") as running,
+        wire_wan(running.port, Graph.of(range(1, len(others) + 2), []), {}) as switches,
+    ):
+        eventually(lambda: running.get("healthz") == {"switches": len(others) + 1})
+        for number, data in enumerate(others, 1):
+            switches[number].send(data[1], 0, data[8:])
+        eventually(lambda: running.get("healthz") == {"switches": 1})
+        assert [number for number, each in switches.items() if each.is_connected] == [len(others) + 1]
 
 
 def test_a_switch_that_is_cut_off_and_its_line_and_everybody_else(
@@ -193,10 +206,11 @@ def test_an_answer_is_bounded_in_bytes() -> None:
     asyncio.run(run())
 
 
-def test_a_switch_that_lists_its_ports_without_end_is_cut_off() -> None:
+def test_a_switch_that_lists_its_ports_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channel, "MOST_ANSWER", 1 << 20)  # a busy machine reads more in longer than is given
     part = message(ofp.OFPT_MULTIPART_REPLY, struct.pack("!HH4x", ofp.OFPMP_PORT_DESC, 1) + bytes(64 * 1000))
     with pytest.raises(CutOff, match="without end"):
-        asyncio.run(joined_by(HELLO + part * (MOST_ANSWER // len(part) + 1)))
+        asyncio.run(joined_by(HELLO + part * 17))
 
 
 def listed(entry: Entry) -> bytes:
