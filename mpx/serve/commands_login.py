@@ -23,6 +23,7 @@ def _pass(session: Session, _: str) -> bytes:
     if session.user.lower() not in ("anonymous", "ftp"):
         raise Refusal(530, "Login incorrect: only USER anonymous is served here.")
     session.logged_in = True
+    session.control.admit()
     return b"230 User anonymous logged in.\r\n"
 
 

@@ -1,7 +1,6 @@
 """Commands that say where data goes, and those that move it."""
 
 import os
-import re
 import stat
 import tempfile
 from collections.abc import Callable, Generator
@@ -11,7 +10,7 @@ from itertools import chain
 from mpx import sink_wire
 from mpx.gridftp_wire import format_host_port, parse_extended_address, parse_host_port, reply_line
 from mpx.ranges import RangeSet
-from mpx.serve import listing
+from mpx.serve import arguments, listing
 from mpx.serve.progress import Progress
 from mpx.serve.receive import BlockReceiver, StreamReceiver
 from mpx.serve.replies import Refusal
@@ -45,6 +44,7 @@ def _striped_passive(session: Session, argument: str) -> bytes:
 
 def _active(session: Session, argument: str) -> bytes:
     _only_ipv4(session, "EPRT")
+    arguments.check_address(argument)
     try:
         address = parse_host_port(argument)
     except ValueError as error:
@@ -54,6 +54,7 @@ def _active(session: Session, argument: str) -> bytes:
 
 
 def _extended_active(session: Session, argument: str) -> bytes:
+    arguments.check_address(argument)
     try:
         address = parse_extended_address(argument)
     except ValueError as error:
@@ -87,10 +88,12 @@ def _retrieve(session: Session, argument: str) -> bytes:
 
 
 def _extended_retrieve(session: Session, argument: str) -> bytes:
-    found = re.fullmatch(r"[Pp] (\d{1,18}) (\d{1,18}) (.+)", argument)
-    if not found:
+    kind, _, rest = argument.partition(" ")
+    found = arguments.numbers_and_name(rest, 2)
+    if kind.upper() != "P" or not found:
         raise Refusal(501, "ERET takes P, an offset, a length and a name.")
-    return _send_file(session, found.group(3), int(found.group(1)), int(found.group(2)))
+    (offset, length), name = found
+    return _send_file(session, name, offset, length)
 
 
 def _send_file(session: Session, name: str, base: int, length: int | None) -> bytes:
@@ -110,10 +113,12 @@ def _store(session: Session, argument: str) -> bytes:
 
 
 def _extended_store(session: Session, argument: str) -> bytes:
-    found = re.fullmatch(r"[Aa] (\d{1,18}) (.+)", argument)
-    if not found:
+    kind, _, rest = argument.partition(" ")
+    found = arguments.numbers_and_name(rest, 1)
+    if kind.upper() != "A" or not found:
         raise Refusal(501, "ESTO takes A, an offset and a name.")
-    return _receive_file(session, found.group(2), int(found.group(1)), truncate=False)
+    (offset,), name = found
+    return _receive_file(session, name, offset, truncate=False)
 
 
 def _append(session: Session, argument: str) -> bytes:
@@ -168,7 +173,7 @@ def _name_list(session: Session, argument: str) -> bytes:
 
 def _shown_by_ls(session: Session, argument: str) -> Generator[listing.Item, None, None]:
     """Describe what a directory holds, or one file."""
-    name = re.sub(r"^(-\S*\s*)+", "", argument)  # options of ls, which clients like to add
+    name = arguments.without_ls_options(argument)
     path = session.path(name or ".")
     if stat.S_ISDIR(session.root.stat(path).st_mode):
         yield from listing.items(session.root, path)

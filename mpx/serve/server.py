@@ -132,7 +132,7 @@ class Server:
                 sock.send(b"421 Too many sessions, try later.\r\n", socket.MSG_DONTWAIT)
                 sock.close()
                 return
-            control = Control(sock)
+            control = Control(sock, self._limits.login_s)
             session = Session(
                 control,
                 self._root,

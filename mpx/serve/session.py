@@ -5,7 +5,6 @@ Commands are done strictly in order, each to its end before the next is read, as
 
 import logging
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 
 from mpx.echo_wire import EchoPlace
@@ -16,7 +15,6 @@ from mpx.serve.replies import DataChannelError, Refusal, reply_for
 from mpx.serve.root import Root, join
 from mpx.serve.settings import Settings
 
-_LOGIN_TIMEOUT_S = 120.0
 _HTTP = frozenset(("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE"))
 
 _log = logging.getLogger(__name__)
@@ -27,6 +25,7 @@ class Limits:
     """How long a server waits, in seconds, and how many sessions it has at a time."""
 
     idle_s: float = 600.0  # for a command
+    login_s: float = 60.0  # from the connection to the login, whatever is said meanwhile
     stall_s: float = 120.0  # for a first data connection, and for a transfer in which nothing moves
     sessions: int = 64
     congestion: tuple[str, ...] | None = None  # what clients may have us send with; None: what all users may
@@ -64,15 +63,12 @@ class Session:
         try:
             self.control.send(b"220 mpx serve, GridFTP, ready.\r\n")
             while True:
-                timeout_s = (
-                    self.limits.idle_s if self.logged_in else min(_LOGIN_TIMEOUT_S, self.limits.idle_s)
-                )
-                line = self.control.next_line(timeout_s)
+                line = self.control.next_line(self.limits.idle_s)
                 self.control.send(self._answer(line, commands))
         except ControlClosed as error:
             _log.info("%s: session ends: %s", self.control.peer, error)
             if error.farewell:
-                self._say_farewell(*error.farewell)
+                self.control.say_farewell(reply_line(*error.farewell))
         finally:
             self.channel.close()
             self.control.close()
@@ -116,7 +112,3 @@ class Session:
             words = reply.partition(b"\r\n")[0].decode("ascii", "replace")
             _log.info("%s: %s %r: %s", self.control.peer, verb, argument, words)
         return reply
-
-    def _say_farewell(self, code: int, text: str) -> None:
-        with suppress(ControlClosed):  # it may have gone already
-            self.control.send(reply_line(code, text))
