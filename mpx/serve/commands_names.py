@@ -12,8 +12,9 @@ from mpx.serve.progress import checksum_marker
 from mpx.serve.replies import Refusal
 from mpx.serve.session import Command, Session
 from mpx.serve.times import format_time, parse_time
+from mpx.serve.turns import in_turns
 
-_LINES_AT_ONCE = 1000
+_LINES_AT_ONCE = 500
 
 
 def _quoted(path: str) -> str:
@@ -114,8 +115,9 @@ def _status(session: Session, argument: str) -> bytes:
 def _directory(session: Session, name: str, code: int, line: Callable[[listing.Item], str]) -> bytes:
     """Send a listing on the control connection bit by bit, since it may be long; return its last line."""
     lines = [f"{code}-status of {name}\r\n"]
-    for item in listing.items(session.root, session.path(name or ".")):
-        lines.append(f" {line(item)}\r\n")
+    raw = (f" {line(item)}\r\n" for item in listing.items(session.root, session.path(name or ".")))
+    for some in in_turns(session.turn, raw):
+        lines += some
         if len(lines) >= _LINES_AT_ONCE:
             session.control.send("".join(lines).encode("utf-8", "surrogateescape"))
             lines = []
@@ -142,6 +144,7 @@ def _checksum(session: Session, argument: str) -> bytes:
             session.control.send(checksum_marker(time.time(), done))
 
     fd = session.root.open_file(session.path(name))
+    session.turn.end()
     try:
         return reply_line(213, checksum(fd, algorithm, offset, length, tick))
     finally:

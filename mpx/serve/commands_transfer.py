@@ -17,6 +17,7 @@ from mpx.serve.replies import Refusal
 from mpx.serve.send import BlockSender, LineSender, StreamSender
 from mpx.serve.session import Command, Session
 from mpx.serve.transfer import Engine, Transfer
+from mpx.serve.turns import Turn, in_turns
 
 _DONE = b"226 Transfer Complete.\r\n"
 
@@ -135,7 +136,8 @@ def _receive_file(session: Session, name: str, base: int | None, *, truncate: bo
         base = os.fstat(fd).st_size if base is None else base
         progress = Progress(keep_ranges=settings.blocks and settings.restart_s > 0)
         if settings.blocks:
-            transfer = _transfer(session, BlockReceiver(fd, base, progress), progress)
+            engine = BlockReceiver(fd, base, progress, session.turns, session.share)
+            transfer = _transfer(session, engine, progress)
             transfer.mark(performance_s=settings.performance_s, restart_s=settings.restart_s)
             transfer.run(channel.take_kept())
         else:
@@ -208,10 +210,12 @@ def _send_listing(
         if not session.settings.blocks:
             first = next(raw, b"")  # what cannot be listed at all is refused before any data
             progress = Progress(keep_ranges=False)
-            _run_stream(session, LineSender(chain([first], raw), progress), progress)
+            turn = Turn(session.turns, session.share)
+            _run_stream(session, LineSender(chain([first], raw), progress, turn), progress)
             return _DONE
         with tempfile.TemporaryFile() as spool:
-            spool.writelines(raw)
+            session.turn.end()
+            spool.writelines(chain.from_iterable(in_turns(session.turn, raw)))
             spool.flush()
             _send(session, spool.fileno(), 0, spool.tell(), RangeSet())
     return _DONE
@@ -239,13 +243,14 @@ def _send(session: Session, fd: int, base: int, length: int, restart: RangeSet) 
 
 
 def _transfer(session: Session, engine: Engine, progress: Progress) -> Transfer:
-    return Transfer(session.control, session.channel, engine, progress, session.limits.stall_s)
+    return Transfer(session.control, session.channel, engine, progress, session.turn, session.limits.stall_s)
 
 
 def _run_stream(session: Session, engine: Engine, progress: Progress) -> None:
     """Run a MODE S transfer; a listener serves just one."""
     channel = session.channel
-    _transfer(session, engine, progress).run(channel.outgoing(1) if channel.connects else [])
+    connections = channel.outgoing(1) if channel.connects else []
+    _transfer(session, engine, progress).run(connections)
     if not channel.connects:
         channel.close()
 

@@ -49,6 +49,7 @@ class Control:
         self._login_by_s = time.monotonic() + login_s
         self._longest_line_bytes = LONGEST_BEFORE_LOGIN_BYTES
         self.closed = False
+        self.received_bytes = 0
         self.local: str = sock.getsockname()[0]
         self.peer: str = sock.getpeername()[0]
         self.family = sock.family
@@ -68,11 +69,15 @@ class Control:
     def interrupted(self) -> bool:
         """Tell whether what runs should stop: the client has gone, or an ABOR has arrived."""
         while not self.closed and self._poll.poll(0):
-            before = len(self._buffer)
+            before = self.received_bytes
             self._receive(socket.MSG_DONTWAIT)
-            if len(self._buffer) == before:
+            if self.received_bytes == before:
                 break
         return self.closed or self._holds_abort()
+
+    def holds_line(self) -> bool:
+        """Tell whether the next command has arrived already."""
+        return b"\n" in self._buffer
 
     def next_line(self, timeout_s: float) -> str:
         """Return the next command line, without its end. Raises ControlClosed."""
@@ -119,6 +124,12 @@ class Control:
             while drained < _MOST_DRAINED_BYTES and (data := self._sock.recv(65536, socket.MSG_DONTWAIT)):
                 drained += len(data)
 
+    def dismiss(self, reply: bytes) -> None:
+        """Send a last reply without waiting and end the session, from another thread."""
+        with suppress(OSError):
+            self._sock.send(reply, socket.MSG_DONTWAIT)
+        self.shutdown()
+
     def shutdown(self) -> None:
         """End the session from another thread: whatever waits on this connection sees its end."""
         with suppress(OSError):  # it may have gone already
@@ -152,6 +163,7 @@ class Control:
             self.closed = True
             return
         self._buffer += data
+        self.received_bytes += len(data)
         if len(self._buffer) - (self._buffer.rfind(b"\n") + 1) > self._longest_line_bytes:
             raise ControlClosed("an endless line", _TOO_LONG)
         if len(self._buffer) > LONGEST_QUEUE_BYTES or self._buffer.count(b"\n") > LONGEST_QUEUE:

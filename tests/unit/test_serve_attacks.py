@@ -12,6 +12,7 @@ from raw_client import RawClient, block, connect, end
 
 from mpx import gridftp_wire as wire
 from mpx.serve import Limits, Server
+from mpx.serve.admission import Room
 
 SECRET = b"not to be served"
 
@@ -223,7 +224,7 @@ def test_no_garbage_makes_the_server_stumble(server, garbage):
 
 def test_sessions_are_counted(root):
     with (
-        Server(root, limits=Limits(sessions=2)) as server,
+        Server(root, limits=Limits(room=Room(sessions=2))) as server,
         RawClient(server.port) as first,
         RawClient(server.port) as second,
         connect(("127.0.0.1", server.port)) as third,
