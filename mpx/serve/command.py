@@ -8,6 +8,7 @@ import click
 
 from mpx import tcp
 from mpx.errors import UsageError
+from mpx.serve import process
 from mpx.serve.server import Server
 from mpx.serve.session import Limits
 
@@ -45,6 +46,7 @@ def serve(
     logging.basicConfig(
         level=logging.INFO if verbose else logging.ERROR, format="%(asctime)s mpx serve: %(message)s"
     )
+    process.prepare()
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())

@@ -14,7 +14,6 @@ _OK = b"200 OK.\r\n"
 
 
 def _user(session: Session, argument: str) -> bytes:
-    session.logged_in = False
     session.user = argument.strip()
     return b"331 Password required: any will do for anonymous.\r\n"
 
@@ -22,7 +21,8 @@ def _user(session: Session, argument: str) -> bytes:
 def _pass(session: Session, _: str) -> bytes:
     if session.user.lower() not in ("anonymous", "ftp"):
         raise Refusal(530, "Login incorrect: only USER anonymous is served here.")
-    session.logged_in = True
+    if not session.logged_in:
+        session.log_in()
     return b"230 User anonymous logged in.\r\n"
 
 

@@ -1,20 +1,20 @@
 """Commands about names: directories, facts, times, renaming, removing, checksums."""
 
 import os
-import re
 import stat
 import time
 from collections.abc import Callable
 
 from mpx.gridftp_wire import reply_line
-from mpx.serve import listing
+from mpx.serve import arguments, listing
 from mpx.serve.checksum import ALGORITHMS, checksum
 from mpx.serve.progress import checksum_marker
 from mpx.serve.replies import Refusal
 from mpx.serve.session import Command, Session
 from mpx.serve.times import format_time, parse_time
+from mpx.serve.turns import in_turns
 
-_LINES_AT_ONCE = 1000
+_LINES_AT_ONCE = 500
 
 
 def _quoted(path: str) -> str:
@@ -115,8 +115,9 @@ def _status(session: Session, argument: str) -> bytes:
 def _directory(session: Session, name: str, code: int, line: Callable[[listing.Item], str]) -> bytes:
     """Send a listing on the control connection bit by bit, since it may be long; return its last line."""
     lines = [f"{code}-status of {name}\r\n"]
-    for item in listing.items(session.root, session.path(name or ".")):
-        lines.append(f" {line(item)}\r\n")
+    raw = (f" {line(item)}\r\n" for item in listing.items(session.root, session.path(name or ".")))
+    for some in in_turns(session.turn, raw):
+        lines += some
         if len(lines) >= _LINES_AT_ONCE:
             session.control.send("".join(lines).encode("utf-8", "surrogateescape"))
             lines = []
@@ -124,10 +125,11 @@ def _directory(session: Session, name: str, code: int, line: Callable[[listing.I
 
 
 def _checksum(session: Session, argument: str) -> bytes:
-    found = re.fullmatch(r"(\S+) (\d{1,18}) (-1|\d{1,18}) (.+)", argument)
-    if not found:
+    algorithm, start, size, name = [*argument.split(" ", 3), "", "", ""][:4]
+    offset, length = arguments.number(start), -1 if size == "-1" else arguments.number(size)
+    if offset is None or length is None or not name:
         raise Refusal(501, "CKSM takes an algorithm, an offset, a length (-1 for all) and a name.")
-    algorithm, offset, length = found.group(1).upper(), int(found.group(2)), int(found.group(3))
+    algorithm = algorithm.upper()
     if algorithm not in ALGORITHMS:
         raise Refusal(504, f"Checksums are {', '.join(ALGORITHMS)}.")
     interval_s = session.settings.checksum_marker_s
@@ -141,7 +143,8 @@ def _checksum(session: Session, argument: str) -> bytes:
             due_s += interval_s
             session.control.send(checksum_marker(time.time(), done))
 
-    fd = session.root.open_file(session.path(found.group(4)))
+    fd = session.root.open_file(session.path(name))
+    session.turn.end()
     try:
         return reply_line(213, checksum(fd, algorithm, offset, length, tick))
     finally:

@@ -1,9 +1,8 @@
 """SITE: what FTP has no command of its own for."""
 
-import re
-
 from mpx._version import __version__
 from mpx.gridftp_wire import reply_line
+from mpx.serve import arguments
 from mpx.serve.replies import Refusal
 from mpx.serve.session import Command, Session
 from mpx.serve.times import parse_time
@@ -31,39 +30,42 @@ def _version(_: Session, __: str) -> bytes:
 
 
 def _mode(session: Session, argument: str) -> bytes:
-    found = re.fullmatch(r"([0-7]{1,4}) (.+)", argument)
-    if not found or int(found.group(1), 8) > 0o777:
+    digits, _, name = argument.partition(" ")
+    if not 0 < len(digits) <= 4 or digits.strip("01234567") or int(digits, 8) > 0o777:
         raise Refusal(501, "SITE CHMOD takes permission bits up to 777 in octal, and a name.")
-    session.root.set_mode(session.path(found.group(2)), int(found.group(1), 8))
+    session.root.set_mode(session.path(name), int(digits, 8))
     return b"250 SITE CHMOD command successful.\r\n"
 
 
 def _times(session: Session, argument: str) -> bytes:
     # Two forms are in use: `NAME ATIME MTIME CTIME UTC`, and `MTIME NAME`.
-    if found := re.fullmatch(r"(.+) (\d{14}) (\d{14}) \d{14} UTC", argument):
-        name, access, modification = found.groups()
-    elif found := re.fullmatch(r"(\d{14}) (.+)", argument):
-        access = modification = found.group(1)
-        name = found.group(2)
+    name, *times = argument.rsplit(" ", 4)
+    if name and len(times) == 4 and times[3] == "UTC" and all(map(arguments.is_time, times[:3])):
+        access, modification = times[:2]
     else:
-        raise Refusal(501, "SITE UTIME takes a time and a name, or a name, three times and UTC.")
+        access, _, name = argument.partition(" ")
+        modification = access
+        if not name or not arguments.is_time(access):
+            raise Refusal(501, "SITE UTIME takes a time and a name, or a name, three times and UTC.")
     session.root.set_times(session.path(name), parse_time(access), parse_time(modification))
     return b"250 SITE UTIME command successful.\r\n"
 
 
 def _truncate(session: Session, argument: str) -> bytes:
-    found = re.fullmatch(r"(\d{1,18}) (.+)", argument)
+    found = arguments.numbers_and_name(argument, 1)
     if not found:
         raise Refusal(501, "SITE TRNC takes a length and a name.")
-    session.root.shrink(session.path(found.group(2)), int(found.group(1)))
+    (length,), name = found
+    session.root.shrink(session.path(name), length)
     return b"250 SITE TRNC command successful.\r\n"
 
 
 def set_buffer(session: Session, argument: str) -> bytes:
     """SBUF and its older names: the socket buffers of data connections, in bytes."""
-    if not re.fullmatch(r"\d{1,9}", argument.strip()):
+    size = arguments.number(argument.strip(), most_digits=9)
+    if size is None:
         raise Refusal(501, "A size in bytes is needed.")
-    session.channel.buffer_bytes = int(argument)
+    session.channel.buffer_bytes = size
     return b"200 Buffer size set.\r\n"
 
 

@@ -1,7 +1,6 @@
 """Commands that say where data goes, and those that move it."""
 
 import os
-import re
 import shutil
 import stat
 import tempfile
@@ -12,13 +11,14 @@ from itertools import chain
 from mpx import sink_wire
 from mpx.gridftp_wire import format_host_port, parse_extended_address, parse_host_port, reply_line
 from mpx.ranges import RangeSet
-from mpx.serve import listing
+from mpx.serve import arguments, listing
 from mpx.serve.progress import Progress
 from mpx.serve.receive import BlockReceiver, StreamReceiver
 from mpx.serve.replies import Refusal
 from mpx.serve.send import BlockSender, LineSender, StreamSender
 from mpx.serve.session import Command, Session
 from mpx.serve.transfer import Engine, Transfer
+from mpx.serve.turns import Turn, in_turns
 
 _DONE = b"226 Transfer Complete.\r\n"
 
@@ -46,6 +46,7 @@ def _striped_passive(session: Session, argument: str) -> bytes:
 
 def _active(session: Session, argument: str) -> bytes:
     _only_ipv4(session, "EPRT")
+    arguments.check_address(argument)
     try:
         address = parse_host_port(argument)
     except ValueError as error:
@@ -55,6 +56,7 @@ def _active(session: Session, argument: str) -> bytes:
 
 
 def _extended_active(session: Session, argument: str) -> bytes:
+    arguments.check_address(argument)
     try:
         address = parse_extended_address(argument)
     except ValueError as error:
@@ -88,10 +90,12 @@ def _retrieve(session: Session, argument: str) -> bytes:
 
 
 def _extended_retrieve(session: Session, argument: str) -> bytes:
-    found = re.fullmatch(r"[Pp] (\d{1,18}) (\d{1,18}) (.+)", argument)
-    if not found:
+    kind, _, rest = argument.partition(" ")
+    found = arguments.numbers_and_name(rest, 2)
+    if kind.upper() != "P" or not found:
         raise Refusal(501, "ERET takes P, an offset, a length and a name.")
-    return _send_file(session, found.group(3), int(found.group(1)), int(found.group(2)))
+    (offset, length), name = found
+    return _send_file(session, name, offset, length)
 
 
 def _send_file(session: Session, name: str, base: int, length: int | None) -> bytes:
@@ -126,10 +130,12 @@ def _store(session: Session, argument: str) -> bytes:
 
 
 def _extended_store(session: Session, argument: str) -> bytes:
-    found = re.fullmatch(r"[Aa] (\d{1,18}) (.+)", argument)
-    if not found:
+    kind, _, rest = argument.partition(" ")
+    found = arguments.numbers_and_name(rest, 1)
+    if kind.upper() != "A" or not found:
         raise Refusal(501, "ESTO takes A, an offset and a name.")
-    return _receive_file(session, found.group(2), int(found.group(1)), truncate=False)
+    (offset,), name = found
+    return _receive_file(session, name, offset, truncate=False)
 
 
 def _append(session: Session, argument: str) -> bytes:
@@ -146,7 +152,8 @@ def _receive_file(session: Session, name: str, base: int | None, *, truncate: bo
         base = os.fstat(fd).st_size if base is None else base
         progress = Progress(keep_ranges=settings.blocks and settings.restart_s > 0)
         if settings.blocks:
-            transfer = _transfer(session, BlockReceiver(fd, base, progress), progress)
+            engine = BlockReceiver(fd, base, progress, session.turns, session.share)
+            transfer = _transfer(session, engine, progress)
             transfer.mark(performance_s=settings.performance_s, restart_s=settings.restart_s)
             transfer.run(channel.take_kept())
         else:
@@ -184,7 +191,7 @@ def _name_list(session: Session, argument: str) -> bytes:
 
 def _shown_by_ls(session: Session, argument: str) -> Generator[listing.Item, None, None]:
     """Describe what a directory holds, or one file."""
-    name = re.sub(r"^(-\S*\s*)+", "", argument)  # options of ls, which clients like to add
+    name = arguments.without_ls_options(argument)
     path = session.path(name or ".")
     if stat.S_ISDIR(session.root.stat(path).st_mode):
         yield from listing.items(session.root, path)
@@ -219,10 +226,12 @@ def _send_listing(
         if not session.settings.blocks:
             first = next(raw, b"")  # what cannot be listed at all is refused before any data
             progress = Progress(keep_ranges=False)
-            _run_stream(session, LineSender(chain([first], raw), progress), progress)
+            turn = Turn(session.turns, session.share)
+            _run_stream(session, LineSender(chain([first], raw), progress, turn), progress)
             return _DONE
         with tempfile.TemporaryFile() as spool:
-            spool.writelines(raw)
+            session.turn.end()
+            spool.writelines(chain.from_iterable(in_turns(session.turn, raw)))
             spool.flush()
             _send(session, spool.fileno(), 0, spool.tell(), RangeSet())
     return _DONE
@@ -250,13 +259,14 @@ def _send(session: Session, fd: int, base: int, length: int, restart: RangeSet) 
 
 
 def _transfer(session: Session, engine: Engine, progress: Progress) -> Transfer:
-    return Transfer(session.control, session.channel, engine, progress, session.limits.stall_s)
+    return Transfer(session.control, session.channel, engine, progress, session.turn, session.limits.stall_s)
 
 
 def _run_stream(session: Session, engine: Engine, progress: Progress) -> None:
     """Run a MODE S transfer; a listener serves just one."""
     channel = session.channel
-    _transfer(session, engine, progress).run(channel.outgoing(1) if channel.connects else [])
+    connections = channel.outgoing(1) if channel.connects else []
+    _transfer(session, engine, progress).run(connections)
     if not channel.connects:
         channel.close()
 

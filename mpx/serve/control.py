@@ -1,25 +1,31 @@
 """The control connection of a session: command lines in, replies out, and a look at what is coming.
 
 Commands are taken strictly in order. While a transfer runs only two things count at once: an ABOR
-anywhere in what has arrived, and that the client has gone.
+anywhere in what has arrived, and that the client has gone. Nothing a client sends renews a deadline but
+a whole command, and before login not even that.
 """
 
-import re
+import math
 import select
 import socket
 import struct
+import time
 from contextlib import suppress
 
 from mpx import tcp
 
-LONGEST_LINE_BYTES = 64 * 1024  # a REST with many ranges is long; more is an attack
+LONGEST_LINE_BYTES = 16 * 1024  # a name has 4 KiB at most, a REST with 500 ranges 14
+LONGEST_BEFORE_LOGIN_BYTES = 1024
 LONGEST_QUEUE = 1000  # commands waiting behind a transfer, as in a stock server
+LONGEST_QUEUE_BYTES = 256 * 1024
+_TOO_LONG = (500, "Line too long.")
 _ONE_READ_BYTES = 4096
-_SEND_TIMEOUT_S = 60  # a client that does not read its replies is given up
+_MOST_DRAINED_BYTES = 256 * 1024
+_SEND_TIMEOUT_S = 60.0  # a client that does not read a whole reply in that time is given up
+_ONE_WAIT_S = 60.0  # of the kernel; deadlines may be farther away
 
 # ABOR usually follows the Telnet signals "interrupt process" and "data mark" (RFC 959).
 _TELNET = b"\xff\xf4\xf2"
-_ABOR = re.compile(rb"^[\xff\xf4\xf2]*ABOR[ \t]*\r?\n", re.IGNORECASE | re.MULTILINE)
 
 
 class ControlClosed(Exception):
@@ -33,69 +39,96 @@ class ControlClosed(Exception):
 class Control:
     """One control connection. Used by its session's thread alone, but for `shutdown`."""
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket, login_s: float) -> None:
+        """`login_s`: how long the client may take until `admit` is called."""
         self._sock = sock
         self._buffer = bytearray()
+        self._searched = 0  # bytes of it that hold no ABOR, and no part of a line but whole ones
         self._poll = select.poll()
         self._poll.register(sock, select.POLLIN)
+        self._login_by_s = time.monotonic() + login_s
+        self._longest_line_bytes = LONGEST_BEFORE_LOGIN_BYTES
         self.closed = False
+        self.received_bytes = 0
         self.local: str = sock.getsockname()[0]
         self.peer: str = sock.getpeername()[0]
         self.family = sock.family
         self.congestion = tcp.congestion_of(sock)  # what the kernel, or the route, has for this client
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_OOBINLINE, 1)  # Telnet's data mark comes urgent
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", _SEND_TIMEOUT_S, 0))
 
     def fileno(self) -> int:
         """Return the descriptor, for poll."""
         return self._sock.fileno()
 
-    def fill(self) -> None:
-        """Take what has arrived, without waiting. Raises ControlClosed when a limit is broken."""
-        try:
-            data = self._sock.recv(_ONE_READ_BYTES, socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            return
-        except OSError:
-            data = b""
-        if not data:
-            self.closed = True
-            return
-        self._buffer += data
-        if len(self._buffer) - (self._buffer.rfind(b"\n") + 1) > LONGEST_LINE_BYTES:
-            raise ControlClosed("an endless line", (500, "Line too long."))
-        if self._buffer.count(b"\n") > LONGEST_QUEUE:
-            raise ControlClosed("too many commands at once", (500, "Pipeline queue full."))
+    def admit(self) -> None:
+        """Let this client have the time and the lines of one that has logged in."""
+        self._login_by_s = math.inf
+        self._longest_line_bytes = LONGEST_LINE_BYTES
 
     def interrupted(self) -> bool:
         """Tell whether what runs should stop: the client has gone, or an ABOR has arrived."""
         while not self.closed and self._poll.poll(0):
-            before = len(self._buffer)
-            self.fill()
-            if len(self._buffer) == before:
+            before = self.received_bytes
+            self._receive(socket.MSG_DONTWAIT)
+            if self.received_bytes == before:
                 break
-        return self.closed or _ABOR.search(self._buffer) is not None
+        return self.closed or self._holds_abort()
+
+    def holds_line(self) -> bool:
+        """Tell whether the next command has arrived already."""
+        return b"\n" in self._buffer
 
     def next_line(self, timeout_s: float) -> str:
         """Return the next command line, without its end. Raises ControlClosed."""
-        while (end := self._buffer.find(b"\n")) < 0:
+        until_s = min(time.monotonic() + timeout_s, self._login_by_s)
+        searched = 0
+        while (end := self._buffer.find(b"\n", searched)) < 0:
             if self.closed:
                 raise ControlClosed("closed by the client")
-            if not self._poll.poll(timeout_s * 1000):
-                raise ControlClosed("idle", (421, "Idle Timeout: closing control connection."))
-            self.fill()
+            searched = len(self._buffer)
+            self._wait_at_most(socket.SO_RCVTIMEO, until_s)
+            self._receive()
+        if end > self._longest_line_bytes:
+            raise ControlClosed("a line too long", _TOO_LONG)
         line = bytes(self._buffer[:end]).rstrip(b"\r").lstrip(_TELNET)
         del self._buffer[: end + 1]
+        self._searched = max(0, self._searched - end - 1)
         return line.decode("utf-8", "surrogateescape")
 
     def send(self, reply: bytes) -> None:
-        """Send a reply, or a part of one. Raises ControlClosed if the client does not take it."""
+        """Send a reply, or a part of one. Raises ControlClosed if the client does not take it in time."""
+        view, until_s = memoryview(reply), 0.0
         try:
-            self._sock.sendall(reply)
+            view = view[self._sock.send(view, socket.MSG_DONTWAIT) :]
+        except BlockingIOError:
+            pass
         except OSError as error:
-            self.closed = True
-            raise ControlClosed(f"cannot answer: {error}") from error
+            self._lost(error)
+        while view:
+            until_s = until_s or min(time.monotonic() + _SEND_TIMEOUT_S, self._login_by_s)
+            self._wait_at_most(socket.SO_SNDTIMEO, until_s)
+            try:
+                view = view[self._sock.send(view) :]
+            except BlockingIOError:
+                continue
+            except OSError as error:
+                self._lost(error)
+
+    def say_farewell(self, reply: bytes) -> None:
+        """Send a last reply without waiting, and see to it that it arrives."""
+        with suppress(OSError):  # the client may have gone already
+            self._sock.send(reply, socket.MSG_DONTWAIT)
+            self._sock.shutdown(socket.SHUT_WR)
+            drained = 0  # else the kernel answers what nobody read with a reset, which may overtake the reply
+            while drained < _MOST_DRAINED_BYTES and (data := self._sock.recv(65536, socket.MSG_DONTWAIT)):
+                drained += len(data)
+
+    def dismiss(self, reply: bytes) -> None:
+        """Send a last reply without waiting and end the session, from another thread."""
+        with suppress(OSError):
+            self._sock.send(reply, socket.MSG_DONTWAIT)
+        self.shutdown()
 
     def shutdown(self) -> None:
         """End the session from another thread: whatever waits on this connection sees its end."""
@@ -105,3 +138,43 @@ class Control:
     def close(self) -> None:
         """Close the connection."""
         self._sock.close()
+
+    def _lost(self, error: OSError) -> None:
+        self.closed = True
+        raise ControlClosed(f"cannot answer: {error}") from error
+
+    def _wait_at_most(self, option: int, until_s: float) -> None:
+        """Have the kernel wait no longer than that; it costs a client one call less than to poll first."""
+        left_s = min(until_s - time.monotonic(), _ONE_WAIT_S)
+        if left_s <= 0:
+            raise ControlClosed("too slow", (421, "Idle Timeout: closing control connection."))
+        seconds, rest = divmod(math.ceil(left_s * 1e6), 1_000_000)
+        self._sock.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", seconds, rest))
+
+    def _receive(self, flags: int = 0) -> None:
+        """Take what has arrived. Raises ControlClosed when a limit is broken."""
+        try:
+            data = self._sock.recv(_ONE_READ_BYTES, flags)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self.closed = True
+            return
+        self._buffer += data
+        self.received_bytes += len(data)
+        if len(self._buffer) - (self._buffer.rfind(b"\n") + 1) > self._longest_line_bytes:
+            raise ControlClosed("an endless line", _TOO_LONG)
+        if len(self._buffer) > LONGEST_QUEUE_BYTES or self._buffer.count(b"\n") > LONGEST_QUEUE:
+            raise ControlClosed("too many commands at once", (500, "Pipeline queue full."))
+
+    def _holds_abort(self) -> bool:
+        """Tell whether one of the lines that have arrived is an ABOR; each line is looked at once."""
+        end = self._buffer.rfind(b"\n") + 1
+        if end > self._searched:
+            lines = bytes(self._buffer[self._searched : end]).split(b"\n")
+            if any(line.lstrip(_TELNET).rstrip(b" \t\r").upper() == b"ABOR" for line in lines):
+                return True
+            self._searched = end
+        return False

@@ -11,17 +11,17 @@ import select
 import socket
 import struct
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 
 from mpx.errors import UsageError
-from mpx.gridftp_wire import HEADER_BYTES, Address
+from mpx.gridftp_wire import Address
 from mpx.mptcp import socket_for
+from mpx.serve.buffers import Buffer, ConnectionBudget
 from mpx.serve.replies import DataChannelError, Refusal
 from mpx.tcp import congestion_of, pace, set_congestion
 
 MOST_CONNECTIONS = 256  # of one session at a time
-BLOCK_BYTES = 1024 * 1024  # moved at once: see docs/serve.md for what was measured
-_BUFFER_BYTES = HEADER_BYTES + BLOCK_BYTES  # a header and its payload leave in one send()
 _TICK = struct.pack("ll", 0, 250_000)  # waiting receives and sends hand over what they have after 250 ms
 _CONNECT_TICK_MS = 50
 _BACKLOG = 256
@@ -31,13 +31,22 @@ _IP_BIND_ADDRESS_NO_PORT = 24  # linux/in.h: the port is chosen at connect(), so
 class Connection:
     """One data connection and its buffer. Blocking; `cancel` from another thread ends any wait."""
 
-    def __init__(self, sock: socket.socket, address: Address | None = None) -> None:
+    def __init__(
+        self,
+        sock: socket.socket,
+        block_bytes: int,
+        on_close: Callable[[], None],
+        address: Address | None = None,
+    ) -> None:
         self._sock = sock
+        self._on_close = on_close
+        self.block_bytes = block_bytes  # moved at once
+        self.ahead = b""  # what was received and belongs to the next transfer
         self._address = address  # still to be connected to
         self._lock = threading.Lock()  # between cancel and close
         self._cancelled = False
         self._congestion = ""  # that was asked for
-        self._buffer: memoryview | None = None
+        self._buffer: Buffer | None = None
         self.cached = False  # it has served an earlier transfer
         self.reusable = False  # it ended its part of this transfer and stays open
         self.closed = False
@@ -53,8 +62,8 @@ class Connection:
     def buffer(self) -> memoryview:
         """The memory this connection moves bytes through: room for one header and one block."""
         if self._buffer is None:
-            self._buffer = memoryview(bytearray(_BUFFER_BYTES))
-        return self._buffer
+            self._buffer = Buffer(self.block_bytes)
+        return self._buffer.view
 
     def use_congestion(self, name: str) -> None:
         """Switch to a congestion control that may be used; before it is connected or at any time after.
@@ -97,16 +106,17 @@ class Connection:
         finally:
             self._sock.setblocking(True)
 
-    def receive(self, view: memoryview) -> int:
+    def receive(self, view: memoryview, *, fill: bool = True) -> int:
         """Fill `view`, or as much of it as arrives within a tick; return 0 at the end of the stream.
 
-        Raises DataChannelError when the connection breaks.
+        Without `fill` return as soon as there is anything. Raises DataChannelError when the connection
+        breaks.
         """
         while True:
             try:
-                return self._sock.recv_into(view, 0, socket.MSG_WAITALL)
+                return self._sock.recv_into(view, 0, socket.MSG_WAITALL if fill else 0)
             except BlockingIOError:
-                continue  # nothing within the tick; the transfer's supervisor judges stalls
+                self._wait(select.POLLIN)  # the transfer's supervisor judges stalls
             except OSError as error:
                 raise DataChannelError(f"data connection lost: {error}") from error
 
@@ -116,14 +126,27 @@ class Connection:
             try:
                 return self._sock.send(view)
             except BlockingIOError:
-                continue
+                self._wait(select.POLLOUT)
             except OSError as error:
                 raise DataChannelError(f"data connection lost: {error}") from error
+
+    def _wait(self, event: int) -> None:
+        """Wait until the connection can go on, or `cancel`; who wakes up for nothing costs others."""
+        poll = select.poll()
+        poll.register(self._sock, event)
+        poll.poll()
+
+    def rest(self) -> None:
+        """Keep open what the next transfer may use, with little memory."""
+        self.cached = True
+        self.reusable = False
+        if self._buffer:
+            self._buffer.shrink()
 
     def is_alive(self) -> bool:
         """Tell whether the other side still holds an idle connection open."""
         try:
-            return self._sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) != b""
+            return bool(self.ahead) or self._sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) != b""
         except BlockingIOError:
             return True
         except OSError:
@@ -144,15 +167,20 @@ class Connection:
     def close(self) -> None:
         """Close the connection; nobody uses it any more but for `cancel`."""
         with self._lock:
+            if self.closed:
+                return
             self._sock.close()
-            self._buffer = None  # now, not when the garbage collector finds the rest of the transfer
+            if self._buffer:
+                self._buffer.release()
             self.closed = True
+        self._on_close()
 
 
 class DataChannel:
     """The data side of one session: its listener or the client's address, and connections kept open."""
 
-    def __init__(self, local: str, peer: str, family: socket.AddressFamily) -> None:
+    def __init__(self, local: str, peer: str, family: socket.AddressFamily, budget: ConnectionBudget) -> None:
+        self._budget = budget
         self._local = local
         self._peer = peer
         self._family = family
@@ -199,8 +227,11 @@ class DataChannel:
                 sock, address = self.listener.accept()
             except OSError:
                 return None
-            if address[0] == self._peer:
-                return Connection(sock)
+            if address[0] == self._peer and (block_bytes := self._budget.take(self._peer)):
+                try:
+                    return Connection(sock, block_bytes, self._give_back)
+                except OSError:  # it has gone already
+                    self._give_back()
             sock.close()
         return None
 
@@ -223,20 +254,42 @@ class DataChannel:
         return alive
 
     def outgoing(self, count: int, *, over_mptcp: bool = False) -> list[Connection]:
-        """Make `count` connections to the client's address, yet to be connected."""
+        """Make `count` connections to the client's address, yet to be connected; fewer if it has too many.
+
+        Raises Refusal if there may be none.
+        """
         assert self._target
-        made = []
+        made: list[Connection] = []
         for _ in range(count):
-            kind = socket.SOCK_STREAM
-            sock = socket_for(self._family) if over_mptcp else socket.socket(self._family, kind)
+            block_bytes = self._budget.take(self._peer)
+            if not block_bytes:
+                break
+            try:
+                sock = self._socket(over_mptcp)
+            except OSError:
+                self._give_back()
+                for connection in made:
+                    connection.close()
+                raise
+            made.append(Connection(sock, block_bytes, self._give_back, self._target))
+        if not made:
+            raise Refusal(425, f"Too many data connections of {self._peer} are open.")
+        self._outgoing = [*(each for each in self._outgoing if not each.closed), *made]
+        return made
+
+    def _socket(self, over_mptcp: bool) -> socket.socket:
+        kind = socket.SOCK_STREAM
+        sock = socket_for(self._family) if over_mptcp else socket.socket(self._family, kind)
+        try:
             self._set_buffer(sock, socket.SO_RCVBUF)
             self._set_buffer(sock, socket.SO_SNDBUF)
             with suppress(OSError):  # older kernels have it for plain TCP only
                 sock.setsockopt(socket.IPPROTO_IP, _IP_BIND_ADDRESS_NO_PORT, 1)
             sock.bind((self._local, 0))
-            made.append(Connection(sock, self._target))
-        self._outgoing = [*(each for each in self._outgoing if not each.closed), *made]
-        return made
+        except OSError:
+            sock.close()
+            raise
+        return sock
 
     def sending(self) -> list[socket.socket]:
         """Return those that we have connected, to send over, and that are open; from any thread."""
@@ -250,8 +303,7 @@ class DataChannel:
     def keep(self, connections: list[Connection]) -> None:
         """Leave these open for the next transfer."""
         for connection in connections:
-            connection.cached = True
-            connection.reusable = False
+            connection.rest()
         self._kept = connections
 
     def close(self) -> None:
@@ -263,6 +315,9 @@ class DataChannel:
             connection.close()
         self._kept = []
         self._target = None
+
+    def _give_back(self) -> None:
+        self._budget.give_back(self._peer)
 
     def _set_buffer(self, sock: socket.socket, option: int) -> None:
         if self.buffer_bytes:

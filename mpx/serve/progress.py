@@ -2,11 +2,13 @@
 
 import threading
 from collections.abc import Iterable
+from itertools import islice
 
 from mpx.gridftp_wire import format_ranges, reply_line
 from mpx.ranges import Range, RangeSet
 
 _MOST_RANGES = 500  # in one 111 marker; the others follow in the next
+MOST_NEW_RANGES = 5000  # apart from each other between two markers; what else arrives is not told
 
 
 class Progress:
@@ -24,10 +26,14 @@ class Progress:
             self.moved_bytes += count
 
     def arrived(self, start: int, end: int) -> None:
-        """Count bytes [start, end) that were handed to the kernel's write."""
+        """Count bytes [start, end) that were handed to the kernel's write.
+
+        A marker tells what need not be sent again after an interruption, so it may tell less than arrived:
+        nobody who sends in order leaves so many gaps, and who does could have us remember each.
+        """
         with self.lock:
             self.moved_bytes += end - start
-            if self._keep_ranges:
+            if self._keep_ranges and (len(self._new) < MOST_NEW_RANGES or self._touches(start, end)):
                 self._new.add(start, end)
 
     def take_ranges(self) -> list[Range]:
@@ -36,10 +42,12 @@ class Progress:
             if len(self._new) <= _MOST_RANGES:
                 new, self._new = self._new, RangeSet()
                 return list(new)
-            taken = list(self._new)[:_MOST_RANGES]
-            for start, end in taken:
-                self._new.remove(start, end)
+            taken = list(islice(self._new, _MOST_RANGES))
+            self._new.remove(taken[0][0], taken[-1][1])
             return taken
+
+    def _touches(self, start: int, end: int) -> bool:
+        return len(self._new.within(start - 1, end + 1)) > 0
 
 
 def performance_marker(now_s: float, moved_bytes: int) -> bytes:

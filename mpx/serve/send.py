@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 from mpx.gridftp_wire import EOD, EOF, HEADER, HEADER_BYTES
 from mpx.ranges import RangeSet
-from mpx.serve.data import BLOCK_BYTES, Connection
+from mpx.serve.data import Connection
 from mpx.serve.progress import Progress
+from mpx.serve.turns import Turn, in_turns
 
 PORTION_BYTES = 64 * 1024  # of a listing, sent at once
 
@@ -32,7 +33,7 @@ class BlockSender:
     def serve(self, connection: Connection) -> None:
         """Send blocks until none is left, then end of data. Raises DataChannelError and OSError."""
         view = connection.buffer
-        while block := self._take():
+        while block := self._take(connection.block_bytes):
             offset, end = block
             size = end - offset
             read_all(self._fd, view[HEADER_BYTES : HEADER_BYTES + size], self._base + offset)
@@ -48,9 +49,9 @@ class BlockSender:
         send_all(connection, view[:HEADER_BYTES])
         connection.reusable = True
 
-    def _take(self) -> tuple[int, int] | None:
+    def _take(self, most_bytes: int) -> tuple[int, int] | None:
         with self._progress.lock:
-            return self._todo.take_first(BLOCK_BYTES)
+            return self._todo.take_first(most_bytes)
 
 
 class StreamSender:
@@ -67,8 +68,9 @@ class StreamSender:
 
     def serve(self, connection: Connection) -> None:
         """Send everything, then end the stream. Raises DataChannelError and OSError."""
-        for offset in range(self._start, self._end, BLOCK_BYTES):
-            view = connection.buffer[: min(BLOCK_BYTES, self._end - offset)]
+        most_bytes = connection.block_bytes
+        for offset in range(self._start, self._end, most_bytes):
+            view = connection.buffer[: min(most_bytes, self._end - offset)]
             read_all(self._fd, view, offset)
             send_all(connection, view)
             self._progress.moved(len(view))
@@ -81,15 +83,16 @@ class LineSender:
     accepts_more = False
     complete = False
 
-    def __init__(self, lines: Iterable[bytes], progress: Progress) -> None:
+    def __init__(self, lines: Iterable[bytes], progress: Progress, turn: Turn) -> None:
         self._lines = lines
         self._progress = progress
+        self._turn = turn
 
     def serve(self, connection: Connection) -> None:
         """Send every line, then end the stream. Raises DataChannelError, and OSError of who makes them."""
         portion = bytearray()
-        for line in self._lines:
-            portion += line
+        for lines in in_turns(self._turn, self._lines):
+            portion += b"".join(lines)
             if len(portion) >= PORTION_BYTES:
                 self._send(connection, portion)
                 portion = bytearray()

@@ -12,15 +12,21 @@ from pathlib import Path
 from types import TracebackType
 
 from mpx.errors import UsageError
+from mpx.serve import admission
+from mpx.serve.allowance import Allowance
+from mpx.serve.buffers import ConnectionBudget
 from mpx.serve.commands import COMMANDS
-from mpx.serve.control import Control
+from mpx.serve.control import Control, ControlClosed
 from mpx.serve.dipping import Dipping
 from mpx.serve.echo import Echo
 from mpx.serve.root import Root
 from mpx.serve.session import Limits, Session
+from mpx.serve.turns import Turns
 
 _CLOSE_TIMEOUT_S = 1.0
-_BACKLOG = 128
+_BACKLOG = 512
+_CONNECTIONS_RATE, _CONNECTIONS_BURST = 300.0, 100  # a flood of connections is to leave time for others
+_FULL = b"421 Too many sessions, try later.\r\n"
 
 _log = logging.getLogger(__name__)
 
@@ -56,6 +62,8 @@ class Server:
         except OSError as error:
             self._root.close()
             raise UsageError(f"cannot listen at {host} port {port}: {error.strerror}") from error
+        self._budget = ConnectionBudget()
+        self._turns = Turns()
         self._sessions: dict[Session, threading.Thread] = {}
         self._lock = threading.Lock()
         self._stopping = threading.Event()
@@ -109,6 +117,7 @@ class Server:
     def _accept(self) -> None:
         poll = select.poll()
         poll.register(self._listener, select.POLLIN)
+        calm = Allowance(_CONNECTIONS_RATE, _CONNECTIONS_BURST)
         while not self._stopping.is_set():
             poll.poll()
             try:
@@ -118,6 +127,8 @@ class Server:
                     _log.warning("cannot accept: %s", error)
                     self._stopping.wait(0.1)  # out of descriptors, most likely: others will end
                 continue
+            if not calm.take(time.monotonic()):
+                self._stopping.wait(1 / _CONNECTIONS_RATE)  # the others wait in the kernel meanwhile
             if not _contains(self._allowed, address[0]):
                 _log.warning("%s: refused, not in the networks of --allow-from", address[0])
                 sock.close()
@@ -125,20 +136,20 @@ class Server:
             self._start(sock)
 
     def _start(self, sock: socket.socket) -> None:
-        with self._lock:
-            crowded = len(self._sessions) >= self._limits.sessions
         try:
-            if crowded:
-                sock.send(b"421 Too many sessions, try later.\r\n", socket.MSG_DONTWAIT)
+            if not self._make_room(admission.party(sock.getpeername()[0])):
+                sock.send(_FULL, socket.MSG_DONTWAIT)
                 sock.close()
                 return
-            control = Control(sock)
+            control = Control(sock, self._limits.login_s)
             session = Session(
                 control,
                 self._root,
                 writable=self._writable,
                 limits=self._limits,
-                echo=self._echo.admit(control.peer) if self._echo else None,
+                admit=self._admit,
+                budget=self._budget,
+                turns=self._turns,
             )
         except OSError:
             sock.close()  # the client has gone already
@@ -152,6 +163,37 @@ class Server:
             _log.warning("cannot start a session: %s", error)
             self._forget(session)
             sock.close()
+
+    def _make_room(self, party: str) -> bool:
+        """Make room for one more connection of a party; return False if it could not even log in."""
+        with self._lock:
+            here = [session for session in self._sessions if not session.gave_way]
+            strangers = [session for session in here if not session.logged_in]
+            sessions = [session for session in here if session.logged_in]
+            leaves = admission.stranger_that_gives_way(strangers, party, self._limits.room)
+            if leaves:
+                leaves.give_way()
+            try:
+                admission.session_that_gives_way(sessions, party, self._limits.room, time.monotonic())
+            except admission.Full:
+                return False
+            return True
+
+    def _admit(self, session: Session) -> None:
+        """Have a session logged in, for which another one may leave. Raises ControlClosed."""
+        with self._lock:
+            others = [other for other in self._sessions if other.logged_in and not other.gave_way]
+            try:
+                leaves = admission.session_that_gives_way(
+                    others, session.party, self._limits.room, time.monotonic()
+                )
+            except admission.Full:
+                raise ControlClosed("too many sessions", (421, "Too many sessions, try later.")) from None
+            if leaves:
+                leaves.give_way()
+            session.logged_in = True
+        if self._echo:
+            session.echo = self._echo.admit(session.control.peer)
 
     def _run(self, session: Session) -> None:
         _log.info("%s: session begins", session.control.peer)

@@ -4,19 +4,22 @@ Commands are done strictly in order, each to its end before the next is read, as
 """
 
 import logging
+import time
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mpx.echo_wire import EchoPlace
 from mpx.gridftp_wire import reply_line
+from mpx.serve import admission
+from mpx.serve.admission import Room
+from mpx.serve.buffers import ConnectionBudget
 from mpx.serve.control import Control, ControlClosed
 from mpx.serve.data import DataChannel
 from mpx.serve.replies import DataChannelError, Refusal, reply_for
 from mpx.serve.root import Root, join
 from mpx.serve.settings import Settings
+from mpx.serve.turns import Share, Turn, Turns
 
-_LOGIN_TIMEOUT_S = 120.0
 _HTTP = frozenset(("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE"))
 
 _log = logging.getLogger(__name__)
@@ -24,11 +27,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long a server waits, in seconds, and how many sessions it has at a time."""
+    """How long a server waits, in seconds, and for how many it has room at a time."""
 
     idle_s: float = 600.0  # for a command
+    login_s: float = 60.0  # from the connection to the login, whatever is said meanwhile
     stall_s: float = 120.0  # for a first data connection, and for a transfer in which nothing moves
-    sessions: int = 64
+    room: Room = field(default_factory=Room)
     congestion: tuple[str, ...] | None = None  # what clients may have us send with; None: what all users may
 
 
@@ -46,14 +50,30 @@ class Session:
     """The state of one client; used by its own thread, but for `stop`."""
 
     def __init__(
-        self, control: Control, root: Root, *, writable: bool, limits: Limits, echo: EchoPlace | None
+        self,
+        control: Control,
+        root: Root,
+        *,
+        writable: bool,
+        limits: Limits,
+        admit: "Callable[[Session], None]",
+        budget: ConnectionBudget,
+        turns: Turns,
     ) -> None:
         self.control = control
+        self.turns = turns
+        self.share = Share()  # of the turns
+        self.turn = Turn(turns, self.share)  # to do commands; whatever may take long ends it first
         self.root = root
         self.writable = writable
         self.limits = limits
-        self.echo = echo  # where this client's probes are sent back
-        self.channel = DataChannel(control.local, control.peer, control.family)
+        self.echo: EchoPlace | None = None  # where this client's probes are sent back, once it is logged in
+        self.party = admission.party(control.peer)
+        self.since_s = time.monotonic()  # when it was connected, or did its last command
+        self.busy = False
+        self.gave_way = False
+        self._admit = admit
+        self.channel = DataChannel(control.local, control.peer, control.family, budget)
         self.settings = Settings(congestions=limits.congestion, kernels=control.congestion)
         self.directory = "/"
         self.user = ""
@@ -64,18 +84,33 @@ class Session:
         try:
             self.control.send(b"220 mpx serve, GridFTP, ready.\r\n")
             while True:
-                timeout_s = (
-                    self.limits.idle_s if self.logged_in else min(_LOGIN_TIMEOUT_S, self.limits.idle_s)
-                )
-                line = self.control.next_line(timeout_s)
-                self.control.send(self._answer(line, commands))
+                if not self.control.holds_line():
+                    self.share.pause()
+                line = self.control.next_line(self.limits.idle_s)
+                self.busy = True
+                with self.turn:
+                    reply = self._answer(line, commands)
+                self.control.send(reply)
+                if self.logged_in:
+                    self.since_s = time.monotonic()
+                self.busy = False
         except ControlClosed as error:
             _log.info("%s: session ends: %s", self.control.peer, error)
             if error.farewell:
-                self._say_farewell(*error.farewell)
+                self.control.say_farewell(reply_line(*error.farewell))
         finally:
             self.channel.close()
             self.control.close()
+
+    def log_in(self) -> None:
+        """Let the client in; raises ControlClosed if there is no room."""
+        self._admit(self)
+        self.control.admit()
+
+    def give_way(self) -> None:
+        """End the session, from another thread, for one that has more right to be here."""
+        self.gave_way = True
+        self.control.dismiss(reply_line(421, "Too many sessions: this one gives way."))
 
     def stop(self) -> None:
         """End the session, and whatever it is doing, from another thread."""
@@ -116,7 +151,3 @@ class Session:
             words = reply.partition(b"\r\n")[0].decode("ascii", "replace")
             _log.info("%s: %s %r: %s", self.control.peer, verb, argument, words)
         return reply
-
-    def _say_farewell(self, code: int, text: str) -> None:
-        with suppress(ControlClosed):  # it may have gone already
-            self.control.send(reply_line(code, text))

@@ -1,14 +1,15 @@
 """What commands of a session set for the commands after them: TYPE, MODE, OPTS, TREV, REST, ..."""
 
-import re
 from dataclasses import dataclass, field
 
 from mpx import mptcp, tcp
-from mpx.gridftp_wire import parse_ranges
 from mpx.ranges import RangeSet
+from mpx.serve import arguments
 from mpx.serve.data import MOST_CONNECTIONS
 from mpx.serve.listing import FACTS
 from mpx.serve.replies import Refusal
+
+_INTERVAL_DIGITS = 5  # of seconds, and of a number of connections
 
 
 @dataclass(slots=True)
@@ -44,22 +45,19 @@ class Settings:
 
 def set_restart(settings: Settings, argument: str) -> None:
     """REST 100, or REST 0-100,200-300: what is already there. Raises Refusal."""
-    try:
-        ranges = [(0, int(argument))] if argument.isdecimal() else parse_ranges(argument)
-    except ValueError as error:
-        raise Refusal(501, f"REST takes an offset or byte ranges: {error}") from error
-    settings.restart = RangeSet(ranges)
+    settings.restart = RangeSet(arguments.ranges(argument))
 
 
 def set_trigger(settings: Settings, argument: str) -> None:
     """TREV PERF seconds, TREV RESTART seconds: marker intervals; 0 is none. Raises Refusal."""
-    found = re.fullmatch(r"(PERF|RESTART) (\d{1,5})", argument.strip().upper())
-    if not found:
+    event, _, text = argument.strip().upper().partition(" ")
+    seconds = arguments.number(text, _INTERVAL_DIGITS)
+    if event not in ("PERF", "RESTART") or seconds is None:
         raise Refusal(501, "TREV takes PERF or RESTART and whole seconds.")
-    if found.group(1) == "PERF":
-        settings.performance_s = float(found.group(2))
+    if event == "PERF":
+        settings.performance_s = float(seconds)
     else:
-        settings.restart_s = float(found.group(2))
+        settings.restart_s = float(seconds)
 
 
 def set_options(settings: Settings, argument: str) -> str:
@@ -72,13 +70,15 @@ def set_options(settings: Settings, argument: str) -> str:
         return "MLST OPTS " + "".join(f"{name};" for name in settings.facts)
     if verb == "UTF8" and options.strip().upper() in ("", "ON"):
         return "Names are UTF-8."
-    pairs = dict(re.findall(r"\s*(\w+)=([^;]*);", options.lower()))
+    pairs = arguments.options(options)
     if verb == "RETR" and pairs:
         return _set_retrieve(settings, pairs)
-    if verb == "CKSM" and re.fullmatch(r"\d{1,5}", pairs.get("markers", "")):
-        settings.checksum_marker_s = float(pairs["markers"])
-        return "Checksum markers set."
-    raise Refusal(501, f"No such option: {argument[:80]}")
+    if verb == "CKSM" and pairs:
+        seconds = arguments.number(pairs.get("markers", ""), _INTERVAL_DIGITS)
+        if seconds is not None:
+            settings.checksum_marker_s = float(seconds)
+            return "Checksum markers set."
+    raise Refusal(501, f"No such option: {argument[:80]!a}")
 
 
 def _set_retrieve(settings: Settings, pairs: dict[str, str]) -> str:
@@ -86,9 +86,13 @@ def _set_retrieve(settings: Settings, pairs: dict[str, str]) -> str:
     known = ("Parallelism", "Markers", "Congestion", "Transport", "StripeLayout", "BlockSize")
     if set(pairs) - {name.lower() for name in known}:
         raise Refusal(501, f"Options of RETR are {', '.join(known)}.")
-    numbers = {name: pairs[name].split(",")[0] for name in ("parallelism", "markers") if name in pairs}
-    if not all(re.fullmatch(r"\d{1,5}", number) for number in numbers.values()):
-        raise Refusal(501, "Options of RETR are whole numbers.")
+    numbers = {}
+    for name in ("parallelism", "markers"):
+        if name in pairs:
+            number = arguments.number(pairs[name].partition(",")[0], _INTERVAL_DIGITS)
+            if number is None:
+                raise Refusal(501, "Options of RETR are whole numbers.")
+            numbers[name] = number
     if "congestion" in pairs:
         usable = settings.usable_congestion()
         if pairs["congestion"] not in usable:
@@ -99,7 +103,7 @@ def _set_retrieve(settings: Settings, pairs: dict[str, str]) -> str:
             raise Refusal(504, f"Transport is tcp{'' if mptcp.why_not() else ' or mptcp'}.")
         settings.over_mptcp = pairs["transport"] == mptcp.TRANSPORT
     if "parallelism" in numbers:
-        settings.streams = min(max(1, int(numbers["parallelism"])), MOST_CONNECTIONS)
+        settings.streams = min(max(1, numbers["parallelism"]), MOST_CONNECTIONS)
     if "markers" in numbers:
         settings.retrieve_marker_s = float(numbers["markers"])
     return "Options of RETR set."

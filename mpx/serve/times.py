@@ -3,7 +3,10 @@
 import calendar
 import time
 
+from mpx.serve import arguments
 from mpx.serve.replies import Refusal
+
+_LONGEST = 40  # with a fraction of the second
 
 
 def format_time(seconds: float) -> str:
@@ -14,6 +17,9 @@ def format_time(seconds: float) -> str:
 def parse_time(text: str) -> int:
     """Return seconds since 1970; a fraction is dropped. Raises Refusal."""
     try:
-        return calendar.timegm(time.strptime(text.partition(".")[0], "%Y%m%d%H%M%S"))
+        whole = text[:_LONGEST].partition(".")[0]
+        if not arguments.is_time(whole):
+            raise ValueError
+        return calendar.timegm(time.strptime(whole, "%Y%m%d%H%M%S"))
     except ValueError as error:
         raise Refusal(501, f"Not a time (YYYYMMDDhhmmss): {text[:40]!a}") from error

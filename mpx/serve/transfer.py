@@ -16,6 +16,9 @@ from mpx.serve.control import Control, ControlClosed
 from mpx.serve.data import MOST_CONNECTIONS, Connection, DataChannel
 from mpx.serve.progress import Progress, performance_marker, restart_marker
 from mpx.serve.replies import DataChannelError, NoDataConnection, Refusal
+from mpx.serve.turns import Turn
+
+_LOOK_AGAIN_S = 0.02  # after commands came: who sends them byte by byte does not keep us busy
 
 _log = logging.getLogger(__name__)
 
@@ -61,12 +64,14 @@ class Transfer:
         channel: DataChannel,
         engine: Engine,
         progress: Progress,
+        turn: Turn,
         stall_timeout_s: float,
     ) -> None:
         self._control = control
         self._channel = channel
         self._engine = engine
         self._progress = progress
+        self._turn = turn
         self._stall_timeout_s = stall_timeout_s
         self._streams: list[tuple[Connection, threading.Thread]] = []
         self._marks: list[_Mark] = []
@@ -93,9 +98,9 @@ class Transfer:
         DataChannelError, OSError, ControlClosed.
         """
         started_s, whole = time.monotonic(), False
+        self._turn.end()
         try:
-            for connection in connections:
-                self._start(connection)
+            self._start_all(connections)
             if any(connection.cached for connection in connections):
                 self._begin(b"125 Beginning transfer; reusing existing data connection.\r\n")
             self._watch()
@@ -118,6 +123,15 @@ class Transfer:
             mark.say()
 
     # --- the data threads ------------------------------------------------------------------------
+
+    def _start_all(self, connections: list[Connection]) -> None:
+        for number, connection in enumerate(connections):
+            try:
+                self._start(connection)
+            except RuntimeError:  # no more threads are to be had
+                for left in connections[number:]:
+                    left.close()
+                raise
 
     def _start(self, connection: Connection) -> None:
         thread = threading.Thread(target=self._serve, args=(connection,), name="mpx-serve-data", daemon=True)
@@ -155,13 +169,15 @@ class Transfer:
     # --- the watch -------------------------------------------------------------------------------
 
     def _watch(self) -> None:
-        poll = select.poll()
-        poll.register(self._wake, select.POLLIN)
-        poll.register(self._control, select.POLLIN)
         listener = self._channel.listener
-        if listener:
-            poll.register(listener, select.POLLIN)
+        waiting = select.poll(), select.poll()  # the second one also for the control connection
+        for poll in waiting:
+            poll.register(self._wake, select.POLLIN)
+            if listener:
+                poll.register(listener, select.POLLIN)
+        waiting[1].register(self._control, select.POLLIN)
         moved_bytes, moved_at_s = 0, time.monotonic()
+        look_s = moved_at_s  # when the control connection is looked at next
         while True:
             with self._progress.lock:
                 failure, running, connected = self._failure, self._running, self._connected
@@ -173,11 +189,9 @@ class Transfer:
             wanted = listener is not None and (self._engine.accepts_more or not self.stream_count)
             if complete or (not running and not wanted):
                 return
-            if self._control.interrupted():
-                if self._control.closed:
-                    raise ControlClosed("the client went away during a transfer")
-                raise Refusal(426, "Transfer aborted.")
             now_s = time.monotonic()
+            if now_s >= look_s and self._commands_came():
+                look_s = now_s + _LOOK_AGAIN_S
             if now_bytes != moved_bytes:
                 moved_bytes, moved_at_s = now_bytes, now_s
             due_s = moved_at_s + self._stall_timeout_s
@@ -187,11 +201,23 @@ class Transfer:
                 for mark in self._marks:
                     mark.say_if_due(now_s)
                     due_s = min(due_s, mark.due_s)
-            ready = {fd for fd, _ in poll.poll(max(0, due_s - now_s) * 1000 + 1)}
+            looks = now_s >= look_s
+            if not looks:
+                due_s = min(due_s, look_s)
+            ready = {fd for fd, _ in waiting[looks].poll(max(0, due_s - now_s) * 1000 + 1)}
             if self._wake in ready:
                 os.eventfd_read(self._wake)
             if listener and listener.fileno() in ready:
                 self._accept(wanted)
+
+    def _commands_came(self) -> bool:
+        """Look at the control connection; tell whether anything came. Raises what ends a transfer."""
+        before = self._control.received_bytes
+        if self._control.interrupted():
+            if self._control.closed:
+                raise ControlClosed("the client went away during a transfer")
+            raise Refusal(426, "Transfer aborted.")
+        return self._control.received_bytes != before
 
     def _accept(self, wanted: bool) -> None:
         for ended, thread in self._streams:
@@ -200,7 +226,8 @@ class Transfer:
         self._streams = [(open_, thread) for open_, thread in self._streams if not open_.closed]
         while connection := self._channel.accept():
             if wanted and len(self._streams) < MOST_CONNECTIONS:
-                self._start(connection)
+                with self._turn:
+                    self._start_all([connection])
                 wanted = self._engine.accepts_more
             else:
                 connection.close()

@@ -23,6 +23,7 @@ from mpx.errors import Interrupted
 from mpx.gridftp_wire import parse_features
 from mpx.options import CopyOptions
 from mpx.serve import Server
+from mpx.serve.buffers import BLOCK_BYTES, ConnectionBudget
 from mpx.serve.data import Connection, DataChannel
 from mpx.serve.dipping import Dipping
 from mpx.slowed import Slowed
@@ -189,10 +190,10 @@ def test_further_retrieves_over_connections_that_are_kept_end_no_dip(
     monkeypatch.setattr("mpx.tcp.PACED_RTT_S", 0.0)
     with sending(1) as sent:
         (sock,) = sent.connections()
-        connection = Connection(sock)
+        connection = Connection(sock, BLOCK_BYTES, lambda: None)
         connection.connect()  # as it is accepted
         assert sent.paces() == [1 << 62]
-        channel = DataChannel("127.0.0.1", "127.0.0.1", socket.AF_INET)
+        channel = DataChannel("127.0.0.1", "127.0.0.1", socket.AF_INET, ConnectionBudget())
         channel.keep([connection])
         limit_pace(sock, 8e6)
         for kept in channel.take_kept():

@@ -12,10 +12,12 @@ from raw_client import CONTENT, RawClient, connect, drain
 
 from mpx import gridftp_wire as wire
 from mpx.serve import Server
+from mpx.serve.buffers import BLOCK_BYTES
 from mpx.serve.data import Connection
 from mpx.serve.listing import Item
 from mpx.serve.progress import Progress
 from mpx.serve.send import PORTION_BYTES, LineSender
+from mpx.serve.turns import Share, Turn, Turns
 
 # --- login and small commands ----------------------------------------------------------------------
 
@@ -180,9 +182,10 @@ def test_lines_leave_while_more_of_them_are_made():
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         reader = connect(listener.getsockname())
-        connection = Connection(listener.accept()[0])
+        connection = Connection(listener.accept()[0], BLOCK_BYTES, lambda: None)
     with reader, ThreadPoolExecutor(1) as sending:
-        sent = sending.submit(LineSender(lines(), Progress(keep_ranges=False)).serve, connection)
+        sender = LineSender(lines(), Progress(keep_ranges=False), Turn(Turns(), Share()))
+        sent = sending.submit(sender.serve, connection)
         first = reader.recv(1)
         heard.set()
         assert first + drain(reader) == b"x" * (100 * PORTION_BYTES) + b"the last"
