@@ -24,7 +24,7 @@ def answers(sock: socket.socket) -> list[wire.Reply]:
 def drip(sock: socket.socket, byte: bytes) -> None:
     """Send single bytes, with short waits for an end, until the server has closed."""
     sock.settimeout(0.02)
-    while True:
+    for _ in range(3000):
         try:
             sock.send(byte)
             if not sock.recv(1000):
@@ -33,6 +33,7 @@ def drip(sock: socket.socket, byte: bytes) -> None:
             continue
         except ConnectionError:
             return
+    raise AssertionError("a minute of single bytes, and the server still waits")
 
 
 @pytest.mark.parametrize("verb", ["OPTS RETR ", "SITE ", "USER ", "X"])
