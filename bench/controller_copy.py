@@ -17,7 +17,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from figures import Spread, Verdict, machine
+from figures import Spread, Verdict, concluded, machine
 from mpx_lab.lab import Lab
 from mpx_lab.own_controller import OWN
 from mpx_lab.simulated import is_simulated
@@ -64,9 +64,7 @@ def main() -> None:
         for name, found, least in (("steady", steady, share), ("the whole copy", whole, WHOLE)):
             limit = f"{network}, {name}: at least {least:.0%} of what max-flow allows"
             verdicts.append(Verdict(limit, f"{found.median:.1%}", found.median >= least))
-    for verdict in verdicts:
-        print(verdict)
-    sys.exit(any(not verdict.kept for verdict in verdicts))
+    sys.exit(concluded(verdicts))
 
 
 def copied(network: str, scale: float, size_bytes: int) -> Copied:

@@ -8,6 +8,12 @@ in turn; beside them an echo request each 20 ms, whose answer tells how long a m
 path sets with four streams each at once; then a link that all of them use is lost and comes back, and how
 long callers wait meanwhile. *churn*: for `--seconds` sets are asked for, get streams, and are
 given back; how much memory the controller has, every minute.
+
+Exits 1 if a limit is not kept: 2000 packets a second are all looked at, and an echo request waits 50 ms at
+most (P99); with more of them an echo waits 3 s at most; 1,000 path sets take 150 MB in all; a set is assigned
+within 50 ms, its streams are placed within 150 ms (P99), and the last hundred take at most twice the time of
+the first; beside the loss of a link callers wait 50 ms (P99) and 1 s at most; coming and going leaves no set,
+and memory grows by a quarter at most after the first tenth of the time.
 """
 
 import argparse
@@ -17,9 +23,10 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -29,7 +36,7 @@ from urllib.request import urlopen
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tests"), str(ROOT / "tests" / "controller")]
 
-from figures import machine
+from figures import Verdict, concluded, machine
 from graphs import THESIS_A, plain
 from mpx_controller.graph import Graph
 from running_controller import Running, controller
@@ -47,6 +54,10 @@ ROUNDS_PER_S = 5.0
 PATH_SETS = f"sets = {SETS}\nstreams = {SETS * STREAMS}\nlease_s = 3600"
 CONFIG = f"[api]\nrequests_per_s = 100000\n[path_sets]\n{PATH_SETS}\n"
 FOUND_S = 60.0
+BORNE, ECHO_P99_S, ECHO_MOST_S = 2000, 0.05, 3.0
+SETS_BYTES, ASSIGNED_S, PLACED_S, SLOWER = 150e6, 0.05, 0.15, 2.0
+CALLER_P99_S, CALLER_MOST_S = 0.05, 1.0
+GROWS = 1.25
 
 
 def main() -> None:
@@ -58,16 +69,99 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=3600.0, help="of coming and going")
     options = parser.parse_args()
     print(machine(), flush=True)
-    asked = options.only.split(",")
-    if "packets" in asked:
+    parts = options.only.split(",")
+    said: list[Verdict] = []
+    if "packets" in parts:
         with steered(ring(SWITCHES), {"src": 1, "dst": SWITCHES}) as (running, switches):
-            packets(running, switches)
-    if "sets" in asked:
+            said += of_packets(packets(running, switches))
+    if "sets" in parts:
         with steered(THESIS_A, ENDS) as (running, switches):
-            sets(running, switches)
-    if "churn" in asked:
+            said += of_sets(sets(running, switches))
+    if "churn" in parts:
         with steered(THESIS_A, ENDS) as (running, _):
-            churn(running, options.seconds)
+            said += of_churn(churn(running, options.seconds))
+    sys.exit(concluded(said))
+
+
+@dataclass(frozen=True)
+class Step:
+    """So many packets a second: offered, taken and looked at, and how long echo requests waited."""
+
+    rate: int
+    offered: float
+    taken: float
+    looked_at: float
+    waits_s: Sequence[float]
+
+
+@dataclass(frozen=True)
+class Sets:
+    """What many path sets took: memory in bytes, and seconds of each call; callers' by what happened."""
+
+    memory_bytes: int
+    took_s: Mapping[str, Sequence[float]]
+    waits_s: Mapping[str, Sequence[float]]
+
+
+@dataclass(frozen=True)
+class Churn:
+    """Memory in bytes, minute by minute and at the end, and path sets that were left."""
+
+    memory_bytes: Sequence[int]
+    left: int
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """Return what `share` of the values do not exceed."""
+    return sorted(values)[int(share * (len(values) - 1))]
+
+
+def of_packets(steps: Sequence[Step]) -> Iterator[Verdict]:
+    """Say whether what is to be borne is borne, and whether more does not hold others up."""
+    for step in steps:
+        p99_s, most_s = quantile(step.waits_s, 0.99), max(step.waits_s)
+        if step.rate <= BORNE:
+            limit = f"{step.rate} packets a second: all looked at, echo within {ECHO_P99_S * 1e3:g} ms (P99)"
+            kept = step.looked_at >= step.taken and step.taken >= step.offered and p99_s <= ECHO_P99_S
+            yield Verdict(limit, f"{step.looked_at:.0f} of {step.taken:.0f}, {p99_s * 1e3:.1f} ms", kept)
+        else:
+            limit = f"{step.rate} packets a second: echo within {ECHO_MOST_S:g} s, always"
+            yield Verdict(limit, f"{most_s:.2f} s", most_s <= ECHO_MOST_S)
+
+
+def of_sets(found: Sets) -> Iterator[Verdict]:
+    """Say whether many path sets are no burden, to themselves and to others."""
+    yield Verdict(
+        f"{SETS} path sets with {STREAMS} streams take at most {SETS_BYTES / 1e6:.0f} MB",
+        f"{found.memory_bytes / 1e6:.1f} MB",
+        found.memory_bytes <= SETS_BYTES,
+    )
+    for name, limit_s in (("assigned", ASSIGNED_S), ("placed", PLACED_S)):
+        values = found.took_s[name]
+        first, last = (statistics.median(some) for some in (values[:100], values[-100:]))
+        p99_s = quantile(values, 0.99)
+        yield Verdict(
+            f"{name} within {limit_s * 1e3:g} ms (P99), the last hundred within {SLOWER:g} times the first",
+            f"{p99_s * 1e3:.1f} ms, {last / first:.2f} times",
+            p99_s <= limit_s and last <= SLOWER * first,
+        )
+    for what, waits_s in found.waits_s.items():
+        p99_s, most_s = quantile(waits_s, 0.99), max(waits_s)
+        yield Verdict(
+            f"asked while {what}: within {CALLER_P99_S * 1e3:g} ms (P99), {CALLER_MOST_S:g} s at most",
+            f"{p99_s * 1e3:.0f} ms, {most_s * 1e3:.0f} ms at most",
+            p99_s <= CALLER_P99_S and most_s <= CALLER_MOST_S,
+        )
+
+
+def of_churn(found: Churn) -> Iterator[Verdict]:
+    """Say whether coming and going leaves anything."""
+    settled = found.memory_bytes[len(found.memory_bytes) // 10]
+    times = found.memory_bytes[-1] / settled
+    yield Verdict(
+        f"memory grows to at most {GROWS:g} times after the first tenth", f"{times:.2f}", times <= GROWS
+    )
+    yield Verdict("no path set is left", str(found.left), found.left == 0)
 
 
 def ring(switches: int) -> Graph:
@@ -94,8 +188,9 @@ def steered(graph: Graph, hosts: dict[str, int]) -> Iterator[tuple[Running, dict
         yield running, switches
 
 
-def packets(running: Running, switches: dict[int, WireSwitch]) -> None:
+def packets(running: Running, switches: dict[int, WireSwitch]) -> list[Step]:
     """Tell of frames, more a second with each step."""
+    steps = []
     print("| packets a second, offered | taken | looked at | echo, ms: median, P99, most |")
     print("|---|---|---|---|", flush=True)
     frame = arp_from("src")
@@ -120,12 +215,11 @@ def packets(running: Running, switches: dict[int, WireSwitch]) -> None:
             switch.echo(answered.set)
             answered.wait(FOUND_S)
         taken, dropped = (running.metric(name) - was for name, was in before.items())
-        waits_s.sort()
-        shown = ", ".join(f"{waits_s[int(share * (len(waits_s) - 1))] * 1e3:.1f}" for share in (0.5, 0.99, 1))
-        print(
-            f"| {sent / took_s:.0f} | {taken / took_s:.0f} | {(taken - dropped) / took_s:.0f} | {shown} |",
-            flush=True,
-        )
+        step = Step(rate, sent / took_s, taken / took_s, (taken - dropped) / took_s, waits_s)
+        shown = ", ".join(f"{quantile(waits_s, share) * 1e3:.1f}" for share in (0.5, 0.99, 1))
+        print(f"| {step.offered:.0f} | {step.taken:.0f} | {step.looked_at:.0f} | {shown} |", flush=True)
+        steps.append(step)
+    return steps
 
 
 def note_wait(waits_s: list[float], asked_s: float) -> None:
@@ -133,7 +227,7 @@ def note_wait(waits_s: list[float], asked_s: float) -> None:
     waits_s.append(time.monotonic() - asked_s)
 
 
-def sets(running: Running, switches: dict[int, WireSwitch]) -> None:
+def sets(running: Running, switches: dict[int, WireSwitch]) -> Sets:
     """Have many path sets, each with streams, and lose a link of all."""
     client = ControllerClient(running.urls["rest"])
     print(f"memory before: {memory_bytes(running) / 1e6:.1f} MB")
@@ -146,26 +240,28 @@ def sets(running: Running, switches: dict[int, WireSwitch]) -> None:
         ports = [10_000 + STREAMS * number + place for place in range(STREAMS)]
         placed.append(timed(partial(client.place, known.number, ports, "source", str(number % 4)))[1])
     renewed = [timed(partial(client.renew, number))[1] for number in made]
-    print(f"{SETS} path sets with {STREAMS} streams: memory {memory_bytes(running) / 1e6:.1f} MB")
-    for name, values in (("assigned", assigned), ("placed", placed), ("renewed", renewed)):
+    memory, took = memory_bytes(running), {"assigned": assigned, "placed": placed, "renewed": renewed}
+    print(f"{SETS} path sets with {STREAMS} streams: memory {memory / 1e6:.1f} MB")
+    for name, values in took.items():
         first, last = (statistics.median(some) * 1e3 for some in (values[:100], values[-100:]))
-        most = sorted(values)[int(0.99 * SETS)] * 1e3
+        most = quantile(values, 0.99) * 1e3
         print(f"{name}: median of the first 100 {first:.1f} ms, of the last {last:.1f} ms, P99 {most:.1f} ms")
     state, took_s = timed(partial(running.get, "path-sets"))
     print(
         f"all of them listed ({len(json.dumps(state)) / 1e6:.1f} MB of JSON): {took_s * 1e3:.0f} ms",
         flush=True,
     )
-    lost = THESIS_A.links[0].start
+    lost, waited = THESIS_A.links[0].start, {}
     with ProcessPoolExecutor(1, get_context("spawn")) as caller:  # whom our switches do not hold up
         caller.submit(asked, running.urls["rest"], 0.1).result()
         for what, up in (("nothing happens", None), ("a link of all is lost", False), ("it is back", True)):
             waits = caller.submit(asked, running.urls["rest"], STEP_S)
             if up is not None:
                 switches[lost.switch].carrier(lost.number, up=up)
-            waits_s = sorted(waits.result())
-            p99_s = waits_s[int(0.99 * len(waits_s))]
-            print(f"asked while {what}: P99 {p99_s * 1e3:.0f} ms, most {waits_s[-1] * 1e3:.0f}", flush=True)
+            waited[what] = waits_s = waits.result()
+            p99_ms, most_ms = quantile(waits_s, 0.99) * 1e3, max(waits_s) * 1e3
+            print(f"asked while {what}: P99 {p99_ms:.0f} ms, most {most_ms:.0f}", flush=True)
+    return Sets(memory, took, waited)
 
 
 def asked(url: str, seconds: float) -> list[float]:
@@ -177,16 +273,16 @@ def asked(url: str, seconds: float) -> list[float]:
     return waits_s
 
 
-def churn(running: Running, seconds: float) -> None:
+def churn(running: Running, seconds: float) -> Churn:
     """Let sets come and go."""
     client = ControllerClient(running.urls["rest"])
     began_s = time.monotonic()
     rounds, minute = 0, 0
-    shown: list[float] = []
+    memory: list[int] = []
     while (now_s := time.monotonic()) < began_s + seconds:
         if now_s - began_s >= minute * 60:
-            shown.append(memory_bytes(running) / 1e6)
-            print(f"after {minute} min, {rounds} sets: {shown[-1]:.1f} MB", flush=True)
+            memory.append(memory_bytes(running))
+            print(f"after {minute} min, {rounds} sets: {memory[-1] / 1e6:.1f} MB", flush=True)
             minute += 1
         known = client.assign(address("src"), address("dst"), 4)
         first = 10_000 + rounds * STREAMS % 50_000
@@ -198,10 +294,13 @@ def churn(running: Running, seconds: float) -> None:
         client.release(known.number)
         rounds += 1
         time.sleep(max(0.0, began_s + rounds / ROUNDS_PER_S - time.monotonic()))
+    memory.append(memory_bytes(running))
+    left = len(running.get("path-sets"))
     print(
         f"{rounds} sets with {rounds * STREAMS} streams in {seconds:.0f} s; at the end "
-        f"{memory_bytes(running) / 1e6:.1f} MB, {len(running.get('path-sets'))} sets left"
+        f"{memory[-1] / 1e6:.1f} MB, {left} sets left"
     )
+    return Churn(memory, left)
 
 
 def timed(question: Callable[[], Any]) -> tuple[Any, float]:

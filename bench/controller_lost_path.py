@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 
 from controller_paths import ask, wait_found
-from figures import Spread, Verdict, machine
+from figures import Spread, Verdict, concluded, machine
 from mpx_lab.lab import Lab
 from mpx_lab.namespace import inside
 from mpx_lab.own_controller import OWN
@@ -81,9 +81,7 @@ def main() -> None:
                     name = what.replace(" |", ",")
                     limit = f"{name}: its streams go on within {GONE_S:g} s, always"
                     verdicts.append(Verdict(limit, f"{found.worst:.2f} s", found.worst <= GONE_S))
-    for verdict in verdicts:
-        print(verdict)
-    sys.exit(any(not verdict.kept for verdict in verdicts))
+    sys.exit(concluded(verdicts))
 
 
 def long(topology: Topology, rtt_s: float) -> Topology:

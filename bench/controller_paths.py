@@ -25,7 +25,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from figures import Verdict, machine
+from figures import Verdict, concluded, machine
 from mpx_controller.graph import Graph, Link, Port
 from mpx_controller.path_sets.selection import SELECTORS
 from mpx_lab.lab import Lab
@@ -57,9 +57,7 @@ def main() -> None:
         switches = netns_name(lab.id, SWITCHES)
         verdicts += inside(switches, lambda: list(confirmed(lab, 30 if quick else 300)))
         verdicts.append(rerouted(lab, 3 if quick else 20))
-    for verdict in verdicts:
-        print(verdict)
-    sys.exit(any(not verdict.kept for verdict in verdicts))
+    sys.exit(concluded(verdicts))
 
 
 def long_paths() -> Topology:

@@ -1,10 +1,12 @@
-"""What a transfer costs, without any goal: processor seconds of both ends, checksums, and a real disk.
+"""What a transfer costs: processor seconds of both ends, checksums, and a real disk.
 
     python bench/costs.py --only up|down|disk        (root: runs in a network namespace of its own)
 
 Rounds are interleaved: every tool and checksum once, in turning order, over 4 streams. Processor seconds are
 those of the client's process and of the server's session processes. Prints tables as docs/benchmarks.md has
-them: medians (least to most).
+them: medians (least to most). Exits 1 if mpx takes more than 1.25 times the processor seconds of both ends
+(on a disk: the wall time) that globus-url-copy takes with the same checksum, or if Adler-32 costs its own
+process more than 0.2 s/GiB.
 """
 
 import argparse
@@ -13,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,11 +23,13 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tests"), str(ROOT / "tests" / "interop")]
 
 from control_clock import ControlClock
-from figures import Spread
+from figures import Spread, Verdict, concluded
 from race_loopback import GIB, Course, Run, commands, in_own_network, make, timed
 from stock_server import StockServer
 
 STREAMS = 4
+AT_MOST = 1.25  # times what globus-url-copy takes with the same checksum
+ADLER32_S = 0.2  # of the client's processor for a GiB: it is summed while the bytes pass
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,27 @@ def measure(
     return runs
 
 
+def verdicts(where: str, runs: dict[Entrant, list[Run]], *, wall: bool) -> Iterator[Verdict]:
+    """Hold the medians of mpx against those of globus-url-copy, and Adler-32 against none."""
+
+    def took(entrant: Entrant) -> float:
+        return Spread([run.wall_s if wall else run.cpu_s + run.server_cpu_s for run in runs[entrant]]).median
+
+    what = "wall time" if wall else "processor seconds"
+    for theirs in runs:
+        ours = Entrant("mpx", theirs.checksum)
+        if theirs.tool != "mpx" and ours in runs:
+            times = took(ours) / took(theirs)
+            limit = f"{where}, {theirs.checksum}: {what} at most {AT_MOST:g} times globus-url-copy's"
+            yield Verdict(limit, f"{times:.2f} times", times <= AT_MOST)
+    summed, plain = (Entrant("mpx", checksum) for checksum in ("adler32", "none"))
+    more_s = (
+        Spread([run.cpu_s for run in runs[summed]]).median - Spread([r.cpu_s for r in runs[plain]]).median
+    )
+    limit = f"{where}: Adler-32 costs the client at most {ADLER32_S:g} s/GiB of processor"
+    yield Verdict(limit, f"{more_s:.2f} s/GiB", more_s <= ADLER32_S)
+
+
 def table(runs: dict[Entrant, list[Run]], wall: str) -> str:
     """Return the rows of a table."""
     lines = [
@@ -94,17 +120,20 @@ def main() -> None:
     parser.add_argument("--disk", type=Path, default=Path("/var/tmp"), help="a folder on a disk")
     given = in_own_network(parser)
     print(f"{GIB >> 30} GiB over loopback, {STREAMS} streams, {given.rounds} interleaved rounds")
+    said: list[Verdict] = []
     for what in given.only or ("up", "down", "disk"):
         folder = Path(tempfile.mkdtemp(prefix="mpx-costs-", dir=given.disk if what == "disk" else "/dev/shm"))
         folder.chmod(0o777)
         try:
-            run(what, folder, given.rounds)
+            said += run(what, folder, given.rounds)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+    sys.exit(concluded(said))
 
 
-def run(what: str, folder: Path, rounds: int) -> None:
+def run(what: str, folder: Path, rounds: int) -> list[Verdict]:
     """Measure in one folder and print its tables."""
+    said: list[Verdict] = []
     environment = {**os.environ, "MPX_STATE_DIR": str(folder / "state")}
     source = folder / "source"
     make(source, GIB)
@@ -117,6 +146,8 @@ def run(what: str, folder: Path, rounds: int) -> None:
             where = f"on a disk, file system of {folder}" if what == "disk" else "on tmpfs"
             print(f"\n{'up' if up else 'down'}, {where}\n")
             print(table(runs, "wall s with sync" if what == "disk" else "wall s"), flush=True)
+            said += verdicts(f"{'up' if up else 'down'}, {where}", runs, wall=what == "disk")
+    return said
 
 
 if __name__ == "__main__":

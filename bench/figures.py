@@ -4,7 +4,7 @@ import os
 import platform
 import re
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,6 +62,17 @@ class Verdict:
 
     def __str__(self) -> str:
         return f"{'kept' if self.kept else 'NOT kept'} / {self.limit} / {self.measured}"
+
+
+def concluded(verdicts: Iterable[Verdict]) -> int:
+    """Print verdicts as they come; return the exit code: 1 where a limit was not kept, or there is none."""
+    all_kept, any_said = True, False
+    for verdict in verdicts:
+        print(verdict, flush=True)
+        all_kept, any_said = all_kept and verdict.kept, True
+    if not any_said:
+        print("NOT kept / at least one verdict / none: nothing was judged")
+    return 0 if all_kept and any_said else 1
 
 
 def drawn(file: Path, draw: Callable[[Any], None]) -> str:

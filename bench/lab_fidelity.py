@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from itertools import chain, count
 from pathlib import Path
 
-from figures import Spread, Verdict, machine
+from figures import Spread, Verdict, concluded, machine
 from lab_load import FULL_UDP_BYTES, IDLE_S, Arrivals, Running, fill_with_tcp, receive_udp, send_udp
 from lab_pair import Pair
 from mpx_lab.emulator.accounting import DirectionStats, Tally
@@ -280,9 +280,7 @@ def main() -> int:
     kept = True
     for name, part in PARTS.items():
         if options.only in (None, name):
-            for verdict in part(options):
-                print(verdict, flush=True)
-                kept = kept and verdict.kept
+            kept = concluded(part(options)) == 0 and kept
     return 0 if kept else 1
 
 

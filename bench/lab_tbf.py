@@ -3,14 +3,17 @@
     python bench/lab_tbf.py [--runs N] [--seconds S]     (root)
 
 300 Mbit/s of frame bytes and a queue of 1.2 MB, 32 ms. Delays are one way, from the sender's clock before
-the send to the kernel's when the frame came out; `error` is what a perfect link would not have taken.
+the send to the kernel's when the frame came out; `error` is what a perfect link would not have taken. Exits
+1 if the emulator, in the median, carries less than 99 % or more than 101 % of the rate with TCP or with too
+much UDP, or is wrong by more than the bucket is (P99 of the errors with a full queue).
 """
 
 import argparse
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from figures import machine
+from figures import Spread, Verdict, concluded, machine
 from lab_fidelity import at, told
 from lab_load import fill_with_tcp, offer_udp
 from lab_pair import Pair
@@ -20,6 +23,8 @@ RATE_BPS = 300_000_000
 QUEUE_BYTES = 1_200_000
 BURST_BYTES = 15_140  # ten full frames: 0.4 ms; the smallest that gives TBF its rate here
 WARM_S = 1.0
+FULL, TCP = "UDP 110 %", "TCP"
+EMULATOR, BUCKET = "emulator", "TBF"
 Starter = Callable[[Pair], object]
 
 
@@ -57,6 +62,20 @@ def tcp(start: Starter, seconds: float) -> dict[str, float]:
     return {"share": rate_bps / RATE_BPS}
 
 
+def verdicts(seen: Mapping[str, Mapping[str, Sequence[Mapping[str, float]]]]) -> Iterator[Verdict]:
+    """Hold the emulator against its rate, and against the bucket; runs by load and link."""
+
+    def median(load: str, name: str, key: str) -> float:
+        return Spread([run[key] for run in seen[load][name]]).median
+
+    for load in (FULL, TCP):
+        share = median(load, EMULATOR, "share")
+        yield Verdict(f"{load}: the emulator carries 99 to 101 %", f"{share:.2%}", 0.99 <= share <= 1.01)
+    ours, theirs = (abs(median(FULL, name, "error P99")) * 1000 for name in (EMULATOR, BUCKET))
+    limit = f"{FULL}: P99 of the delay's error at most that of the bucket"
+    yield Verdict(limit, f"{ours:.3f} ms against {theirs:.3f} ms", ours <= theirs)
+
+
 def main() -> None:
     """Read the command line, measure in turns, print the table."""
     parser = argparse.ArgumentParser(
@@ -71,12 +90,13 @@ def main() -> None:
     print("median (min to max); rate in % of 300 Mbit/s, times in ms")
     loads: list[tuple[str, Callable[[Starter], dict[str, float]]]] = [
         ("UDP 95 %", lambda start: udp(start, 0.95, options.seconds)),
-        ("UDP 110 %", lambda start: udp(start, 1.1, options.seconds)),
-        ("TCP", lambda start: tcp(start, options.seconds)),
+        (FULL, lambda start: udp(start, 1.1, options.seconds)),
+        (TCP, lambda start: tcp(start, options.seconds)),
     ]
-    kinds: list[tuple[str, Starter]] = [("emulator", emulated), ("TBF", bucket)]
+    kinds: list[tuple[str, Starter]] = [(EMULATOR, emulated), (BUCKET, bucket)]
+    found: dict[str, dict[str, list[dict[str, float]]]] = {}
     for load, measure in loads:
-        seen: dict[str, list[dict[str, float]]] = {name: [] for name, _ in kinds}
+        seen = found[load] = {name: [] for name, _ in kinds}
         for _ in range(options.runs):
             for name, start in kinds:
                 seen[name].append(measure(start))
@@ -84,6 +104,7 @@ def main() -> None:
             cells = [f"rate {told([run['share'] for run in runs], 100)}"]
             cells += [f"{key} {told([run[key] for run in runs], 1000)}" for key in runs[0] if key != "share"]
             print(f"{load:<10} {name:<9} " + "  ".join(f"{cell:<32}" for cell in cells), flush=True)
+    sys.exit(concluded(verdicts(found)))
 
 
 if __name__ == "__main__":

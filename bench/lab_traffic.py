@@ -16,13 +16,13 @@ import resource
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "bench")]
 
-from figures import Verdict, machine
+from figures import Verdict, concluded, machine
 from mpx_lab.judged import judged
 from mpx_lab.lab import Lab
 from mpx_lab.record import Run
@@ -123,14 +123,14 @@ def main() -> int:
         print("needs root, to make network namespaces; run it again with sudo")
         return 2
     print(machine())
-    kept = True
-    for text in GENERATORS:
-        if options.only in text:
-            with tempfile.TemporaryDirectory(prefix="mpx-lab-") as folder:
-                for verdict in measure(text, options.seconds, Path(folder)):
-                    print(verdict, flush=True)
-                    kept = kept and verdict.kept
-    return 0 if kept else 1
+    return concluded(measured([text for text in GENERATORS if options.only in text], options.seconds))
+
+
+def measured(generators: Sequence[str], seconds: float) -> Iterator[Verdict]:
+    """Run one generator after the other."""
+    for text in generators:
+        with tempfile.TemporaryDirectory(prefix="mpx-lab-") as folder:
+            yield from measure(text, seconds, Path(folder))
 
 
 if __name__ == "__main__":

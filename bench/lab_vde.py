@@ -6,7 +6,8 @@ A link of 100, then of 300 Mbit/s of frame bytes, 30 ms each way, with a queue o
 serves both devices itself (its plugs are taps), so there is no switch between. Its buffer counts what is on
 its way too and gets that much more; its other values are the link's own. One process lets no frame out before
 those that came earlier, whichever way they go; so a third kind has one for each way, by routes. `error` is as
-in lab_fidelity.py; CPU is that of the emulators' own processes.
+in lab_fidelity.py; CPU is that of the emulators' own processes. Exits 1 if the lab's emulator, in the median,
+is further than wirefilter from the rate with TCP, or from the delay of a full queue.
 """
 
 import argparse
@@ -16,12 +17,12 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from figures import Spread, machine
+from figures import Spread, Verdict, concluded, machine
 from lab_fidelity import at, shape
 from lab_load import HOST, Running, echo, fill_with_tcp, offer_udp
 from lab_pair import Pair, entered
@@ -35,6 +36,8 @@ DELAY_S = 0.03
 QUEUE_S = 2 * DELAY_S  # one BDP
 TCP_WARM_S = 5.0
 START_S = 10.0
+QUEUE_DELAY, TCP_RATE = "UDP, 110 %: delay in the queue, ms", "TCP, one CUBIC stream: % of the rate"
+EMULATOR = "emulator"
 DEVICE_FRAMES = 10_000  # that wait in a device for being read; the lab's emulator takes as many
 Kind = Callable[[Pair, int], AbstractContextManager[list[int]]]
 
@@ -141,9 +144,9 @@ def measure(kind: Kind, rate_bps: int, seconds: float) -> list[Figure]:
         Figure("UDP, 95 %: delay error P99, ms", "0", at(errors, 0.99) * 1000),
         Figure("UDP, 95 %: CPU, % of a core", "", (used_s[1] - used_s[0]) / seconds * 100),
         Figure("UDP, 110 %: % of the rate", "100", full.rate_bps(skip_s) / rate_bps * 100),
-        Figure("UDP, 110 %: delay in the queue, ms", f"{QUEUE_S * 1000:g}", (late(delays) - DELAY_S) * 1000),
+        Figure(QUEUE_DELAY, f"{QUEUE_S * 1000:g}", (late(delays) - DELAY_S) * 1000),
         Figure("UDP, 110 %: RTT, ms", f"{(QUEUE_S + 2 * DELAY_S) * 1000:g}", late(echoes) * 1000),
-        Figure("TCP, one CUBIC stream: % of the rate", "100", carried_bps / rate_bps * 100),
+        Figure(TCP_RATE, "100", carried_bps / rate_bps * 100),
         Figure("idle: RTT error P50, ms", "0", (at(idle, 0.5) - 2 * DELAY_S) * 1000),
         Figure("idle: RTT error P99, ms", "0", (at(idle, 0.99) - 2 * DELAY_S) * 1000),
     ]
@@ -154,17 +157,32 @@ def late(values: Sequence[float]) -> float:
     return at(sorted(values[len(values) // 2 :]), 0.5)
 
 
-def compare(rate_bps: int, runs: int, seconds: float) -> None:
-    """Measure all kinds in turns and print a table."""
+def compare(rate_bps: int, runs: int, seconds: float) -> Iterator[Verdict]:
+    """Measure all kinds in turns and print a table; yield what is to be said of it."""
     seen: dict[str, list[list[Figure]]] = {name: [] for name in KINDS}
     for _ in range(runs):
         for name, kind in KINDS.items():
             seen[name].append(measure(kind, rate_bps, seconds))
     print(f"\n| {rate_bps // 1_000_000} Mbit/s | wanted | " + " | ".join(seen) + " |")
     print("|" + "---|" * (2 + len(seen)))
-    for number, (title, wanted, _) in enumerate(seen["emulator"][0]):
+    for number, (title, wanted, _) in enumerate(seen[EMULATOR][0]):
         cells = [f"{Spread([run[number].value for run in each]):.2f}" for each in seen.values()]
         print(f"| {title} | {wanted} | " + " | ".join(cells) + " |", flush=True)
+    yield from verdicts(rate_bps, seen)
+
+
+def verdicts(rate_bps: int, seen: Mapping[str, Sequence[Sequence[Figure]]]) -> Iterator[Verdict]:
+    """Hold the lab's emulator against the better of the others, by figures that have one right value."""
+    for title, right in ((TCP_RATE, 100.0), (QUEUE_DELAY, QUEUE_S * 1000)):
+        off = {
+            name: Spread(
+                [abs(figure.value - right) for run in runs for figure in run if figure.title == title]
+            ).median
+            for name, runs in seen.items()
+        }
+        other = min(value for name, value in off.items() if name != EMULATOR)
+        limit = f"{rate_bps // 1_000_000} Mbit/s, {title}: no further from {right:g} than wirefilter"
+        yield Verdict(limit, f"off by {off[EMULATOR]:.2f} against {other:.2f}", off[EMULATOR] <= other)
 
 
 def main() -> None:
@@ -184,8 +202,13 @@ def main() -> None:
     print(machine("cubic (by route)"))
     print(f"median (min to max) of {options.runs} runs of {options.seconds:g} s")
     try:
-        for mbit in options.mbit:
-            compare(mbit * 1_000_000, options.runs, options.seconds)
+        sys.exit(
+            concluded(
+                verdict
+                for mbit in options.mbit
+                for verdict in compare(mbit * 1_000_000, options.runs, options.seconds)
+            )
+        )
     except MpxError as error:
         sys.exit(str(error))
 

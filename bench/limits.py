@@ -24,7 +24,7 @@ import limits_memory
 import limits_rate
 import limits_start
 import limits_stop
-from figures import Verdict, machine
+from figures import Verdict, concluded, machine
 
 GROUPS = ("start", "streams", "listings", "cancel", "interrupt", "rate", "demo", "gaps")
 DEMO_S = 60.0
@@ -93,9 +93,7 @@ def main() -> int:
         folder.chmod(0o755)
         os.environ["MPX_STATE_DIR"] = str(folder / "state")
         try:
-            for verdict in run(group, folder, given.names):
-                print(verdict, flush=True)
-                kept &= verdict.kept
+            kept = concluded(run(group, folder, given.names)) == 0 and kept
         finally:
             shutil.rmtree(folder, ignore_errors=True)
     return 0 if kept else 1

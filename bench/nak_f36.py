@@ -7,8 +7,8 @@ first interface is down from 15 to 28 s, its second from 25 to 38 s. As a host's
 interface that is up again gets its routes, and the sender, whose interface has a carrier again, makes a
 subflow from it anew: Linux does not by itself.
 
-What it should show: what is available, which is about 190, 95, 0, 95 and 190 Mbit/s; the connection survives
-the 3 s without any link; each change is followed within 3 s, after the outage within 5 s.
+What it should show: at least 90 % of what is available, about 190, 95, 0, 95 and 190 Mbit/s, within 3 s after
+each change, in each run; within 5 s after the 3 s without any link, which the connection survives.
 """
 
 import sys
@@ -118,9 +118,9 @@ def verdicts(flows: Sequence[Flow], link_bps: float) -> Sequence[Verdict]:
         limit_s = RECOVERED_S if PHASES[number - 1][2] == 0 else FOLLOWED_S
         said.append(
             Verdict(
-                f"from {phase[0]:.0f} s, {phase[2]} links: followed within {limit_s:g} s",
+                f"from {phase[0]:.0f} s, {phase[2]} links: followed within {limit_s:g} s in each run",
                 f"{after:.1f} s",
-                after.median <= limit_s,
+                after.worst <= limit_s,
             )
         )
     return said

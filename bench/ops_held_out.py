@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from figures import Verdict
+from figures import Verdict, concluded
 from mpx_lab.dataset.load import Example, load_dataset
 from mpx_train.scores import Scores, confusion_lines
 from mpx_train.train import kind_of
@@ -53,9 +53,7 @@ def main() -> None:
             lines, found = judged(kind, some, model)
             print("\n".join([f"{kind}:", "", *lines, ""]))
             verdicts += found
-    for verdict in verdicts:
-        print(verdict)
-    sys.exit(any(not verdict.kept for verdict in verdicts))
+    sys.exit(concluded(verdicts))
 
 
 def judged(kind: str, examples: Sequence[Example], model: Model) -> tuple[list[str], list[Verdict]]:

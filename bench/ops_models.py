@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-from figures import Verdict, machine
+from figures import Verdict, concluded, machine
 from mpx_lab.dataset.load import Example, load_dataset
 from mpx_train.crossfit import Heard, heard
 from mpx_train.cut import Gridded, even, gridded
@@ -42,7 +42,7 @@ PASSIVE_10 = Kind(PASSIVE, WINDOW_S)
 SETTINGS = {"quick": Settings(folds=5), "full": DEFAULT}
 BETTER = 0.15  # than the paper's best, on unseen links
 TEMPLATES = 1000
-REJECTED, ALARMS_ALLOWED = 0.9, FALSE_ALARMS + 0.01  # as calibrated on other links
+REJECTED, ALARMS_ALLOWED = 0.9, FALSE_ALARMS + 0.01  # calibrated on other links: a point of slack
 DECISION_S, REPETITIONS = 0.005, 100
 # Of windows of 10 s: six mixes, three groups; None: the issue asks nothing.
 GOALS = {
@@ -89,10 +89,8 @@ def main() -> None:
         verdicts.append(of_rejection(seen))
     print("\n".join(["", *ways_of_watching(examples, by, verdicts), ""]))
     verdicts.append(cost(known, outside, judged, by))
-    for verdict in verdicts:
-        print(verdict)
     print(f"figure: {draw(outcomes, options.out)}")
-    sys.exit(any(not verdict.kept for verdict in verdicts))
+    sys.exit(concluded(verdicts))
 
 
 def of_the_comparison(outcomes: dict[tuple[str, str], Outcome]) -> Iterator[Verdict]:
@@ -124,7 +122,11 @@ def of_rejection(seen: Rejection) -> Verdict:
     """Hold what is said to be unknown against the goal; the limit was calibrated on other links."""
     kept = seen.mean >= REJECTED and seen.alarms.mean <= ALARMS_ALLOWED
     told = f"{seen.mean:.2f} at false alarms of {seen.alarms}"
-    return Verdict(f"outside traffic: {REJECTED:.2f} unknown at {FALSE_ALARMS:.0%} false alarms", told, kept)
+    return Verdict(
+        f"outside traffic: {REJECTED:.2f} unknown at no more than {ALARMS_ALLOWED:.0%} false alarms",
+        told,
+        kept,
+    )
 
 
 def ways_of_watching(examples: Sequence[Example], by: Settings, verdicts: list[Verdict]) -> Iterator[str]:

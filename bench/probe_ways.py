@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "bench")]
 
-from figures import Spread, Verdict, machine
+from figures import Spread, Verdict, concluded, machine
 from mpx_lab.lab import Lab
 from mpx_lab.lab_host import LabHost
 from mpx_lab.namespace import inside
@@ -140,9 +140,7 @@ def main() -> None:
         Verdict("no probe of an idle link is lost", f"{lost} lost", lost == 0),
         Verdict("no RTT is shorter than the link's", f"{short} windows with one", short == 0),
     ]
-    for verdict in verdicts:
-        print(verdict)
-    sys.exit(not all(verdict.kept for verdict in verdicts))
+    sys.exit(concluded(verdicts))
 
 
 if __name__ == "__main__":

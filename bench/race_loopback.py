@@ -3,7 +3,8 @@
     python bench/race_loopback.py            (root: runs in a network namespace of its own)
 
 Data time is from the first 150 to the last 226 on the control channels, wall time is that of the whole
-process. Each ratio is the median over pairs of mpx / globus-url-copy; below 1 mpx is faster.
+process. Each ratio is the median over pairs of mpx / globus-url-copy; below 1 mpx is faster. Exits 1 if a
+ratio is over its goal: data 1.05, wall 1.0, wall with adler32 (of globus-url-copy without) 1.4.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,12 +25,14 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tests"), str(ROOT / "tests" / "interop")]
 
 from control_clock import ControlClock
-from figures import machine
+from figures import Spread, Verdict, concluded, machine
 from peers import wait_for
 from stock_server import StockServer
 
 MPX = str(Path(sys.executable).with_name("mpx"))
 GIB = 1 << 30
+GOALS = {"data_s": 1.05, "wall_s": 1.0}  # mpx / globus-url-copy at most
+WITH_ADLER32 = 1.4  # the same, where only mpx makes checksums
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,23 @@ class Course:
     clock: ControlClock
     environment: dict[str, str]
     sync: Path | None = None  # the file system of this folder is synced within the wall time
+
+
+@dataclass(frozen=True)
+class Race:
+    """The ratios of one race, mpx / globus-url-copy, and what their median may be at most."""
+
+    title: str
+    goal: float
+    ratios: list[float]
+
+
+def verdicts(races: Iterable[Race]) -> Iterator[Verdict]:
+    """Hold the median of each race against its goal."""
+    for race in races:
+        found = Spread(race.ratios)
+        limit = f"{race.title}: at most {race.goal:g} times globus-url-copy in the median"
+        yield Verdict(limit, str(found), found.median <= race.goal)
 
 
 def timed(command: list[str], course: Course) -> Run:
@@ -81,8 +102,8 @@ def race(
     course: Course,
     pairs: int,
     measure: str,
-) -> None:
-    """Run interleaved pairs and print one row."""
+) -> list[float]:
+    """Run interleaved pairs and print one row; return the ratio of each pair."""
     ratios, rows = [], []
     for pair in range(pairs + 1):
         runs = {}
@@ -103,6 +124,7 @@ def race(
         "{:5.2f} + {:4.2f} {:5.2f} + {:4.2f}".format(*cpu_s),
         flush=True,
     )
+    return ratios
 
 
 def commands(
@@ -116,8 +138,9 @@ def commands(
     return ours, ["globus-url-copy", "-fast", "-p", str(streams), *urls]
 
 
-def run_all(folder: Path, options: argparse.Namespace) -> None:
+def run_all(folder: Path, options: argparse.Namespace) -> list[Race]:
     """Run what was asked for."""
+    races = []
     environment = {**os.environ, "MPX_STATE_DIR": str(folder / "state")}
     target = folder / "target"
     (folder / "served").mkdir()  # the server's log lies beside it
@@ -127,7 +150,7 @@ def run_all(folder: Path, options: argparse.Namespace) -> None:
         def row(title: str, measure: str, source: Path, streams: int, *, up: bool, checksum: str) -> None:
             ours, theirs = commands(clock.port, streams, source, target, up=up, checksum=checksum)
             title = f"{title} {'up' if up else 'down'}, {streams} streams, {checksum}"
-            race(
+            ratios = race(
                 title,
                 ours,
                 theirs,
@@ -136,6 +159,8 @@ def run_all(folder: Path, options: argparse.Namespace) -> None:
                 pairs=options.pairs,
                 measure=measure,
             )
+            goal = GOALS[measure] if checksum == "none" else WITH_ADLER32
+            races.append(Race(f"{title}, {measure[:-2]}", goal, ratios))
 
         print(
             f"{'':<34} {'':>5} {'mpx':>7} {'guc':>7}   ratio  (min to max)   CPU s, client + server: mpx, guc"
@@ -152,6 +177,7 @@ def run_all(folder: Path, options: argparse.Namespace) -> None:
             for up in (True, False):
                 if options.only in (None, kind):
                     row("4 GiB", "wall_s", source, 4, up=up, checksum=checksum)
+    return races
 
 
 def main() -> None:
@@ -167,9 +193,10 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="mpx-race-", dir="/dev/shm"))
     folder.chmod(0o777)
     try:
-        run_all(folder, options)
+        races = run_all(folder, options)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+    sys.exit(concluded(verdicts(races)))
 
 
 def in_own_network(parser: argparse.ArgumentParser) -> argparse.Namespace:

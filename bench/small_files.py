@@ -7,6 +7,8 @@
 A stock server and tmpfs on both sides. mpx verifies every file and commits it; globus-url-copy
 (`-r -cc 4 -pp -fast`) does neither. Both run through the same proxy. Prints for each direction and tool
 how many files came per second of wall time, what the client took of the processor, and its peak memory.
+Exits 1 if mpx brings fewer files per second than globus-url-copy in the median, or takes more than 150 MB in
+any run.
 """
 
 import argparse
@@ -18,13 +20,14 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "interop")]
+sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tests"), str(ROOT / "tests" / "interop")]
 
+from figures import Spread, Verdict, concluded
 from mpx_lab.proxy import DelayProxy
 from stock_server import StockServer
 
@@ -32,6 +35,7 @@ from mpx.units import parse_duration, parse_size
 
 FILES_PER_FOLDER = 1000
 TOOLS = ("mpx", "globus-url-copy")
+MEMORY_BYTES = 150e6
 
 # A small process between us and the client: what the kernel counts as its peak memory begins with ours.
 MEASURE = (
@@ -104,8 +108,27 @@ def path_to(server: StockServer, rtt_s: float) -> Iterator[str]:
         yield f"ftp://{proxy.host}:{proxy.port}"
 
 
-def measure(folder: Path, options: argparse.Namespace) -> None:
+def verdicts(runs: Mapping[str, Mapping[str, list[Run]]], files: int) -> Iterator[Verdict]:
+    """Hold mpx against globus-url-copy, where both ran, and against its bound of memory.
+
+    `runs`: by direction and tool, of a tree of so many files.
+    """
+    for direction, by_tool in runs.items():
+        rates = {tool: Spread([files / run.wall_s for run in ran]) for tool, ran in by_tool.items()}
+        ours = by_tool.get("mpx", [])
+        if len(rates) == len(TOOLS):
+            mpx, other = (rates[tool] for tool in TOOLS)
+            limit = f"{direction}: at least as many files per second as globus-url-copy in the median"
+            yield Verdict(limit, f"{mpx:.0f} against {other:.0f}", mpx.median >= other.median)
+        if ours:
+            peak = max(run.peak_bytes for run in ours)
+            limit = f"{direction}: at most {MEMORY_BYTES / 1e6:.0f} MB of memory"
+            yield Verdict(limit, f"{peak / 1e6:.0f} MB", peak <= MEMORY_BYTES)
+
+
+def measure(folder: Path, options: argparse.Namespace) -> dict[str, dict[str, list[Run]]]:
     """Run what was asked for, tools in turns, and print a row for each direction and tool."""
+    found: dict[str, dict[str, list[Run]]] = {}
     source = folder / "source"
     make_tree(source, options.files, options.size)
     tools = TOOLS if options.tool is None else (options.tool,)
@@ -113,7 +136,7 @@ def measure(folder: Path, options: argparse.Namespace) -> None:
     root.mkdir()
     with StockServer(root) as server, path_to(server, options.rtt) as url:
         for direction in options.directions:
-            runs: dict[str, list[Run]] = {tool: [] for tool in tools}
+            runs = found[direction] = {tool: [] for tool in tools}
             for turn in range(options.runs):
                 for tool in tools if turn % 2 else reversed(tools):
                     target = folder / "target"
@@ -126,6 +149,7 @@ def measure(folder: Path, options: argparse.Namespace) -> None:
                     shutil.rmtree(target)
             for tool in tools:
                 print(row(direction, tool, runs[tool], options.files), flush=True)
+    return found
 
 
 def row(direction: str, tool: str, runs: list[Run], files: int) -> str:
@@ -160,9 +184,10 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="mpx-small-", dir=options.folder))
     folder.chmod(0o777)
     try:
-        measure(folder, options)
+        found = measure(folder, options)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+    sys.exit(concluded(verdicts(found, options.files)))
 
 
 if __name__ == "__main__":

@@ -14,9 +14,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-from figures import Verdict
+from figures import Spread, Verdict
 from many_paths import many_paths
 from mpx_lab.lab import Lab
 from mpx_lab.namespace import RUN_NETNS
@@ -35,7 +36,7 @@ WATCH = "watch.py"
 def main() -> int:
     """Measure and tell."""
     asked = options(__doc__).parse_args()
-    connections = 10 if asked.quick else 100
+    connections, runs = (10, 1) if asked.quick else (100, 3)
     counting = Counting(take_any=asked.any, scale=asked.scale)
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -43,25 +44,36 @@ def main() -> int:
     ):
         give_addresses(made.lab, "src", SUBFLOWS)
         take_subflows(made.lab, "dst")
-        delays_s = counting.run(made.lab, "SMOC-6.2", lambda: measure(made.lab, connections))
-    delays_s.sort()
-    worst_s = delays_s[min(len(delays_s) - 1, int(SHARE * len(delays_s)))] if delays_s else float("inf")
-    verdict = Verdict(
-        f"{SHARE:.0%} of the subflows on their paths within {LIMIT_S * 1e3:g} ms",
-        f"{worst_s * 1e3:.1f} ms, of {len(delays_s)}",
-        kept=worst_s <= LIMIT_S,
-    )
-    return say("SMOC-6.2", table(delays_s), [verdict], counting)
+        do = partial(measure, made.lab, connections)
+        found = [counting.run(made.lab, "SMOC-6.2", do) for _ in range(runs)]
+    return say("SMOC-6.2", table(found), verdicts(found), counting)
 
 
-def table(delays_s: Sequence[float]) -> Sequence[str]:
-    """Return quantiles."""
-    if not delays_s:
-        return ["nothing was seen"]
-    shares = (0.0, 0.5, 0.9, 0.99, 1.0)
-    found = (delays_s[min(len(delays_s) - 1, int(share * len(delays_s)))] * 1e3 for share in shares)
-    cells = " | ".join(f"{value:.1f}" for value in found)
-    return ["| least | P50 | P90 | P99 | most, ms |", "|---|---|---|---|---|", f"| {cells} |"]
+def quantile(delays_s: Sequence[float], share: float) -> float:
+    """Return the delay that `share` of the subflows do not exceed; infinite where none was seen."""
+    ordered = sorted(delays_s)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else float("inf")
+
+
+def verdicts(runs: Sequence[Sequence[float]]) -> Sequence[Verdict]:
+    """Return whether nearly all subflows are on their paths in time, in each run."""
+    late_s = Spread([quantile(delays_s, SHARE) for delays_s in runs])
+    return [
+        Verdict(
+            f"{SHARE:.0%} of the subflows on their paths within {LIMIT_S * 1e3:g} ms, in each run",
+            f"{late_s.times(1e3):.1f} ms, of {sum(map(len, runs))}",
+            kept=late_s.worst <= LIMIT_S,
+        )
+    ]
+
+
+def table(runs: Sequence[Sequence[float]]) -> Sequence[str]:
+    """Return quantiles, a line for each run."""
+    lines = ["| least | P50 | P90 | P99 | most, ms |", "|---|---|---|---|---|"]
+    for delays_s in runs:
+        cells = (f"{quantile(delays_s, share) * 1e3:.1f}" for share in (0.0, 0.5, 0.9, 0.99, 1.0))
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
 
 
 def measure(lab: Lab, connections: int) -> list[float]:

@@ -8,19 +8,24 @@ most twice the fewest streams that give 90 %. Reached: the first moment that is 
 least 75 % of the next max(5 s, 60 RTT) are good too, so that brief looks left and right are allowed.
 Failed: not reached within 60 s (before a shift: by the shift; after it: within 40 s). Two other readings of
 "reached" stand at the end: good for the first time at all; good from then on for 75 % of all that follows.
+
+Exits 1 if over all families our tuner ("auto") misses a goal at any noise: the median reached within max(3 s,
+40 RTT), nine of ten within max(5 s, 60 RTT), at most 1 % failed; or if another tuner has fewer that fail.
 """
 
 import argparse
 import json
 import math
 import subprocess
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from random import Random
 from statistics import mean
 
+from figures import Verdict, concluded
 from tuner_models import FAMILIES, MAX_STREAMS, STEP_S, Curve, Network, Transfer, draw
 from tuner_rivals import AzCopy, Falcon, GaussianProcess
 
@@ -30,6 +35,7 @@ from mpx.tuner import Tuner
 
 RUN_S = 72.0  # 60 s to reach, and the longest window (60 RTT of 200 ms) to hold
 NOISES = (0.0, 0.1, 0.25)
+OURS, MAY_FAIL = "auto", 0.01
 ROOT = Path(__file__).resolve().parent.parent
 HELD_OUT_FILE = "bench/tuner_heldout.py"
 Family = Callable[[Random], Curve | tuple[Curve, Curve]]
@@ -186,6 +192,33 @@ def line(name: str, tuner: str, cv: float, hints: bool, runs: list[Run]) -> str:
     return " ".join(cells)
 
 
+def verdicts(everything: Mapping[tuple[str, float], Sequence[Run]]) -> Iterator[Verdict]:
+    """Hold our tuner against its goals and the others, over all families; runs by tuner and noise."""
+    for (tuner, cv), runs in everything.items():
+        if tuner != OURS:
+            continue
+        where = f"noise {cv:.0%}"
+        for share, least_s, round_trips in ((0.5, 3.0, 40), (0.9, 5.0, 60)):
+            times = [
+                math.inf if r.reached_s is None else r.reached_s / max(least_s, round_trips * r.rtt_s)
+                for r in runs
+            ]
+            found = quantile(times, share)
+            limit = f"{where}: {share:.0%} reached within max({least_s:g} s, {round_trips} RTT)"
+            yield Verdict(limit, f"{found:.2f} times that", found <= 1)
+        failed = mean(r.reached_s is None for r in runs)
+        yield Verdict(f"{where}: at most {MAY_FAIL:.0%} not reached", f"{failed:.1%}", failed <= MAY_FAIL)
+        others = {
+            other: mean(r.reached_s is None for r in ran)
+            for (other, noise), ran in everything.items()
+            if noise == cv and other != OURS
+        }
+        if others:
+            best = min(others, key=others.__getitem__)
+            limit = f"{where}: no other tuner has fewer that fail"
+            yield Verdict(limit, f"{failed:.1%}, {best} {others[best]:.1%}", failed <= others[best])
+
+
 def readings(tuner: str, cv: float, runs: list[Run]) -> str:
     """Shares of runs that are in time (P90's limit), and that fail, by three readings of "reached"."""
     cells = []
@@ -302,17 +335,20 @@ def main() -> None:
         rows.append((name, tuner, cv, hints, results))
         print(line(name, tuner, cv, hints, results), flush=True)
     print()
-    for cv in sorted({row[2] for row in rows}):
-        for tuner in tuners:
-            everything = [r for row in rows if (row[1], row[2], row[3]) == (tuner, cv, False) for r in row[4]]
-            print(line("ALL", tuner, cv, False, everything))
+    everything = {
+        (tuner, cv): [r for row in rows if (row[1], row[2], row[3]) == (tuner, cv, False) for r in row[4]]
+        for cv in sorted({row[2] for row in rows})
+        for tuner in tuners
+    }
+    for (tuner, cv), results in everything.items():
+        print(line("ALL", tuner, cv, False, results))
     print("\nin time, failed: reached, as above | good for the first time | good and then 75 % of the rest")
-    for cv in sorted({row[2] for row in rows}):
-        for tuner in tuners:
-            everything = [r for row in rows if (row[1], row[2], row[3]) == (tuner, cv, False) for r in row[4]]
-            print(readings(tuner, cv, everything))
+    for (tuner, cv), results in everything.items():
+        print(readings(tuner, cv, results))
     if args.figure:
         figure(args.figure, rows)
+    print()
+    sys.exit(concluded(verdicts(everything)))
 
 
 if __name__ == "__main__":

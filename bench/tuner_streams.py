@@ -11,15 +11,20 @@ packets. One step is one round trip. The links are those of the lab's experiment
 Four transfers that join one after another follow, on queues of a quarter to two products of bandwidth and
 delay, beside four plain flows that do the same.
 
-Best: the best of the fixed numbers. Reached: one second at 90 % of it. Steady: after the first minute.
+Best: the best of the fixed numbers. Reached: one second at 90 % of it. Steady: after the first minute. Exits
+1 if on a link the median is not reached within max(3 s, 40 RTT), or has less than 90 % of the best in the
+first minute or 97 % steady, or if our transfers share less evenly than plain flows.
 """
 
 import argparse
 import math
 import statistics
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
+from figures import Verdict, concluded
 from mpx_lab.series import jain
 
 from mpx.apt_auto import AutoTuner
@@ -32,6 +37,7 @@ FIXED = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128)
 FIXED_S = 30
 BETA, C = 0.7, 0.4  # of RFC 9438
 FRIENDLY = 3 * (1 - BETA) / (1 + BETA)  # segments per round trip at least
+EARLY, STEADY = 0.9, 0.97  # of the best fixed number, at least
 HURRY = 0.7  # a window arrives within that share of the round trip
 
 
@@ -266,10 +272,8 @@ def best_fixed(link: Link) -> tuple[int, float]:
     return min(n for n, bps in found.items() if bps >= 0.99 * best), best
 
 
-def line(link: Link, runs: int) -> str:
+def line(link: Link, number: int, best: float, found: Sequence[Run]) -> str:
     """One row of the table: median, and the worst run where it is more telling."""
-    number, best = best_fixed(link)
-    found = [run(link, f"run {i}") for i in range(runs)]
     reached = sorted(each.reached_s(0.9 * best) for each in found)
     first = sorted(each.bps(0, FIRST_S) / best for each in found)
     steady = sorted(each.bps(FIRST_S, RUN_S) / best for each in found)
@@ -284,6 +288,22 @@ def line(link: Link, runs: int) -> str:
         f"{statistics.mean(each.opened() for each in found):6.0f}",
     ]
     return " | ".join(cells)
+
+
+def verdicts(link: Link, best: float, found: Sequence[Run]) -> Iterator[Verdict]:
+    """Hold our runs on one link against the best fixed number of streams (bit/s)."""
+    reached_s = statistics.median(each.reached_s(0.9 * best) for each in found)
+    limit_s = max(3.0, 40 * link.rtt_s)
+    yield Verdict(
+        f"{link.name}: 90 % reached within {limit_s:g} s", f"{reached_s:.1f} s", reached_s <= limit_s
+    )
+    for what, least, from_s, to_s in (
+        ("first minute", EARLY, 0, FIRST_S),
+        ("steady", STEADY, FIRST_S, RUN_S),
+    ):
+        share = statistics.median(each.bps(from_s, to_s) / best for each in found)
+        limit = f"{link.name}: {what} at least {least:.0%} of the best fixed number in the median"
+        yield Verdict(limit, f"{share:.1%}", share >= least)
 
 
 def fairness(link: Link, seed: str, fixed: int | None) -> list[float]:
@@ -303,16 +323,31 @@ def fairness(link: Link, seed: str, fixed: int | None) -> list[float]:
     return worst
 
 
-def joining(link: Link, runs: int) -> str:
-    """Transfers that join one after another: a line for ours, and one for plain flows of one stream."""
-    lines = []
-    for name, fixed in (("ours", None), ("plain", 1)):
-        found = zip(*(fairness(link, f"joining {i}", fixed) for i in range(runs)), strict=True)
-        cells = [
-            f"{count}: {statistics.median(each):.3f} ({min(each):.3f})" for count, each in enumerate(found, 2)
-        ]
-        lines.append(f"{link.name:40s} | {name:5s} | " + " | ".join(cells))
-    return "\n".join(lines)
+def joining(link: Link, runs: int) -> dict[str, list[tuple[float, ...]]]:
+    """Let transfers join one after another: ours, and plain flows of one stream.
+
+    Returns for each Jain's indices of the runs, with 2, 3 and 4 transfers.
+    """
+    return {
+        name: list(zip(*(fairness(link, f"joining {i}", fixed) for i in range(runs)), strict=True))
+        for name, fixed in (("ours", None), ("plain", 1))
+    }
+
+
+def joining_line(link: Link, name: str, found: Sequence[Sequence[float]]) -> str:
+    """One row of the table."""
+    cells = [
+        f"{count}: {statistics.median(each):.3f} ({min(each):.3f})" for count, each in enumerate(found, 2)
+    ]
+    return f"{link.name:40s} | {name:5s} | " + " | ".join(cells)
+
+
+def joining_verdicts(link: Link, found: Mapping[str, Sequence[Sequence[float]]]) -> Iterator[Verdict]:
+    """Hold our transfers against plain flows."""
+    for count, (ours, plain) in enumerate(zip(found["ours"], found["plain"], strict=True), 2):
+        mine, other = statistics.median(ours), statistics.median(plain)
+        limit = f"{link.name}, {count} transfers: shared at least as evenly as plain flows in the median"
+        yield Verdict(limit, f"{mine:.3f} against {other:.3f}", mine >= other)
 
 
 def main() -> None:
@@ -330,11 +365,20 @@ def main() -> None:
         f"{'link':48s} {'fixed':>5s} {'Mbit/s':>6s} | {'reached, s':>11s} | {'first minute':>13s} | "
         f"{'steady':>13s} | {'10 s':>6s} | {'streams':>11s} | opened"
     )
+    said: list[Verdict] = []
     for link in LINKS:
-        print(line(link, args.runs), flush=True)
+        number, best = best_fixed(link)
+        found = [run(link, f"run {i}") for i in range(args.runs)]
+        print(line(link, number, best, found), flush=True)
+        said += verdicts(link, best, found)
     print(f"\n{JOINING} transfers, one more every {EVERY_S} s; Jain in the worst 10 s: median (least)")
     for link in SHARED:
-        print(joining(link, args.runs), flush=True)
+        shared = joining(link, args.runs)
+        for name, indices in shared.items():
+            print(joining_line(link, name, indices), flush=True)
+        said += joining_verdicts(link, shared)
+    print()
+    sys.exit(concluded(said))
 
 
 if __name__ == "__main__":

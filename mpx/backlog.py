@@ -129,7 +129,6 @@ class Backlog:
         with self._changed:
             self.drop(move)
             move.verified = RangeSet()
-            move.retried_sections.clear()
             self.watch(move)
 
     # --- what goes out -------------------------------------------------------------------------------

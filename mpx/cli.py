@@ -11,6 +11,7 @@ import click
 
 from mpx._version import __version__
 from mpx.errors import Interrupted, MpxError, Terminated
+from mpx.output import protect
 from mpx.shown import shown
 
 
@@ -61,10 +62,16 @@ def cli(context: click.Context) -> None:
         context.exit(2)
 
 
+TELL_OF_WORK = ("copy", "serve")  # and go on where nobody can read that
+
+
 def main() -> NoReturn:
     """Run the command line; every failure is one clear line on stderr and an exit code of its own."""
+    command = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
+    protect(is_product=command not in TELL_OF_WORK)
     try:
         code = cli.main(prog_name="mpx", standalone_mode=False)
+        sys.stdout.flush()
         sys.exit(code if isinstance(code, int) else 0)
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
@@ -78,7 +85,6 @@ def main() -> NoReturn:
     except (KeyboardInterrupt, click.Abort):
         fail("interrupted", Interrupted.exit_code)
     except BrokenPipeError:
-        sys.stderr.close()
         sys.exit(1)
     except Exception as error:
         import os

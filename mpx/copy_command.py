@@ -11,13 +11,14 @@ import click
 from mpx.cli import Signals, complain
 from mpx.congestion_plan import FAST_NOT_HAD
 from mpx.errors import MpxError, UsageError
-from mpx.honour import UNVERIFIED
+from mpx.honour import UNVERIFIED, WHOLE_FILES
 from mpx.ops_model import MODEL_VARIABLE
 from mpx.options import CopyOptions, flag_of
 from mpx.path_set import DEFAULT_PATH
-from mpx.planner import EXISTS, SAME, STARTS_OVER
+from mpx.planner import EXISTS, SAME, STARTING_OVER
 from mpx.report import ONE_SUBFLOW, Report
 from mpx.shown import shown
+from mpx.source_change import END_DECIDES
 from mpx.units import format_duration, format_rate, format_size, parse_duration, parse_rate, parse_size
 from mpx.whole_file import check_writable
 
@@ -258,7 +259,7 @@ def _surprises(report: Report, *, verbose: bool) -> None:
             if "carried_bytes" in each:
                 _say(f"path {each['path']}: {format_size(each['carried_bytes'])} arrived over it")
     for note in report.notes:
-        if verbose or note.endswith(STARTS_OVER) or any(name in note for name in _BY_HAND):
+        if verbose or any(words in note for words in (*_BY_HAND, STARTING_OVER, END_DECIDES, WHOLE_FILES)):
             _say(f"note: {note}")
     if report.dry_run:
         return  # it has told what it would leave alone

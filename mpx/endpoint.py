@@ -13,6 +13,9 @@ from typing import Protocol
 from mpx import tcp
 from mpx.errors import MpxError
 from mpx.location import Location
+from mpx.partial_file import PartialFile
+
+OPEN = 0o700  # in the mode of a folder: its owner may list it, enter it and write in it
 
 
 class Kind(Enum):
@@ -29,12 +32,19 @@ class FileInfo:
     """What an endpoint tells of a name."""
 
     kind: Kind
-    size_bytes: int = 0
+    size_bytes: int | None = 0  # None: unknown before its end has been read
     modified_s: float | None = None  # seconds since 1970; whole seconds where the server says no more
     mode: int | None = None  # permission bits
     link_target: str = ""
     link_resolved: bool = False  # the endpoint tells only where the link leads in the end
-    identity: tuple[int, int] | None = None  # equal for two names of one file, where that can be known
+    # Equal for two names of one file, where that can be known: device and inode here, else the server's word
+    identity: tuple[int, int] | str | None = None
+    other_size_bytes: int | None = None  # that the server tells as well, in answer to another question
+
+    @property
+    def known_bytes(self) -> int:
+        """The size, 0 where it is unknown: for sums."""
+        return self.size_bytes or 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +67,7 @@ class Commit:
     final: str
     modified_s: float | None
     mode: int | None
+    written: PartialFile | None = None  # at this host: the file that was written under the partial name
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +77,7 @@ class Stamp:
     name: str
     modified_s: float | None
     mode: int | None
+    follow: bool = False  # the user has named it, so that it may be a symbolic link
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +139,19 @@ class Endpoint(Protocol):
         """
         ...
 
-    def entries(self, name: str) -> Iterator[tuple[str, FileInfo]]:
-        """Yield what is in the folder `name`, in no order, as (name without folder, info); links as links."""
+    def entries(self, name: str) -> Iterator[tuple[str, FileInfo | MpxError]]:
+        """Yield what is in the folder `name`, in no order, as (name without folder, info); links as links.
+
+        An error stands for an entry that cannot be described, with an empty name if that is unknown too.
+        """
+        ...
+
+    def listing_note(self) -> str:
+        """Say what listings cannot tell here, as a line for the report; empty where they tell all."""
+        ...
+
+    def sizes(self, names: Sequence[str]) -> list[int | None]:
+        """Return how many bytes each of these files has, None where that cannot be known."""
         ...
 
     def make_folders(self, names: Sequence[str], *, replace_links: bool = False) -> list[bool | MpxError]:
@@ -137,6 +160,13 @@ class Endpoint(Protocol):
         Returns for each True if it is new and so empty, False if it was there, or what kept it from being
         made. With `replace_links` a symbolic link in the place of one gives way, so that nothing is
         written through it (here; a server answers for its own links).
+        """
+        ...
+
+    def unseal(self, names: Sequence[str]) -> dict[str, int]:
+        """Let the owner write in folders that do not let him; return the modes that those had, by name.
+
+        Best effort: what is not ours, or cannot be told of, stays as it is.
         """
         ...
 
@@ -167,6 +197,10 @@ class Endpoint(Protocol):
         """
         ...
 
+    def keeps_times(self) -> bool:
+        """Tell whether files can be given modification times, once some have been given theirs."""
+        ...
+
     def checksums(
         self, algorithm: str, parts: Sequence[Part], stop: Callable[[], bool]
     ) -> list[str | Exception]:
@@ -186,16 +220,17 @@ class Endpoint(Protocol):
         ...
 
 
-def partial_name(final: str, tag: str) -> str:
+def partial_name(final: str, tag: str, prefix: str = ".") -> str:
     """Return the name under which a file grows until it is whole, in the folder of its final name.
 
-    Hidden, recognisable, the same for the same copy (`tag`), and within 255 bytes however long the name.
+    Hidden by its `prefix`, recognisable, the same for the same copy (`tag`), and within 255 bytes however
+    long the name.
     """
     folder, name = posixpath.split(final)
     suffix = f".mpx-{tag}.part"
-    room = 255 - len(suffix) - 1
+    room = 255 - len(suffix) - len(prefix.encode("utf-8", "surrogateescape"))
     raw = name.encode("utf-8", "surrogateescape")
     if len(raw) > room:
         digest = hashlib.sha256(raw).hexdigest()[:16]
         name = raw[: room - 17].decode("utf-8", "ignore") + "-" + digest
-    return posixpath.join(folder, f".{name}{suffix}")
+    return posixpath.join(folder, f"{prefix}{name}{suffix}")

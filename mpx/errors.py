@@ -8,6 +8,7 @@ MpxError (1)
 ├── ConnectionLost (6)           cannot reach, or lost and not reached again     may be retried
 ├── TransferTimeout (7)          no answer, no banner, or no progress            may be retried
 ├── IntegrityError (8)           checksum mismatch, or the source changed while it was copied
+│   └── OffsetsUnproven          a server does not begin files where it is asked to; they are read whole
 ├── NoSpace (9)                  disk full or over quota
 ├── PartialFailure (10)          some files of several failed
 └── Interrupted (130)            stopped by the user; what arrived is kept
@@ -50,6 +51,10 @@ class DestinationError(MpxError):
     exit_code = 4
 
 
+class NotRenamed(DestinationError):
+    """What arrived is whole and could not be given its name, which is gone; it is kept as it is."""
+
+
 class AuthenticationError(MpxError):
     """The server did not accept who we say we are."""
 
@@ -78,6 +83,10 @@ class IntegrityError(MpxError):
     """What arrived is not what was sent, or the source changed on the way."""
 
     exit_code = 8
+
+
+class OffsetsUnproven(IntegrityError):
+    """Parts of files are not shown to be those that were asked for; whole files are asked for instead."""
 
 
 class NoSpace(MpxError):

@@ -5,19 +5,21 @@ the source has not changed meanwhile. Several sessions share one backlog (`finis
 one at first, and a further one for as long as what waits would fill its time.
 """
 
+import posixpath
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
 from mpx.backlog import Backlog, Section
-from mpx.endpoint import Endpoint
-from mpx.errors import IntegrityError, MpxError
+from mpx.endpoint import Endpoint, FileInfo
+from mpx.errors import IntegrityError, MpxError, NotRenamed
 from mpx.failure import Failure
 from mpx.finisher_session import FinisherSession, Finishing
 from mpx.journal import Journal
 from mpx.move import Move
 from mpx.pool import Pool
 from mpx.report import Report
+from mpx.sent_notes import Sent, SentNotes
 
 
 class Finisher:
@@ -36,13 +38,16 @@ class Finisher:
         report: Report,
         retries: int,
         sessions: int,
+        notes: SentNotes,
         connected: Callable[[], None],
     ) -> None:
         self.first_error: MpxError | None = None  # of files that were given up
+        self.incomplete_folders: set[str] = set()  # at the destination, in which files are missing
         self._pool = pool
         self._journal = journal
         self._journaling = threading.Lock()  # what the journal is told, in the order in which it happened
         self._report = report
+        self._notes = notes
         self._most = sessions
         self._sessions: list[FinisherSession] = []
         self._moving: dict[str, Move] = {}
@@ -61,7 +66,9 @@ class Finisher:
             note=report.note,
             took=self._grow,
             compared=self._compared,
+            misfit=self._misfit,
             committed=self._committed,
+            timeless=self._timeless,
             removed=lambda move: journal.done([move.final]),
             connected=connected,
             refused=self._refused,
@@ -84,15 +91,17 @@ class Finisher:
 
     def given_up(self, move: Move, error: MpxError) -> None:
         """Record that a file cannot be copied; what arrived of a large one is kept for another run."""
-        self._give_up(move, error, keep=move.arrived_bytes > 0)
+        self._give_up(move, error, keep=move.arrived_bytes > 0 or move.partial == move.final)
 
     def _give_up(self, move: Move, error: MpxError, *, keep: bool) -> None:
         with self._guard:
             self._moving.pop(move.final, None)
+        self.incomplete_folders.add(posixpath.dirname(move.final))
         self._backlog.drop(move)
-        if not keep or move.is_small:
+        is_in_place = move.partial == move.final  # and perhaps still the old file
+        if not keep or (move.is_small and not isinstance(error, NotRenamed) and not is_in_place):
             self._work.litter.append(move)
-        self.failed(move.source, error, move.size_bytes)
+        self.failed(move.source, error, move.listed_bytes or 0)
         self._pool.settle(move)
 
     def forgot(self, move: Move) -> None:
@@ -181,6 +190,15 @@ class Finisher:
             if not moves_on:
                 self._pool.put_again(move)
 
+    def _misfit(self, move: Move, stored_bytes: int) -> None:
+        """Have a file sent once more of which another number of bytes was stored than it has."""
+        move.was_misfit = True
+        self._report.note(f"{move.source}: {stored_bytes} of {move.size_bytes} bytes were stored, sent again")
+        move.redo(0, move.size_bytes)
+        self._backlog.watch(move)
+        self._journal_one(move)
+        self._pool.put_again(move)
+
     def _committed(self, moves: Sequence[Move], errors: Mapping[Move, MpxError]) -> None:
         """Settle files that were to get their final names."""
         done = [move for move in moves if move not in errors]
@@ -189,10 +207,18 @@ class Finisher:
                 self._moving.pop(move.final, None)
         self._journal.done([move.final for move in done])
         for move in done:
-            self._report.moved(move.size_bytes, move.resumed_bytes)
+            self._report.moved(move.size_bytes, move.resumed_bytes, listed_bytes=move.listed_bytes or 0)
             self._pool.settle(move)
         for move, error in errors.items():
             self._spoiled(move, error)
+
+    def _timeless(self, moves: Sequence[Move], there: Sequence[FileInfo | MpxError | None]) -> None:
+        """Note what was sent to a server that keeps no times, so that it is not sent again."""
+        self._notes.record(
+            Sent(move.final, move.size_bytes, move.modified_s, info.modified_s)
+            for move, info in zip(moves, there, strict=True)
+            if isinstance(info, FileInfo)
+        )
 
     def _spoiled(self, move: Move, error: MpxError) -> None:
         """Give up a file that had arrived; what is proven wrong is not kept."""

@@ -13,21 +13,11 @@ from mpx.failure import Failure
 from mpx.move import Move
 from mpx.pool import Pool
 from mpx.retry import Retry
+from mpx.source_change import AGAIN, changed
 from mpx.verify import compare
 
 TICK_S = 0.05
 IDLE_TICKS = 1200  # after a minute without work a session says a word, or goes, before the server ends it
-
-
-def changed(now: FileInfo | None, size_bytes: int, modified_s: float | None) -> str:
-    """Say how a source differs from what it was when it was listed; empty if it does not."""
-    if now is None:
-        return "it is gone"
-    if now.size_bytes != size_bytes:
-        return f"it had {size_bytes} bytes and has {now.size_bytes} now"
-    if modified_s is not None and now.modified_s is not None and now.modified_s != modified_s:
-        return "it was modified"
-    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +36,9 @@ class Finishing:
     note: Callable[[str], None]  # a line for the report
     took: Callable[[], None]  # a batch was taken; others may wait
     compared: Callable[[Section, bool | MpxError], None]  # whether both ends are the same, or an error
+    misfit: Callable[[Move, int], None]  # so many bytes of it are stored, more or less than it has
     committed: Callable[[Sequence[Move], Mapping[Move, MpxError]], None]  # all of them, and what went wrong
+    timeless: Callable[[Sequence[Move], Sequence[FileInfo | MpxError | None]], None]  # that keep no time
     removed: Callable[[Move], None]  # its partial file is gone
     connected: Callable[[], None]  # a session is open, so that what moves can be finished
     refused: Callable[[MpxError], None]  # the server admits no further session
@@ -180,16 +172,19 @@ class FinisherSession(threading.Thread):
         for move, now in zip(moves, source.stats([move.source for move in moves]), strict=True):
             if isinstance(now, MpxError):
                 errors[move] = now
-            elif how := changed(now, move.size_bytes, move.modified_s):
-                errors[move] = IntegrityError(
-                    f"{move.source} changed while it was copied: {how}; "
-                    "copy the same SRC to the same DST again"
-                )
+            elif how := self._changed(move, now):
+                errors[move] = IntegrityError(f"{move.source} changed while it was copied: {how}; {AGAIN}")
+        misfits = self._misfits([move for move in moves if move not in errors], destination)
+        again = [move for move in misfits if not move.was_misfit and self._finishing.retries]
+        moves = [move for move in moves if move not in again]
+        errors |= {move: _lost(move, misfits[move]) for move in misfits if move not in again}
         ready = [move for move in moves if move not in errors]
         asked = [move for move in ready if move.rename_asked]  # and the session was lost
         renamed = self._renamed(asked, destination)
         ready = [move for move in ready if move not in renamed]
-        commits = [Commit(move.partial, move.final, move.modified_s, move.mode) for move in ready]
+        commits = [
+            Commit(move.partial, move.final, move.modified_s, move.mode, move.written) for move in ready
+        ]
         for move in ready:
             move.rename_asked = True
         results = destination.commit(commits, self._finishing.note)
@@ -200,7 +195,36 @@ class FinisherSession(threading.Thread):
                 errors[move] = failed if isinstance(failed, MpxError) else MpxError(str(failed))
         for move in self._renamed([move for move in asked if move in errors], destination):
             del errors[move]  # the lost session did it only now
+        done = [move for move in moves if move not in errors]
+        if done and not destination.keeps_times():
+            self._finishing.timeless(done, destination.stats([move.final for move in done]))
         self._finishing.committed(moves, errors)
+        for move in again:  # only now: what was not settled before is put back if the session is lost
+            self._finishing.misfit(move, misfits[move])
+
+    def _misfits(self, moves: Sequence[Move], destination: Endpoint) -> dict[Move, int]:
+        """Return the uploads that lost their end, or grew, and how much of them is stored.
+
+        Asks only of those that no checksum has proven.
+        """
+        work = self._finishing
+        unproven = [move for move in moves if not move.rename_asked and not _is_proven(move)]
+        if work.far_is_source or not unproven:
+            return {}
+        misfits: dict[Move, int] = {}
+        sizes = destination.sizes([move.partial for move in unproven])
+        for move, stored_bytes in zip(unproven, sizes, strict=True):
+            if stored_bytes is None:
+                work.note(f"unverified: {destination.location.host} does not tell the size of what it stored")
+            elif stored_bytes != move.size_bytes:
+                misfits[move] = stored_bytes
+        return misfits
+
+    @staticmethod
+    def _changed(move: Move, now: FileInfo | None) -> str:
+        return changed(
+            now, listed_bytes=move.listed_bytes, arrived_bytes=move.size_bytes, modified_s=move.modified_s
+        )
 
     @staticmethod
     def _renamed(moves: Sequence[Move], destination: Endpoint) -> set[Move]:
@@ -212,3 +236,16 @@ class FinisherSession(threading.Thread):
             for move, partial, final in zip(moves, partials, finals, strict=True)
             if partial is None and isinstance(final, FileInfo) and final.size_bytes == move.size_bytes
         }
+
+
+def _lost(move: Move, stored_bytes: int) -> IntegrityError:
+    twice = " although it was sent twice" if move.was_misfit else ""
+    return IntegrityError(
+        f"{move.source}: {stored_bytes} of {move.size_bytes} bytes are stored at the destination{twice}; "
+        "the server, or a proxy before it, loses or adds data"
+    )
+
+
+def _is_proven(move: Move) -> bool:
+    """Tell whether a checksum was compared of every byte; of an empty file there is none."""
+    return move.size_bytes > 0 and move.verified.covers(0, move.size_bytes)

@@ -1,15 +1,21 @@
 """Transfers in MODE S (stream): one connection per piece of a file, which every FTP server can do.
 
 For servers without MODE E, and for clients that no server can connect to: the client always opens the
-connection. A download is cut into pieces for several sessions where the server understands REST; since
-MODE S cannot name an end, the connection is simply closed when a piece is complete. An upload is one
+connection. A download is cut into pieces for several sessions where the server understands REST
+(`mode_s_download.py`); since MODE S cannot name an end, the connection is simply closed when a piece is
+complete that ends within its file. An upload is one
 connection per file, since servers disagree on what REST means to STOR; several files go at once.
 """
 
+import contextlib
 import os
+import socket
 import threading
 import time
+from collections.abc import Callable
+from typing import TypeVar
 
+from mpx import telnet_escape
 from mpx.carrier import Work
 from mpx.checksum import adler32
 from mpx.errors import (
@@ -19,6 +25,7 @@ from mpx.errors import (
     Interrupted,
     MpxError,
     NoSpace,
+    OffsetsUnproven,
     TransferTimeout,
 )
 from mpx.gridftp_refusals import cannot_send, cannot_store
@@ -26,25 +33,33 @@ from mpx.gridftp_session import Session, SessionOptions
 from mpx.gridftp_wire import Reply, command
 from mpx.local import local_error
 from mpx.location import Location
+from mpx.mode_s_download import Incoming, Receive, StreamDownload
 from mpx.move import Move
 from mpx.passive import connect_data, passive_address
 from mpx.path_set import DEFAULT_PATH
 from mpx.retry import Retry
 from mpx.shelf import Piece, Shelf
+from mpx.source_stream import SourceStream
+from mpx.stored_size import stored_sizes
 from mpx.stream import BUFFER_BYTES, Stream, StreamTotals
 
 PIECE_S = 5.0  # a piece lasts about so long, so that its handshake and slow start weigh little
 FIRST_PIECE = 16 * 1024 * 1024
 WORTH_CONNECTING = 4 * 1024 * 1024  # a shorter piece would mostly wait for its connection
+SMALLEST_PIECE = 256 * 1024
 IDLE_S = 0.05
+REFUSAL_S = 1.0  # a server that closes its port to refuse a transfer says so at about the same time
+_NO_OFFSET = (501, 504, 551, 554)  # of RETR: what it cannot do after REST
+
+Result = TypeVar("Result")
 
 
 class _Connection(Stream):
     """The data connection of the piece under way; its lane's thread uses it."""
 
-
-class _EndedEarly(OSError):
-    """The server closed a data connection before everything had come; its reply tells why."""
+    def count(self, size_bytes: int) -> None:
+        """Take note of bytes that have passed."""
+        self.passed_bytes += size_bytes
 
 
 class StreamLane(threading.Thread):
@@ -77,7 +92,12 @@ class StreamLane(threading.Thread):
         self._counting = threading.Lock()  # nothing is counted twice, or not at all, while it changes hands
         self._goodput = 0.0
         self._ever_opened = False
+        self._first_piece = FIRST_PIECE
+        self._has_restarted = False  # REST was said in this session
+        self._is_open = False  # the session is logged in
+        self._stored_bytes = 0  # for the first time: what is sent again is no progress
         self._buffer = memoryview(bytearray(BUFFER_BYTES))
+        self._download = StreamDownload(work, shelf, self._retrieve)
 
     # --- for the carrier -----------------------------------------------------------------------------
 
@@ -118,47 +138,68 @@ class StreamLane(threading.Thread):
                 if piece is None:
                     work.failure.cancel.wait(IDLE_S)
                     continue
-                before = self._past.bytes
+                before = self._new_bytes
                 try:
                     self._carry(piece)
                     retry.progressed()
                 except (AuthenticationError, ConnectionLost, TransferTimeout) as error:
+                    was_open = self._is_open
                     self._drop()
-                    if self._whole_files:
-                        work.pool.put_again(piece.move)
-                    else:
-                        self._shelf.give_back(piece.move, piece.start, piece.end)
+                    self._first_piece = max(self._first_piece // 4, SMALLEST_PIECE)
+                    self._return(piece, error, was_tried=was_open)
                     if not self._ever_opened and (self._number > 0 or work.let_in.is_set()):
                         work.note(f"no further session with {self._location.host}: {error}")
                         self.gone = True
                         break
-                    if self._past.bytes > before:
+                    if self._new_bytes > before:
                         retry.progressed()
                     retry.again(error)
                     work.note(f"trying again after: {error}")
         self._drop()
 
+    def _return(self, piece: Piece, error: MpxError, *, was_tried: bool) -> None:
+        """Have what was not carried carried once more; a whole file only as often as --retries allows.
+
+        One that failed twice waits behind the others, so that it keeps none of them from being carried.
+        """
+        move = piece.move
+        if not self._whole_files and not move.is_streamed:
+            self._shelf.give_back(move, piece.start, piece.end)
+            return
+        move.failures += was_tried
+        if move.failures > self._work.options.retries:
+            self._shelf.give_up(move, error)
+        else:
+            self._work.pool.put_again(move, last=move.failures > 1)
+
     def _next_piece(self) -> Piece | None:
         if self._whole_files:
             return self._shelf.take_file()
-        size = int(max(self._goodput * PIECE_S, WORTH_CONNECTING)) if self._goodput else FIRST_PIECE
+        size = int(max(self._goodput * PIECE_S, WORTH_CONNECTING)) if self._goodput else self._first_piece
         return self._shelf.take(size)
 
     def _carry(self, piece: Piece) -> None:
         """Carry one piece; raises ConnectionLost and TransferTimeout, gives the file up for the rest."""
         move = piece.move
         name = move.source if self._upload else move.partial
+        reading = os.O_RDONLY | (os.O_NONBLOCK if move.is_streamed else 0)
         try:
-            fd = move.open(name, os.O_RDONLY if self._upload else os.O_RDWR | os.O_CREAT)
+            fd = move.open(name, reading if self._upload else os.O_RDWR | os.O_CREAT)
         except OSError as error:
             self._shelf.give_up(move, local_error(error, name, writing=not self._upload))
             return
         try:
-            if not self._upload and piece.start == piece.end:
-                os.ftruncate(fd, move.size_bytes)  # it is empty, or an earlier run has brought all of it
+            began = time.monotonic()
+            if move.sent_whole and self._is_stored(move):
+                move.landed(0, move.size_bytes)
+            elif self._upload:
+                self._store(piece, fd)
+            elif piece.start == piece.end and move.is_whole:
+                os.ftruncate(fd, move.size_bytes)  # an earlier run has brought all of it
             else:
-                self._transfer(piece, fd)
-        except (ConnectionLost, TransferTimeout, Interrupted, NoSpace):
+                self._download.bring(piece, fd)
+            self._goodput = (piece.end - piece.start) / max(time.monotonic() - began, 1e-3)
+        except (ConnectionLost, TransferTimeout, Interrupted, NoSpace, OffsetsUnproven):
             raise
         except MpxError as error:
             self._drop()
@@ -169,31 +210,85 @@ class StreamLane(threading.Thread):
         if move.claim_whole():
             self._work.whole(move)
 
-    # --- one piece -----------------------------------------------------------------------------------
+    @property
+    def _new_bytes(self) -> int:
+        """How many bytes have arrived for the first time: what comes or goes again is no progress."""
+        return self._stored_bytes + self._download.new_bytes
 
-    def _transfer(self, piece: Piece, fd: int) -> None:
-        session, move, began = self._open_session(), piece.move, time.monotonic()
+    # --- one transfer --------------------------------------------------------------------------------
+
+    def _store(self, piece: Piece, fd: int) -> None:
+        move = piece.move
+
+        def send(connection: socket.socket, count: Callable[[int], None]) -> None:
+            self._send(piece, fd, connection, count)
+
+        session, _ = self._transfer(move, "STOR", move.partial, 0, send)
+        move.sent_whole = True  # until the answer is read
+        reply = session.final_reply()
+        move.sent_whole = False
+        if not reply.is_ok:
+            raise self._refusal(session, reply, move)
+        self._stored_bytes += move.landed(0, move.size_bytes)
+
+    def _is_stored(self, move: Move) -> bool:
+        """Tell whether a file of which every byte was sent is there whole, though the answer was lost."""
+        session = self._open_session()
+        move.sent_whole = False
+        return stored_sizes(session, [session.name(move.partial)]) == [move.size_bytes]
+
+    def _retrieve(self, move: Move, offset: int, expected_bytes: int | None, receive: Receive) -> Incoming:
+        """Run one RETR; see StreamDownload."""
+        session, came = self._transfer(move, "RETR", move.source, offset, receive)
+        try:
+            reply = session.final_reply()
+        except (ConnectionLost, TransferTimeout):
+            if came.is_ended and came.bytes != expected_bytes:
+                raise
+            self._drop()  # all that was asked for has come, whatever became of the session
+            return came
+        if came.is_ended and not reply.is_ok:
+            raise self._broken(session, reply, move)
+        return came
+
+    def _transfer(
+        self,
+        move: Move,
+        verb: str,
+        name: str,
+        offset: int,
+        use: Callable[[socket.socket, Callable[[int], None]], Result],
+    ) -> tuple[Session, Result]:
+        """Open a data connection for a file from an offset on, `use` it, and close it.
+
+        The final reply is left to be read. Raises ConnectionLost, TransferTimeout, OffsetsUnproven and what
+        a refusal means.
+        """
+        session = self._open_session()
+        telnet_escape.learn(session, name)
         address = passive_address(session)
-        verb, name = ("STOR", move.partial) if self._upload else ("RETR", move.source)
-        if piece.start:
-            reply = session.call(command("REST", piece.start))
+        if offset or self._has_restarted:  # some servers keep an offset for all that follows
+            self._has_restarted = True
+            reply = session.call(command("REST", offset))
             if not reply.is_ok:
-                raise ConnectionLost(f"{session.peer} cannot start at an offset: {reply.reason}")
+                raise OffsetsUnproven(f"{session.peer} cannot start at an offset: {reply.reason}")
         session.send(command(verb, session.name(name)))
         data = _Connection("mpx-stream-data", self._work.subflows if self._work.over_mptcp else None)
         try:
             congestion = self._work.congestion if self._upload else None
             over_mptcp = self._work.over_mptcp
-            data.opened(connect_data(session, address, congestion=congestion, over_mptcp=over_mptcp))
+            try:
+                connection = connect_data(session, address, congestion=congestion, over_mptcp=over_mptcp)
+            except ConnectionLost as error:
+                raise self._unconnected(session, move, offset, error) from None
+            data.opened(connection)
             self._data = data
             reply = session.read_reply()
             if not reply.is_preliminary:
-                raise self._refusal(session, reply, move)
+                raise self._turned_down(session, reply, move, offset)
+            connection.settimeout(self._options.timeout_s)
             try:
-                if self._upload:
-                    self._send(piece, fd, data)
-                else:
-                    self._receive(piece, fd, data)
+                return session, use(connection, data.count)
             except TimeoutError:
                 raise TransferTimeout(
                     f"nothing has moved for {self._options.timeout_s:g} s between us and {session.peer}"
@@ -205,12 +300,19 @@ class StreamLane(threading.Thread):
                 self._data = None
                 self._past.add(StreamTotals(bytes=data.passed_bytes))
             data.closed(clean=False)
-        reply = session.final_reply()
-        if self._upload:
-            if not reply.is_ok:
-                raise self._refusal(session, reply, move)
-            move.landed(piece.start, piece.end)
-        self._goodput = (piece.end - piece.start) / max(time.monotonic() - began, 1e-3)
+
+    def _unconnected(self, session: Session, move: Move, offset: int, error: MpxError) -> MpxError:
+        """Read whether the server refused the transfer, and so closed its port before we came to it."""
+        with contextlib.suppress(MpxError):
+            reply = session.poll_reply(REFUSAL_S)
+            if reply is not None and not reply.is_preliminary and not reply.is_ok:
+                return self._turned_down(session, reply, move, offset)
+        return error
+
+    def _turned_down(self, session: Session, reply: Reply, move: Move, offset: int) -> MpxError:
+        if offset and reply.code in _NO_OFFSET:
+            return OffsetsUnproven(f"{session.peer} cannot start at an offset: {reply.reason}")
+        return self._refusal(session, reply, move)
 
     def _verdict(self, session: Session, move: Move, error: OSError) -> MpxError:
         """Read what the server says of a broken connection before judging it."""
@@ -219,22 +321,32 @@ class StreamLane(threading.Thread):
             reply = session.poll_reply(5.0)
         except MpxError:
             return lost
-        if isinstance(error, _EndedEarly) and reply is not None and reply.is_ok:
-            return IntegrityError(f"{move.source} became shorter while it was copied; run the command again")
         if reply is None or reply.is_ok or reply.is_preliminary:
             return lost
+        return self._broken(session, reply, move)
+
+    def _broken(self, session: Session, reply: Reply, move: Move) -> MpxError:
+        """Return what it means that a transfer was ended by a refusal: try again, but on a full disk."""
         said = self._refusal(session, reply, move)
         return said if isinstance(said, NoSpace) else ConnectionLost(str(said))
 
     def _refusal(self, session: Session, reply: Reply, move: Move) -> MpxError:
         if self._upload:
-            return cannot_store(reply, session.peer, move.final)
+            return cannot_store(reply, session.peer, move.final, move.partial)
         return cannot_send(reply, session.peer, move.source)
 
-    def _send(self, piece: Piece, fd: int, data: _Connection) -> None:
-        connection, move, pacer = data.connection, piece.move, self._work.pacer
-        assert connection is not None
-        connection.settimeout(self._options.timeout_s)
+    def _send(self, piece: Piece, fd: int, connection: socket.socket, count: Callable[[int], None]) -> None:
+        move, pacer = piece.move, self._work.pacer
+        if move.is_streamed:
+            source = SourceStream(move, fd, self._work.failure.cancel.is_set)
+            while came := source.read(self._buffer):
+                start, end = came
+                pacer.wait(end - start)
+                connection.sendall(self._buffer[: end - start])
+                if move.is_summed:
+                    move.summed(start, end, adler32(self._buffer[: end - start]))
+                count(end - start)
+            return
         position = piece.start
         while position < piece.end:
             want = min(piece.end - position, pacer.piece(BUFFER_BYTES))
@@ -248,35 +360,10 @@ class StreamLane(threading.Thread):
                 )
             pacer.wait(got)
             connection.sendall(self._buffer[:got])
-            self._sum(move, position, position + got)
-            data.passed_bytes += got
+            if move.is_summed:
+                move.summed(position, position + got, adler32(self._buffer[:got]))
+            count(got)
             position += got
-
-    def _receive(self, piece: Piece, fd: int, data: _Connection) -> None:
-        connection, move, pacer = data.connection, piece.move, self._work.pacer
-        assert connection is not None
-        connection.settimeout(self._options.timeout_s)
-        position = piece.start
-        while position < piece.end:
-            want = min(piece.end - position, pacer.piece(BUFFER_BYTES))
-            pacer.wait(want)
-            got = connection.recv_into(self._buffer, want)
-            if not got:
-                raise _EndedEarly("the server closed it before the end")
-            try:
-                written = 0
-                while written < got:
-                    written += os.pwrite(fd, self._buffer[written:got], position + written)
-            except OSError as error:
-                raise local_error(error, move.final, writing=True) from None
-            self._sum(move, position, position + got)
-            move.landed(position, position + got)
-            data.passed_bytes += got
-            position += got
-
-    def _sum(self, move: Move, start: int, end: int) -> None:
-        if move.is_summed:
-            move.summed(start, end, adler32(self._buffer[: end - start]))
 
     # --- the session ---------------------------------------------------------------------------------
 
@@ -284,13 +371,16 @@ class StreamLane(threading.Thread):
         if self._session is None:
             session = Session(self._location, self._options)
             self._session = session
+            self._has_restarted = False
+            self._download.begin_session()
             session.login()
             session.call(command("MODE", "S"))
-            self._ever_opened = True
+            self._ever_opened = self._is_open = True
             self._work.let_in.set()
         return self._session
 
     def _drop(self) -> None:
+        self._is_open = False
         if self._session:
             self._session.close()
             self._session = None

@@ -3,35 +3,44 @@
 import contextlib
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator, Sequence
 
-from mpx import far_congestion
+from mpx import far_congestion, telnet_escape
 from mpx import gridftp_wire as wire
-from mpx.endpoint import Commit, FileInfo, Kind, Note, Part, Rtt, Stamp, partial_name
+from mpx.endpoint import OPEN, Commit, FileInfo, Kind, Note, Part, Rtt, Stamp, partial_name
 from mpx.errors import DestinationError, Interrupted, MpxError, SourceError
-from mpx.gridftp_listing import entry_info, parse_time, read_lines
+from mpx.folder_listing import LIST_NOTE, FolderListing
+from mpx.gridftp_commit import ServerCommit
+from mpx.gridftp_describe import OtherQuestions, is_clear
+from mpx.gridftp_listing import entry_info, kind_of, read_lines
 from mpx.gridftp_refusals import is_missing, reply_error
 from mpx.gridftp_session import Session, SessionOptions
+from mpx.gridftp_sizes import sized_by, trusts_sizes
 from mpx.gridftp_wire import Reply, command
 from mpx.location import Location
-
-_TIMES, _MODES = "modification times", "modes"
-_LEADS_NOWHERE = ("not a directory", "too many levels of symbolic links")
+from mpx.stored_size import stored_sizes
 
 
 class GridFtpEndpoint:
     """The files of a server. Opens its session when first used."""
 
-    def __init__(self, location: Location, options: SessionOptions, *, writing: bool) -> None:
+    def __init__(
+        self, location: Location, options: SessionOptions, *, writing: bool, note: Note = lambda _: None
+    ) -> None:
         self.location = location
+        self._note = note
         self._options = options
         self._refusal: type[MpxError] = DestinationError if writing else SourceError
         self._session: Session | None = None
+        self._listing: FolderListing | None = None
+        self._other_questions: OtherQuestions | None = None  # of that session
+        self._server_commit: ServerCommit | None = None  # of that session
 
     @property
     def session(self) -> Session:
         """The control channel, opened and logged in when first asked for."""
+        if self._session is not None and self._session.is_aborted:  # a listing was left in the middle
+            self.close()
         if self._session is None:
             session = Session(self.location, self._options)
             try:
@@ -43,14 +52,15 @@ class GridFtpEndpoint:
         return self._session
 
     def _full(self, name: str) -> str:
+        telnet_escape.learn(self.session, name)
         return self.session.name(name)
 
     def _refused(self, reply: Reply, what: str, name: str) -> MpxError:
         return reply_error(reply, f"{self.session.peer} cannot {what} {name}", self._refusal)
 
     def check_name(self, name: str) -> None:
-        """See Endpoint."""
-        self._full(name)
+        """See Endpoint. Asks nothing, as a listing may be under way."""
+        self.session.name(name)
 
     def can_mode_e(self) -> bool:
         """See Endpoint."""
@@ -85,36 +95,81 @@ class GridFtpEndpoint:
 
     def stat(self, name: str, *, follow: bool = True) -> FileInfo | None:
         """See Endpoint."""
-        full = self._full(name)
-        if "MLST" not in self.session.features:
-            return self._stat_without_mlst(full)
-        return self._described(self.session.call(command("MLST", full)), name, follow=follow)
+        (found,) = self.stats([name], follow=follow)
+        if isinstance(found, MpxError):
+            raise found
+        return found
 
     def stats(self, names: Sequence[str], *, follow: bool = True) -> list[FileInfo | MpxError | None]:
-        """See Endpoint. The questions go out together."""
-        if "MLST" not in self.session.features:
-            return [self.stat(name, follow=follow) for name in names]
-        replies = self.session.pipeline([command("MLST", self._full(name)) for name in names])
-        found: list[FileInfo | MpxError | None] = []
-        for reply, name in zip(replies, names, strict=True):
+        """See Endpoint. The questions go out together, and so do those of what MLST leaves open.
+
+        SIZE is asked too where MLST may tell that of a link, and of a single name, where it costs nothing.
+        """
+        session = self.session
+        full = [self._full(name) for name in names]
+        asks_size = len(names) == 1 or not trusts_sizes(session.features)
+        replies: list[Reply | None] = [None] * len(names)
+        sizes: list[Reply | None] = [None] * len(names)
+        if "MLST" in session.features:
+            verbs = ("MLST", "SIZE") if asks_size else ("MLST",)
+            answers = session.pipeline([command(verb, name) for name in full for verb in verbs])
+            replies = list(answers[:: len(verbs)])
+            sizes = list(answers[1::2]) if asks_size else sizes
+        found: list[FileInfo | MpxError | None] = [None] * len(names)
+        unsure = []
+        for i, reply in enumerate(replies):
+            if reply is None or not (reply.is_ok or is_clear(reply)):
+                unsure.append(i)
+                continue
             try:
-                found.append(self._described(reply, name, follow=follow))
+                found[i] = self._described(reply, names[i], follow=follow)
             except self._refusal as error:
-                found.append(error)
+                found[i] = error
+        sized_by(session, found, full, sizes, self._note)
+        others = self._others.ask([full[i] for i in unsure], [replies[i] for i in unsure])
+        for i, answer in zip(unsure, others, strict=True):
+            found[i] = answer
+            if follow and isinstance(answer, FileInfo) and answer.kind is Kind.LINK:
+                found[i] = self._follow(full[i], answer)
         return found
+
+    @property
+    def _others(self) -> OtherQuestions:
+        """What the server is asked where MLST tells nothing."""
+        if self._other_questions is None:
+            self._other_questions = OtherQuestions(self.session, self.entries, self._refused)
+        return self._other_questions
 
     def _described(self, reply: Reply, name: str, *, follow: bool) -> FileInfo | None:
         if not reply.is_ok:
-            if is_missing(reply) or any(words in reply.text.lower() for words in _LEADS_NOWHERE):
+            if is_missing(reply):
                 return None
             raise self._refused(reply, "describe", name)
         for line in reply.lines[1:-1]:
             with contextlib.suppress(ValueError):
-                info = entry_info(wire.parse_facts(line), follow=follow)
+                entry = wire.parse_facts(line, is_indented=True)
+                if kind_of(entry) is None:
+                    return self._asked_otherwise(self._full(name)) or FileInfo(Kind.OTHER)
+                info = entry_info(entry, follow=follow)
                 if info.kind is Kind.LINK and follow:
                     return self._follow(self._full(name), info)
                 return info
         raise self._refused(reply, "describe", name)
+
+    def _asked_otherwise(self, full: str) -> FileInfo | None:
+        """Describe what MLST does not describe well; raises what keeps others from it too."""
+        (told,) = self._others.ask([full], [None])
+        if isinstance(told, MpxError):
+            raise told
+        if told is None or told.kind is Kind.LINK:
+            return None  # it can be neither read nor entered, so it leads nowhere
+        if told.kind is Kind.FOLDER and "MLST" in self.session.features:
+            described = self.session.call(command("MLST", f"{full.rstrip('/')}/."))
+            for line in described.lines[1:-1] if described.is_ok else ():
+                with contextlib.suppress(ValueError):
+                    info = entry_info(wire.parse_facts(line, is_indented=True))
+                    return info if info.kind is Kind.FOLDER else told
+        return told
 
     def _follow(self, full: str, info: FileInfo) -> FileInfo | None:
         """Describe what a link points to, where the server describes the link itself."""
@@ -122,7 +177,7 @@ class GridFtpEndpoint:
             if info.kind is not Kind.LINK:
                 return info
             if not info.link_target:
-                return self._stat_without_mlst(full)
+                return self._asked_otherwise(full)
             full = posixpath.normpath(posixpath.join(posixpath.dirname(full), info.link_target))
             found = self.stat(full, follow=False)
             if found is None:
@@ -130,42 +185,29 @@ class GridFtpEndpoint:
             info = found
         return None
 
-    def _stat_without_mlst(self, full: str) -> FileInfo | None:
-        """Ask SIZE and MDTM; what has no size but can be entered is a folder."""
-        size, modified, enter = self.session.pipeline(
-            [command("SIZE", full), command("MDTM", full), command("CWD", full)]
-        )
-        if enter.is_ok:
-            self.session.call(command("CWD", self.session.home))
-            return FileInfo(Kind.FOLDER, 0, parse_time(modified.text) if modified.code == 213 else None)
-        if size.code != 213 or not size.text.strip().isdigit():
-            return None
-        modified_s = parse_time(modified.text) if modified.code == 213 else None
-        return FileInfo(Kind.FILE, int(size.text), modified_s)
+    def sizes(self, names: Sequence[str]) -> list[int | None]:
+        """See Endpoint. The questions go out together."""
+        return stored_sizes(self.session, [self._full(name) for name in names])
 
-    def entries(self, name: str) -> Iterator[tuple[str, FileInfo]]:
+    def entries(self, name: str) -> Iterator[tuple[str, FileInfo | MpxError]]:
         """See Endpoint. Over MODE S and a passive data connection, which every server has."""
         full = self._full(name)
-        session = self.session
-        if "MLST" not in session.features and "MLSD" not in session.features:
-            raise self._refusal(f"{session.peer} has no MLSD, so mpx cannot list {name}; copy files by name")
-        count, promised, only = 0, 0, None
-        for line in read_lines(session, command("MLSD", full), lambda r: self._refused(r, "list", name)):
-            with contextlib.suppress(ValueError):
-                entry = wire.parse_facts(line)
-                count += 1
-                base = entry.name.rstrip("/").rsplit("/", 1)[-1]
-                if base in (".", "..", "") or entry.facts.get("type", "").lower() in ("cdir", "pdir"):
-                    promised = max(promised, int(entry.facts.get("x.count", "0")))
-                    continue
-                only = base if count == 1 else None
-                yield base, entry_info(entry)
-        if only is not None and posixpath.basename(full) == only:
+        listing = self._listing = self._listing or FolderListing(self.session)
+        only = ""
+        for base, info in listing.entries(full, lambda r: self._refused(r, "list", name)):
+            only = base if listing.count == 1 else ""
+            yield base, info
+        if only and posixpath.basename(full) == only:
             found = self.stat(full)
             if found is None or found.kind is not Kind.FOLDER:  # MLSD of a file lists that file
-                raise self._refusal(f"{session.peer} cannot list {name}: it is not a folder")
-        if promised > count:
+                raise self._refusal(f"{self.session.peer} cannot list {name}: it is not a folder")
+        if listing.promised > listing.count:
             yield from self._links_to_nowhere(full)
+
+    def listing_note(self) -> str:
+        """See Endpoint."""
+        uses_list = self._listing is not None and self._listing.uses_list
+        return LIST_NOTE.format(peer=self.session.peer) if uses_list else ""
 
     def _links_to_nowhere(self, full: str) -> Iterator[tuple[str, FileInfo]]:
         """Yield what a Globus server counts but does not list: MLSD leaves such links out, MLSR does not.
@@ -227,6 +269,21 @@ class GridFtpEndpoint:
             False if found and found.kind is Kind.FOLDER else self._refused(refusal, "make the folder", name)
         )
 
+    def unseal(self, names: Sequence[str]) -> dict[str, int]:
+        """See Endpoint. What is no one's to change, the server refuses."""
+        sealed = [
+            (name, found.mode)
+            for name, found in zip(names, self.stats(names), strict=True)
+            if isinstance(found, FileInfo) and found.mode is not None and found.mode & OPEN != OPEN
+        ]
+        replies = self.session.pipeline(
+            [
+                command("SITE", "CHMOD", f"{(mode | OPEN) & 0o777:04o}", self._full(name))
+                for name, mode in sealed
+            ]
+        )
+        return {name: mode for (name, mode), reply in zip(sealed, replies, strict=True) if reply.is_ok}
+
     def make_link(self, name: str, target: str) -> str:
         """See Endpoint. A Globus server makes absolute links, and only to what exists."""
         full = self._full(name)
@@ -254,55 +311,23 @@ class GridFtpEndpoint:
             raise self._refused(reply, "remove", name)
 
     def commit(self, files: Sequence[Commit], note: Note) -> list[Exception | None]:
-        """See Endpoint. A server cannot be asked to sync; names and times go in one pipelined group.
-
-        The bytes of every file were acknowledged before, so a command that is refused harms only its own
-        file: without RNFR its RNTO is refused too.
-        """
-        commands: list[bytes] = []
-        stamps: dict[int, str] = {}  # which of the commands is to keep what
-        for file in files:
-            partial = self._full(file.partial)
-            for kept, line in self._stamp(Stamp(partial, file.modified_s, file.mode), note):
-                stamps[len(commands)] = kept
-                commands.append(line)
-            commands += [command("RNFR", partial), command("RNTO", self._full(file.final))]
-        replies = self.session.pipeline(commands)
-        self._note_refused(stamps, replies, note)
-        renames = [i for i in range(len(commands)) if i not in stamps]
-        results: list[Exception | None] = []
-        for file, first, second in zip(files, renames[::2], renames[1::2], strict=True):
-            refused = replies[second] if replies[first].is_ok else replies[first]
-            results.append(None if replies[second].is_ok else self._refused(refused, "rename to", file.final))
-        return results
+        """See Endpoint. A server cannot be asked to sync."""
+        return self._committing.commit(files, note)
 
     def set_times(self, folders: Sequence[Stamp], note: Note) -> None:
         """See Endpoint. All go out together."""
-        lines = [pair for folder in folders for pair in self._stamp(folder, note)]
-        replies = self.session.pipeline([line for _, line in lines])
-        self._note_refused(dict(enumerate(kept for kept, _ in lines)), replies, note)
+        self._committing.set_times(folders, note)
 
-    def _stamp(self, stamp: Stamp, note: Note) -> Iterator[tuple[str, bytes]]:
-        """Yield what is to be kept of a name, and the command for it."""
-        full = self._full(stamp.name)
-        if stamp.mode is not None:
-            yield _MODES, command("SITE", "CHMOD", f"{stamp.mode & 0o777:04o}", full)
-        if stamp.modified_s is None:
-            return
-        if "MFMT" not in self.session.features:
-            note(f"{_TIMES} are not kept: {self.session.peer} has no MFMT")
-            return
-        with contextlib.suppress(ValueError, OverflowError, OSError):  # MFMT has four digits for the year
-            when = datetime.fromtimestamp(stamp.modified_s, UTC).strftime("%Y%m%d%H%M%S")
-            yield _TIMES, command("MFMT", when, full)
+    def keeps_times(self) -> bool:
+        """See Endpoint. Known once some were to be set."""
+        return self._committing.sets_times
 
-    def _note_refused(self, stamps: Mapping[int, str], replies: Sequence[Reply], note: Note) -> None:
-        for i, kept in stamps.items():
-            if not replies[i].is_ok:
-                verb = "SITE CHMOD" if kept == _MODES else "MFMT"
-                note(
-                    f"{kept} are not kept everywhere: {self.session.peer} refuses {verb} ({replies[i].code})"
-                )
+    @property
+    def _committing(self) -> ServerCommit:
+        """What gives files of this server their names."""
+        if self._server_commit is None:
+            self._server_commit = ServerCommit(self.session, self._refused, self.stats)
+        return self._server_commit
 
     # --- checking ------------------------------------------------------------------------------------
 
@@ -340,4 +365,4 @@ class GridFtpEndpoint:
         """See Endpoint."""
         if self._session:
             self._session.close()
-            self._session = None
+            self._session = self._listing = self._other_questions = self._server_commit = None

@@ -11,7 +11,7 @@ from mpx import tcp
 from mpx.carrier import Work
 from mpx.errors import UsageError
 from mpx.far_congestion import check_far_congestion
-from mpx.ftp_stream_lane import StreamLane
+from mpx.ftp_stream_lane import WORTH_CONNECTING, StreamLane
 from mpx.gridftp_download_lane import DownloadLane
 from mpx.gridftp_session import SessionOptions
 from mpx.gridftp_upload_lane import UploadLane
@@ -265,7 +265,7 @@ class StreamCarrier(_LaneCarrier):
         sessions: int,
     ) -> None:
         super().__init__(work)
-        shelf = Shelf(work)
+        shelf = Shelf(work, WORTH_CONNECTING)
         self._sessions = [
             StreamLane(i, location, options, work, shelf, upload=upload, whole_files=whole_files)
             for i in range(sessions)

@@ -14,6 +14,7 @@ import time
 from mpx.carrier import Work
 from mpx.checksum import adler32
 from mpx.errors import ConnectionLost, ControllerError, DestinationError, MpxError
+from mpx.gridftp_retrieve import Pull, SentTooMuch
 from mpx.gridftp_wire import HEADER_BYTES, BlockHeader, unpack_header
 from mpx.inbound import Inbound
 from mpx.local import local_error
@@ -21,52 +22,6 @@ from mpx.move import Move
 from mpx.stream import BUFFER_BYTES, Stream, StreamTotals
 
 SLOW_PIECE_S = 0.05  # a piece that takes longer is recorded as it trickles in
-
-
-class Pull:
-    """One partial retrieve: [start, end) of a file, queued at the server."""
-
-    def __init__(self, move: Move, start: int, end: int, fd: int, fan: "Fan") -> None:
-        self.fan = fan
-        self.number = 0  # in its fan
-        self.move = move
-        self.start = start
-        self.end = end
-        self.fd = fd
-        self.sent_s = time.monotonic()
-        self.replied = False
-        self._lock = threading.Lock()
-        self._ended = 0  # connections that are done with it
-        self._total: int | None = None  # connections in all, once one of them has told
-        self._received = 0
-
-    @property
-    def size_bytes(self) -> int:
-        """How many bytes were asked for."""
-        return self.end - self.start
-
-    def fits(self, header: BlockHeader) -> bool:
-        """Tell whether a block with this header can be part of what was asked for."""
-        return not header.count or header.offset + header.count <= self.size_bytes
-
-    def ended(self, total: int | None, received_bytes: int) -> None:
-        """Note that one more connection is done, what it brought, and the total if it told."""
-        with self._lock:
-            self._ended += 1
-            self._received += received_bytes
-            self._total = total or self._total
-
-    @property
-    def is_short(self) -> bool:
-        """Whether fewer bytes came than were asked for: the file has no more."""
-        with self._lock:
-            return self._received < self.size_bytes
-
-    @property
-    def is_done(self) -> bool:
-        """Whether every connection is done with it."""
-        with self._lock:
-            return self._total is not None and self._ended >= self._total
 
 
 class Fan:
@@ -130,7 +85,7 @@ class Fan:
         """
         with self._changed:
             waiting = [number for number, pull in self._pulls.items() if not pull.is_done]
-            if self._closed or not waiting or not self._pulls[min(waiting)].fits(header):
+            if self._closed or not waiting or not self._pulls[min(waiting)].admits(header):
                 return False
             self.work.inbound.set()
             try:
@@ -217,6 +172,7 @@ class DownloadStream(Stream):
         self._buffer = memoryview(bytearray(BUFFER_BYTES))
         self._header = memoryview(bytearray(HEADER_BYTES))
         self._slow = True
+        self._new_bytes = 0  # that had not come before
         self.opened(connection)
 
     def run(self) -> None:
@@ -241,13 +197,17 @@ class DownloadStream(Stream):
         """Return the counters; what arrived is counted by us, since the kernel counts only what we send."""
         with self._guard:
             self._count_subflows()
-            return StreamTotals(streams=1 if self.connection is not None else 0, bytes=self.passed_bytes)
+            return StreamTotals(
+                streams=1 if self.connection is not None else 0,
+                bytes=self.passed_bytes,
+                new_bytes=self._new_bytes,
+            )
 
     def _receive(self, pull: Pull) -> bool:
         """Receive this connection's share of a retrieve; False when the server closed it in between."""
         connection = self.connection
         assert connection is not None
-        first, received = True, 0
+        first, received, reached = True, 0, 0
         while True:
             got = connection.recv_into(self._header, HEADER_BYTES, socket.MSG_WAITALL)
             if got == 0 and first:
@@ -256,16 +216,18 @@ class DownloadStream(Stream):
                 raise ConnectionLost("the server closed a data connection in the middle of a transfer")
             header = unpack_header(self._header)
             if not pull.fits(header):
-                raise ConnectionLost("the server sends more than it was asked for")
+                raise SentTooMuch(pull)
             self._receive_block(connection, pull, pull.start + header.offset, header.count)
             first = False
             received += header.count
+            reached = max(reached, header.offset + header.count if header.count else 0)
             if header.ends_data:
-                pull.ended(header.total_streams, received)
+                pull.ended(header.total_streams, received, reached)
                 return True
 
     def _receive_block(self, connection: socket.socket, pull: Pull, start: int, count: int) -> None:
-        move, pacer, view, summing = pull.move, self._fan.work.pacer, self._buffer, pull.move.is_summed
+        move, pacer, view = pull.move, self._fan.work.pacer, self._buffer
+        summing = move.is_summed and not pull.is_stream  # sums are kept by sections
         while count:
             began = time.monotonic()
             want = min(count, pacer.piece(BUFFER_BYTES))
@@ -274,17 +236,20 @@ class DownloadStream(Stream):
                 raise ConnectionLost("the server closed a data connection in the middle of a block")
             self._slow = time.monotonic() - began > SLOW_PIECE_S
             pacer.wait(got)
-            piece = view[:got]
-            try:
-                # What comes late must touch neither a finished file nor what was summed already.
-                written = got if move.is_claimed or move.has_arrived(start, start + got) else 0
-                while written < got:  # a disk that fills up takes what fits, then says why
-                    written += os.pwrite(pull.fd, piece[written:], start + written)
-            except OSError as error:
-                raise local_error(error, move.final, writing=True) from None
-            if summing:
-                move.summed(start, start + got, adler32(piece))
+            piece = view[: pull.within(start, start + got)]
+            end = start + len(piece)
+            # What comes late must touch neither a finished file nor what was summed already.
+            if len(piece) and pull.may_write(start, end):
+                try:
+                    written = 0
+                    while written < len(piece):  # a disk that fills up takes what fits, then says why
+                        written += os.pwrite(pull.fd, piece[written:], start + written)
+                except OSError as error:
+                    raise local_error(error, move.final, writing=True) from None
+                self._new_bytes += len(piece)
+                if summing:
+                    move.summed(start, end, adler32(piece))
+                self._new_bytes += len(piece)
             self.passed_bytes += got
-            move.landed(start, start + got)
             start += got
             count -= got

@@ -16,19 +16,22 @@ from mpx.errors import (
     AuthenticationError,
     ConnectionLost,
     InboundBlocked,
-    IntegrityError,
     Interrupted,
+    MpxError,
+    OffsetsUnproven,
     TransferTimeout,
     UsageError,
 )
-from mpx.gridftp_download import Pull
+from mpx.gridftp_contradictions import Contradictions
 from mpx.gridftp_download_session import DownloadSession, RetrieveRefused
+from mpx.gridftp_retrieve import Pull, SentTooMuch
 from mpx.gridftp_session import SessionOptions
 from mpx.local import local_error
 from mpx.location import Location
 from mpx.move import Move
 from mpx.retry import Retry
 from mpx.shelf import SMALLEST_PIECE, Pending, Piece, Shelf
+from mpx.source_change import end_proof
 from mpx.stream import StreamTotals
 
 AHEAD_S = 0.5  # queued at the server, or 3 RTT: a retrieve that is queued cannot be called back
@@ -39,6 +42,7 @@ RAMP_S, RAMP_RTT = 2.0, 10.0  # ... but no more than lasts so long: another numb
 LARGEST_PIECE = 256 * 1024 * 1024
 MOST_AHEAD = 64  # retrieves
 TICK_S = 0.02
+MOST_FRUITLESS = 2
 STALL_S = 5.0
 SYNS_S = 8.0  # a connection beside others that is lost four times over: at 0, 1, 3 and 7 s
 INBOUND_S = 10.0  # a server that has not connected to us by then never will
@@ -75,8 +79,10 @@ class DownloadLane(threading.Thread):
         self._shelf = shelf
         self._others = others
         self._may_switch = may_switch  # so that not all sessions change their connections at once
+        self._contradictions = Contradictions(work, shelf)
         self._session: DownloadSession | None = None
         self._renew = False
+        self._fruitless = 0  # sessions in a row that were lost once they had proven themselves
         self._past = StreamTotals()
         self._counting = threading.Lock()  # nothing is counted twice, or not at all, while it changes hands
         self._ever_opened = False
@@ -128,7 +134,7 @@ class DownloadLane(threading.Thread):
         """Return the retrieves that this session still has to bring, and when it will have."""
         before, pending = 0, []
         for pull in list(self._pulls):
-            before += pull.move.missing_within(pull.start, pull.end).size
+            before += pull.missing().size
             pending.append(Pending(pull, before / max(self.goodput, 1.0)))
         return pending
 
@@ -148,7 +154,6 @@ class DownloadLane(threading.Thread):
             while not work.pool.is_settled:
                 if work.failure.cancel.is_set():
                     break
-                brought = self._past.bytes
                 try:
                     self._serve()
                 except InboundBlocked:
@@ -156,18 +161,35 @@ class DownloadLane(threading.Thread):
                 except _Needless:
                     self._drop()
                 except (AuthenticationError, ConnectionLost, TransferTimeout, UsageError) as error:
-                    if isinstance(error, RetrieveRefused):
+                    if isinstance(error, RetrieveRefused) and not (
+                        error.may_be_exact and self._shelf.try_exactly(error.move)
+                    ):
                         self._shelf.give_up(error.move, error.why)
+                    session = self._session
+                    settled = isinstance(error, RetrieveRefused)
+                    if isinstance(error, SentTooMuch) and session:
+                        settled = self._contradictions.sent_too_much(session, error)
                     self._drop()
                     if not self._ever_opened and (self._number > 0 or work.let_in.is_set()):
                         work.note(f"no further session with {self.location.host}: {error}")
                         self.gone = True
                         break
-                    if self._past.bytes > brought or isinstance(error, RetrieveRefused):
+                    self._refuse_fruitless(session, error)
+                    if settled or (session and session.believed_bytes):
                         retry.progressed()
                     retry.again(error)
                     work.note(f"trying again after: {error}")
         self._drop()
+
+    def _refuse_fruitless(self, session: DownloadSession | None, error: MpxError) -> None:
+        """Raise OffsetsUnproven where sessions prove themselves again and again, and are lost before a part.
+
+        So it is with servers that open connections for one retrieve only.
+        """
+        fruitless = session is not None and session.brought_only_ends
+        self._fruitless = self._fruitless + 1 if fruitless else 0
+        if self._fruitless >= MOST_FRUITLESS:
+            raise OffsetsUnproven(f"no session brings more than the end of a file: {error}")
 
     def _serve(self) -> None:
         """Feed the session and reap what it brings; returns when there is nothing left for it."""
@@ -201,7 +223,7 @@ class DownloadLane(threading.Thread):
             piece = self._next_piece()
             if piece is None:
                 break
-            if piece.start == piece.end:
+            if piece.start == piece.end and not piece.move.is_streamed:
                 self._make_empty(piece.move)
             elif self._retrieve(piece, target):
                 room -= piece.end - piece.start
@@ -235,13 +257,20 @@ class DownloadLane(threading.Thread):
         except BaseException:
             self._shelf.give_back(move, piece.start, piece.end)
             raise
-        try:
-            fd = move.open(move.partial, os.O_RDWR | os.O_CREAT)
-        except OSError as error:
-            if not move.is_claimed:  # else another session has brought what this one was to take over
-                self._shelf.give_up(move, local_error(error, move.final, writing=True))
-            return False
-        session.retrieve(move, piece.start, piece.end, fd)
+        exact, size_bytes = self._shelf.asks_exactly(move), move.size_bytes
+        parts = [(piece.start, piece.end)]
+        if not exact and not move.is_streamed:
+            proof = end_proof(piece.start, size_bytes), size_bytes
+            needed = session.proofs_needed(piece.start, is_last=piece.end == size_bytes)
+            parts = [proof] * needed + parts
+        for start, end in parts:
+            try:
+                fd = move.open(move.partial, os.O_RDWR | os.O_CREAT)
+            except OSError as error:
+                if not move.is_claimed:  # else another session has brought what this one was to take over
+                    self._shelf.give_up(move, local_error(error, move.final, writing=True))
+                return False
+            session.retrieve(move, start, end, fd, exact=exact)
         return True
 
     def _connect(self, session: DownloadSession, connections: int) -> None:
@@ -273,8 +302,7 @@ class DownloadLane(threading.Thread):
         try:
             fd = move.open(move.partial, os.O_RDWR | os.O_CREAT)
             try:
-                if move.size_bytes == 0:
-                    os.ftruncate(fd, 0)
+                os.ftruncate(fd, move.size_bytes)
             except OSError:
                 move.close()
                 raise
@@ -289,10 +317,8 @@ class DownloadLane(threading.Thread):
         for pull in session.reap():
             move = pull.move
             self._measure()
-            if pull.is_short:
+            if not self._contradictions.settle(session, pull):
                 move.close()
-                error = IntegrityError(f"{move.source} became shorter while it was copied; copy it again")
-                self._shelf.give_up(move, error)
             elif not self._shelf.let_go(move):
                 # Some of it may have come damaged, and is to come again, or twice in place of the rest.
                 self._shelf.give_back(move, pull.start, pull.end)
@@ -306,8 +332,11 @@ class DownloadLane(threading.Thread):
             self._measured = now, passed
 
     def _watch(self, session: DownloadSession) -> None:
-        """Raise TransferTimeout when what is under way does not move; drop what others have brought."""
-        now, passed = time.monotonic(), self._totals().bytes
+        """Raise TransferTimeout when what is under way does not move; drop what others have brought.
+
+        Only bytes that arrive for the first time count: repeats and empty blocks can be sent without end.
+        """
+        now, passed = time.monotonic(), self._totals().new_bytes
         if not session.pulls:
             self._progress = now, -1
             return

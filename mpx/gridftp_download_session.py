@@ -8,13 +8,14 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from mpx import mptcp, tcp
+from mpx import mptcp, sink_wire, tcp
 from mpx.carrier import Work
 from mpx.errors import ConnectionLost, InboundBlocked, MpxError, NoSpace
-from mpx.gridftp_download import Fan, Pull
-from mpx.gridftp_refusals import cannot_send, reply_error
+from mpx.gridftp_download import Fan
+from mpx.gridftp_refusals import cannot_send, is_missing, reply_error
+from mpx.gridftp_retrieve import Pull, SentTooMuch
 from mpx.gridftp_session import Session, SessionOptions
 from mpx.gridftp_wire import Reply, command, port_command
 from mpx.location import Location
@@ -22,16 +23,21 @@ from mpx.move import Move
 from mpx.stream import StreamTotals
 
 _CONGESTION = "a congestion control"
+ENDS = 2  # of files are read before a part from within one is believed
 VERDICT_S = 2.0  # after a data connection broke, wait so long for what the server says of it
 
 
 class RetrieveRefused(ConnectionLost):
-    """A file was refused, so connections and the retrieves queued behind it do not match any more."""
+    """A file was refused, so connections and the retrieves queued behind it do not match any more.
 
-    def __init__(self, move: Move, why: MpxError) -> None:
+    `may_be_exact`: perhaps only because one byte more was asked for than it has.
+    """
+
+    def __init__(self, move: Move, why: MpxError, *, may_be_exact: bool = False) -> None:
         super().__init__(str(why))
         self.move = move
         self.why = why
+        self.may_be_exact = may_be_exact
 
 
 class DownloadSession:
@@ -39,6 +45,12 @@ class DownloadSession:
 
     def __init__(self, location: Location, options: SessionOptions, work: Work, path: str) -> None:
         self.rtt_s = 0.0
+        self.proven_to = 0  # the largest offset from which files ended where they should
+        self.lengths_proven = False  # a part that ends within its file had its length
+        self.believed_bytes = 0
+        self._ends_believed = 0
+        self._ends_asked = 0  # how often a retrieve was queued that reaches the end of its file
+        self._asked_to = 0  # as `proven_to`, with what is queued
         self._path = path  # that its connections take
         self.congestion = ""  # congestion control of further retrieves; empty: the server's kernel chooses
         self.pulls: deque[Pull] = deque()  # under way, the oldest first
@@ -132,14 +144,49 @@ class DownloadSession:
 
     # --- retrieves -----------------------------------------------------------------------------------
 
-    def retrieve(self, move: Move, start: int, end: int, fd: int) -> None:
-        """Queue a retrieve of [start, end), to be written to `fd`; it goes out with the next `flush`."""
+    def proofs_needed(self, start: int, *, is_last: bool) -> int:
+        """Return how often the end of a file has to be asked for before a part that begins at `start`.
+
+        More than once in a session: what is honoured the first time may be forgotten then. And before a
+        part that is itself the end: its offset may be just what the size was wrong by.
+        """
+        if not start:
+            return 0
+        return max(ENDS - self._ends_asked - is_last, int(start > self._asked_to and not is_last), 0)
+
+    def retrieve(self, move: Move, start: int, end: int, fd: int, *, exact: bool = False) -> None:
+        """Queue a retrieve of [start, end), to be written to `fd`; it goes out with the next `flush`.
+
+        What reaches the end of the file is asked for with some bytes more, so that the server shows that the
+        file ends there: this proves both the offset and the size. `exact`: it is not, and nothing is proven.
+        """
         name = self._control.name(move.source)
-        pull = Pull(move, start, end, fd, self._fans[-1])
+        is_last = end == move.size_bytes and not move.is_streamed and not exact
+        pull = Pull(move, start, end, fd, self._fans[-1], is_last=is_last)
         pull.fan.add(pull)
         self.pulls.append(pull)
         self._answers.append(pull)
-        self._unsent.append(command("ERET", "P", start, end - start, name))
+        if pull.is_stream:
+            self._unsent.append(command("RETR", name))
+        else:
+            self._unsent.append(command("ERET", "P", start, pull.most_bytes, name))
+        if is_last:
+            self._asked_to = max(self._asked_to, start)
+            self._ends_asked += start > 0
+
+    @property
+    def brought_only_ends(self) -> bool:
+        """Whether it has proven itself and has then brought no part of a file."""
+        return self._ends_believed > 0 and not self.lengths_proven
+
+    def believe(self, pull: Pull) -> None:
+        """Take what a retrieve brought for what was asked for; to be called in their order."""
+        if pull.is_last:
+            self._ends_believed += pull.start > 0
+            self.proven_to = max(self.proven_to, pull.start)
+        elif not pull.is_stream:
+            self.lengths_proven = True
+        self.believed_bytes += pull.believe()
 
     def flush(self) -> None:
         """Send what is queued, in one write."""
@@ -168,8 +215,14 @@ class DownloadSession:
     def _verdict(self, error: MpxError) -> MpxError:
         deadline = time.monotonic() + VERDICT_S
         while error.may_retry and time.monotonic() < deadline:
+            if isinstance(error, SentTooMuch) and error.pull.begun:
+                break  # so it was not refused
             reply = self._control.poll_reply(0.1)
-            if reply and not reply.is_preliminary and not reply.is_ok:
+            if reply and (reply.is_preliminary or reply.is_ok):
+                self._heard(reply)
+            elif reply and isinstance(error, SentTooMuch):
+                self._heard(reply)  # a retrieve was refused, and the data of the next were taken for its own
+            elif reply:
                 said = reply_error(reply, f"{self._control.peer} stopped sending", ConnectionLost)
                 return said if isinstance(said, NoSpace) else ConnectionLost(str(said))
         return error
@@ -177,6 +230,8 @@ class DownloadSession:
     def _heard(self, reply: Reply) -> None:
         """Match a reply with the oldest command that has none."""
         if reply.is_preliminary:
+            if self._answers and isinstance(first := self._answers[0], Pull):
+                first.begun = True
             return
         if not self._answers:
             raise ConnectionLost(f"a reply without a command: {reply.code} {reply.reason}")
@@ -194,7 +249,16 @@ class DownloadSession:
         error = cannot_send(reply, self._host, pull.move.source)
         if isinstance(error, ConnectionLost) and not self._work.inbound.is_set():
             raise InboundBlocked(str(error))
-        raise error if error.may_retry else RetrieveRefused(pull.move, error)
+        if error.may_retry:
+            raise error
+        may_be_exact = pull.is_last and not self._cuts_short and not is_missing(reply)
+        raise RetrieveRefused(pull.move, error, may_be_exact=may_be_exact)
+
+    @property
+    def _cuts_short(self) -> bool:
+        """Whether this server is known to cut a retrieve short at the end of the file."""
+        features = self._control.features
+        return "DSI" in features or sink_wire.FEATURE in features  # a Globus server, or mpx serve
 
     def reap(self) -> Iterator[Pull]:
         """Yield the retrieves that are done, in their order; connections that serve none any more go."""
@@ -228,12 +292,29 @@ class DownloadSession:
         for fan in list(self._fans):
             fan.cut()
 
+    def _keep(self, left: Sequence[Pull]) -> None:
+        """Believe what has come of retrieves that are not complete, as far as it is certain whose it is.
+
+        Not beyond one that the server may yet refuse: the data of the next are taken for its own then.
+        """
+        for pull in left:
+            if not (pull.begun or pull.replied):
+                return
+            is_proven = self._ends_believed >= ENDS and pull.start <= self.proven_to
+            if not pull.is_stream and not pull.is_last and (is_proven or not pull.start):
+                self.believed_bytes += pull.believe()
+
     def close(self) -> list[Pull]:
         """Reset everything and wait until no stream writes any more; return what is left to be retrieved."""
         self._control.abort()
         self._control.close()
+        is_sound = not any(isinstance(fan.broken, SentTooMuch) for fan in self._fans)
         for fan in list(self._fans):
             self._retire(fan)
         left = list(self.pulls)
         self.pulls.clear()
+        if is_sound:
+            self._keep(left)
+        for pull in left:
+            pull.disbelieve()
         return left

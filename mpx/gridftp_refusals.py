@@ -1,5 +1,6 @@
 """What a server's refusal means: its code and its own words decide, never the words of a file name."""
 
+import posixpath
 import re
 
 from mpx.errors import (
@@ -15,8 +16,15 @@ from mpx.gridftp_wire import Reply
 _NO_SPACE = re.compile(r"no space left|\bquota\b|\bdisk full\b|not enough space|insufficient (disk )?space")
 _BUSY = re.compile(r"\btoo many\b|\btry again\b|\bbusy\b")
 _GONE = ("no such file", "not found", "does not exist", "no such directory")
+_LEADS_NOWHERE = ("not a directory", "too many levels of symbolic links")
+_UNSUPPORTED = (500, 502, 504)
+_OF_A_NAME = (501, 550, 553)  # may mean that the name is not allowed
+# What the C library says of other reasons, and what servers say in its place.
+_WHY = re.compile(
+    r"permission|permitted|denied|not allowed|access|privilege|forbidden"
+    r"|name too long|input/output error|stale|command failed"
+)
 _BROKEN_DATA = ("connect", "callback failed", "end-of-file", "broken pipe", "timed out", "econn")
-_NAME = re.compile(r"\S*/\S*")
 
 
 def reply_error(
@@ -37,10 +45,21 @@ def reply_error(
     return otherwise(message)
 
 
-def cannot_store(reply: Reply, peer: str, name: str) -> MpxError:
-    """Translate why `peer` did not take a file; a data connection that broke may be tried again."""
+def cannot_store(reply: Reply, peer: str, name: str, partial: str = "") -> MpxError:
+    """Translate why `peer` did not take a file; a data connection that broke may be tried again.
+
+    `partial` is the name that it was to grow under: some servers prohibit names that begin with a dot.
+    """
     error = reply_error(reply, f"{peer} cannot store {name}", DestinationError)
-    return _lost_if_broken(error, reply) if isinstance(error, DestinationError) else error
+    if isinstance(error, DestinationError):
+        error = _lost_if_broken(error, reply)
+    is_hidden = posixpath.basename(partial).startswith(".") and not posixpath.basename(name).startswith(".")
+    if isinstance(error, DestinationError) and is_hidden and reply.code in _OF_A_NAME:
+        return DestinationError(
+            f"{error}; it was to grow as {posixpath.basename(partial)}, and where names with a dot at the "
+            "beginning are prohibited, --partial-prefix TEXT gives another"
+        )
+    return error
 
 
 def cannot_send(reply: Reply, peer: str, name: str) -> MpxError:
@@ -54,8 +73,24 @@ def cannot_send(reply: Reply, peer: str, name: str) -> MpxError:
 
 
 def is_missing(reply: Reply) -> bool:
-    """Tell whether a refusal means that the name does not exist."""
-    return reply.error_class == "PATH_NOT_FOUND" or any(word in reply.text.lower() for word in _GONE)
+    """Tell whether a refusal says, in words that are known, that the name does not exist.
+
+    False means that it is not known: a server may say so in words of its own, or in none.
+    """
+    if reply.is_ok:
+        return False
+    text = reply.text.lower()
+    return reply.error_class == "PATH_NOT_FOUND" or any(word in text for word in (*_GONE, *_LEADS_NOWHERE))
+
+
+def is_unsupported(reply: Reply) -> bool:
+    """Tell whether a server refuses the command itself, whatever it is of."""
+    return reply.code in _UNSUPPORTED and not reply.error_class and "command failed" not in reply.text.lower()
+
+
+def says_why(reply: Reply) -> bool:
+    """Tell whether a refusal gives, in words that are known, another reason than that a name is missing."""
+    return bool(reply.error_class or _WHY.search(_words(reply)))
 
 
 def _lost_if_broken(error: MpxError, reply: Reply) -> MpxError:
@@ -65,4 +100,4 @@ def _lost_if_broken(error: MpxError, reply: Reply) -> MpxError:
 
 def _words(reply: Reply) -> str:
     """Return what the server says, without names of files."""
-    return _NAME.sub(" ", reply.text.lower())
+    return " ".join(word for word in reply.text.lower().split() if "/" not in word)

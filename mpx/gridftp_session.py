@@ -38,6 +38,7 @@ class SessionOptions:
     family: int = socket.AF_UNSPEC
     source_ports: tcp.PortRange | None = None  # where data connections of ours come from
     data_address: str | None = None  # the address of ours that data connections use
+    data_address_from_server: bool = False  # connect for data to where the server says, not to where it is
     address: tcp.Address | None = None  # of the server, where its name is known to have several
     stop: Callable[[], bool] = field(default=lambda: False)  # asked while waiting; True ends the wait
     bound: Callable[[int], None] | None = None  # is told the port of the control channel before it connects
@@ -53,6 +54,9 @@ class Session:
         self.banner = ""
         self.rtt_s: float | None = None
         self.home = "/"
+        self.is_aborted = False
+        self.doubles_escapes = False  # 0xFF is sent twice (telnet_escape.py)
+        self.passive: tuple[bytes, ...] = ()  # what asks for a port, the best first (passive.py)
         self._reader = wire.ReplyReader()
         self._replies: deque[Reply] = deque()
         self._socket = self._connect()
@@ -110,9 +114,12 @@ class Session:
         return self._socket
 
     def greet(self) -> None:
-        """Read the banner; raises TransferTimeout if none comes, ConnectionLost if it is no welcome."""
+        """Read the banner; raises TransferTimeout if none comes, ConnectionLost if it is no welcome.
+
+        A server that asks us to wait (120) has as long as one that says nothing.
+        """
         try:
-            banner = self.read_reply(self.options.timeout_s)
+            banner = self.final_reply()
         except TransferTimeout:
             raise TransferTimeout(
                 f"{self.peer} accepted the connection but sent no greeting within "
@@ -165,7 +172,8 @@ class Session:
         """Send commands in one write; raises ConnectionLost."""
         try:
             self._socket.settimeout(self.options.timeout_s)
-            self._socket.sendall(b"".join(commands))
+            data = b"".join(commands)
+            self._socket.sendall(data.replace(b"\xff", b"\xff\xff") if self.doubles_escapes else data)
         except TimeoutError:
             raise TransferTimeout(
                 f"{self.peer} took no command within {self.options.timeout_s:g} s"
@@ -206,7 +214,9 @@ class Session:
         Raises TransferTimeout when none comes in time, Interrupted soon after the copy is stopped.
         """
         timeout_s = self.options.timeout_s if timeout_s is None else timeout_s
-        deadline = time.monotonic() + timeout_s
+        return self._read_by(time.monotonic() + timeout_s, timeout_s)
+
+    def _read_by(self, deadline: float, timeout_s: float) -> Reply:
         while (left := deadline - time.monotonic()) > 0:
             reply = self.poll_reply(min(left, tcp.STOP_INTERVAL_S))
             if reply:
@@ -216,13 +226,18 @@ class Session:
         raise TransferTimeout(f"{self.peer} did not answer within {timeout_s:g} s")
 
     def final_reply(self) -> Reply:
-        """Return the next reply that ends a command; any marker before it starts the clock anew.
+        """Return the next reply that ends a command, for which there is one time-out.
 
-        Raises as `read_reply`, Interrupted also where markers come without an end.
+        It begins anew only with a marker that tells of more bytes than those before: what else may precede
+        a reply (1xx) can be sent without end. Raises as `read_reply`.
         """
-        while (reply := self.read_reply()).is_preliminary:
+        timeout_s = self.options.timeout_s
+        deadline, furthest = time.monotonic() + timeout_s, 0
+        while (reply := self._read_by(deadline, timeout_s)).is_preliminary:
             if self.options.stop():
                 raise Interrupted
+            if reply.is_marker and wire.marker_bytes(reply) > furthest:
+                deadline, furthest = time.monotonic() + timeout_s, wire.marker_bytes(reply)
         return reply
 
     def call(self, line: bytes) -> Reply:
@@ -290,6 +305,7 @@ class Session:
 
     def abort(self) -> None:
         """Cut the connection from any thread; a thread that waits on it gets ConnectionLost."""
+        self.is_aborted = True
         tcp.reset(self._socket)
 
 

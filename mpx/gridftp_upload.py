@@ -6,8 +6,6 @@ a fast one carries more and a slow one never holds more than its block. Connecti
 after EOD without CLOSE the next STOR uses them again.
 """
 
-import contextlib
-import os
 import threading
 import time
 from collections import Counter
@@ -16,46 +14,14 @@ from dataclasses import replace
 
 from mpx import tcp
 from mpx.carrier import Work
-from mpx.checksum import adler32
-from mpx.end_of_data import EndOfData
-from mpx.errors import ConnectionLost, IntegrityError, MpxError, UsageError
-from mpx.gridftp_wire import BlockHeader
-from mpx.local import local_error
-from mpx.move import Move
-from mpx.stream import BUFFER_BYTES, BlockSize, Stream, StreamTotals
+from mpx.errors import ConnectionLost, MpxError, UsageError
+from mpx.gridftp_transfer import Transfer
+from mpx.gridftp_upload_stream import UploadStream
+from mpx.stream import StreamTotals
 
-UNSENT_S = (
-    0.05  # the kernel may hold so much unsent; more would delay leaving, less would let a fast one starve
-)
-DRAIN_TICK_S = 0.02
-DRAIN_S = 30.0
 LEAVE_S = 1.0
 BYTES_PER_STREAM = 256 * 1024  # a file shorter than this needs no second stream
 REJOIN_S = 1.0  # after a connection was refused, wait so long before the next is tried
-
-
-class Transfer:
-    """One STOR or ESTO on its way."""
-
-    def __init__(self, move: Move, fd: int) -> None:
-        self.move = move
-        self.fd = fd
-        self.number = 0  # in its DataPort
-        self.ends = EndOfData()
-        self._before_bytes = move.arrived_bytes
-        self._sent_bytes = 0
-        self._counting = threading.Lock()
-
-    def sent(self, size_bytes: int) -> None:
-        """Count a block that was sent whole."""
-        with self._counting:
-            self._sent_bytes += size_bytes
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether what was sent, with what had arrived before, is the whole file."""
-        with self._counting:
-            return self._before_bytes + self._sent_bytes >= self.move.size_bytes
 
 
 class DataPort:
@@ -144,7 +110,7 @@ class DataPort:
             for stream in self._streams:
                 stream.retire = True
 
-    def live_streams(self) -> "list[UploadStream]":
+    def live_streams(self) -> list[UploadStream]:
         """Return the connections that are open or being opened."""
         with self._changed:
             return list(self._streams)
@@ -189,7 +155,7 @@ class DataPort:
 
     # --- for the streams -----------------------------------------------------------------------------
 
-    def transfer_at(self, index: int, stream: "UploadStream") -> Transfer | None:
+    def transfer_at(self, index: int, stream: UploadStream) -> Transfer | None:
         """Return the transfer number `index`, waiting for it; None when the port is closed."""
         with self._changed:
             stream.idle = True
@@ -198,7 +164,7 @@ class DataPort:
             stream.idle = False
             return None if self._closed else self._transfers[index]
 
-    def joined(self, stream: "UploadStream", transfer: Transfer) -> None:
+    def joined(self, stream: UploadStream, transfer: Transfer) -> None:
         """Say that a stream is open: it takes part in this transfer and in those queued behind it."""
         with self._changed:
             stream.has_joined = True
@@ -207,7 +173,7 @@ class DataPort:
                 self._transfers[later].ends.enroll()
             transfer.ends.joined()
 
-    def may_close(self, stream: "UploadStream", index: int) -> bool:
+    def may_close(self, stream: UploadStream, index: int) -> bool:
         """Tell whether a retired stream may close now, or is enrolled in a later transfer already."""
         with self._changed:
             stream.leaving = stream.retire and self._added == index + 1
@@ -258,165 +224,10 @@ class DataPort:
                 self.work.note(f"no further stream: {error}")
             self._rejoin_s = time.monotonic() + REJOIN_S
 
-    def left(self, stream: "UploadStream") -> None:
+    def left(self, stream: UploadStream) -> None:
         """Forget a stream that has ended, keeping its counters."""
         totals = stream.totals()
         with self._changed:
             self._streams.remove(stream)
             self._ended.setdefault(stream.path, StreamTotals()).add(totals)
             self._changed.notify_all()
-
-
-class UploadStream(Stream):
-    """One connection to a DataPort; walks through the port's transfers in order."""
-
-    def __init__(self, port: DataPort, first: Transfer, path: str) -> None:
-        super().__init__("mpx-upload-stream", port.work.subflows if port.work.over_mptcp else None)
-        self.path = path
-        self.has_joined = False  # is open and counted
-        self.leaving = False  # takes part in no later transfer
-        self.at = first.number  # the transfer that it sends
-        self.idle = False  # waits for the next transfer
-        self._port = port
-        self._first = first
-        self._steer = port.work.paths.register(path, "source") if port.is_steered else None
-        self._steered_port = 0
-        self._block = BlockSize(port.work.options.block_size_bytes)
-        self._buffer = memoryview(bytearray(BUFFER_BYTES))
-
-    def run(self) -> None:
-        """Connect, then send until retired or the port is closed."""
-        port, transfer = self._port, None
-        try:
-            if not self._join():
-                return
-            index = self._first.number
-            while (transfer := port.transfer_at(index, self)) is not None and self._send(transfer, index):
-                self.at = index = index + 1
-            self._drain()
-        except MpxError as error:
-            port.fail(error, transfer)
-        except OSError as error:
-            lost = ConnectionLost(f"a data connection to {tcp.show(port.address)} was lost: {error}")
-            port.fail(lost, transfer)
-        except Exception as error:
-            port.fail(MpxError(f"unexpected: {type(error).__name__}: {error}"), transfer)
-        finally:
-            self.closed(clean=port.broken is None)
-            if self._steered_port:
-                port.work.paths.ended(self._steered_port, "source")
-            port.left(self)
-
-    def _drain(self) -> None:
-        """Wait until the other side has everything, so that goodput counts it when it arrives."""
-        until_s = time.monotonic() + DRAIN_S
-        while not self._port.is_closed and tcp.unacknowledged_bytes(self.connection):
-            if self._port.work.failure.cancel.wait(DRAIN_TICK_S) or time.monotonic() > until_s:
-                return
-
-    def _bound(self, number: int) -> None:
-        self._steered_port = number
-        if self._steer:
-            self._steer(number)
-
-    def _join(self) -> bool:
-        port, options = self._port, self._port.work.options
-        transfer = self._first
-        if port.is_closed:
-            transfer.ends.not_joined()
-            return False
-        congestion = port.congestion
-        try:
-            connection = tcp.connect(
-                port.address,
-                options.connect_timeout_s,
-                source_ports=port.work.source_ports,
-                source_host=options.data_address,
-                congestion=congestion,
-                paced=True,
-                over_mptcp=port.work.over_mptcp,
-                bound=self._bound if self._steer else None,
-                stop=lambda: port.is_closed,
-            )
-            tcp.limit_unsent(connection, self._block.share_bytes(UNSENT_S))
-        except BaseException as error:
-            transfer.ends.not_joined()
-            if isinstance(error, MpxError):
-                port.was_refused(error)
-                return False
-            raise
-        self.opened(connection)
-        if port.congestion and port.congestion != congestion:  # switched while this one was connecting
-            with contextlib.suppress(OSError, UsageError):
-                tcp.set_congestion(connection, port.congestion)
-        port.joined(self, transfer)
-        return True
-
-    def _send(self, transfer: Transfer, index: int) -> bool:
-        """Send this stream's share of one file; return whether the connection stays for the next."""
-        move, gate = transfer.move, self._port.work.gate
-        finished = False
-        while not self.retire and not finished:
-            allowed = gate.take(self._block.bytes)
-            piece = move.take(allowed) if allowed else None
-            if piece:
-                gate.give_back(allowed - (piece[1] - piece[0]))
-                self._send_block(transfer, *piece)
-            elif allowed or not move.todo_bytes:
-                gate.give_back(allowed)
-                finished = True
-            if broken := self._port.broken_in(transfer):
-                raise broken
-            if self._port.is_closed:
-                raise ConnectionLost("the session was given up")
-        finished = self._port.may_announce(index) and (finished or not move.todo_bytes)
-        close = self._port.may_close(self, index)
-        self._write([transfer.ends.leave(finished=finished, close=close).pack()])
-        return not close
-
-    def _send_block(self, transfer: Transfer, start: int, end: int) -> None:
-        began = time.monotonic()
-        pacer, view, value = self._port.work.pacer, self._buffer, 1
-        summing = transfer.move.is_summed
-        parts: list[bytes | memoryview] = [BlockHeader(0, end - start, start).pack()]
-        position = start
-        while position < end:
-            try:
-                got = os.preadv(
-                    transfer.fd, [view[: min(end - position, pacer.piece(BUFFER_BYTES))]], position
-                )
-            except OSError as error:
-                raise local_error(error, transfer.move.source, writing=False) from None
-            if not got:
-                raise IntegrityError(
-                    f"{transfer.move.source} became shorter while it was copied; run the command again"
-                )
-            piece = view[:got]
-            if summing:
-                value = adler32(piece, value)
-            pacer.wait(got)
-            parts.append(piece)
-            self._write(parts)
-            parts = []
-            position += got
-            self.passed_bytes += got
-        if summing:
-            transfer.move.summed(start, end, value)
-        transfer.sent(end - start)
-        before = self._block.bytes
-        self._block.took(end - start, time.monotonic() - began)
-        if self._block.bytes != before and self.connection is not None:
-            tcp.limit_unsent(self.connection, self._block.share_bytes(UNSENT_S))
-
-    def _write(self, parts: list[bytes | memoryview]) -> None:
-        """Send all of it; raises OSError when the connection is cut."""
-        connection = self.connection
-        assert connection is not None
-        self.offered_bytes += sum(map(len, parts))
-        sent = connection.sendmsg(parts)
-        for part in parts:
-            if sent >= len(part):
-                sent -= len(part)
-            else:
-                connection.sendall(memoryview(part)[sent:])
-                sent = 0

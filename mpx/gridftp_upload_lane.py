@@ -11,11 +11,10 @@ import os
 import socket
 import threading
 import time
-from collections import deque
 from collections.abc import Sequence
 
 from mpx import gridftp_wire as wire
-from mpx import tcp
+from mpx import tcp, telnet_escape
 from mpx.carrier import Work
 from mpx.errors import (
     AuthenticationError,
@@ -29,7 +28,9 @@ from mpx.errors import (
 )
 from mpx.gridftp_refusals import cannot_store
 from mpx.gridftp_session import Session, SessionOptions
-from mpx.gridftp_upload import DataPort, Transfer
+from mpx.gridftp_transfer import Transfer
+from mpx.gridftp_upload import DataPort
+from mpx.gridftp_upload_watch import TICK_S, UploadWatch
 from mpx.gridftp_wire import Reply, command
 from mpx.local import local_error
 from mpx.location import Location
@@ -42,11 +43,7 @@ BATCH_FILES = 64
 BATCH_BYTES = 16 * 1024 * 1024
 BATCH_RTTS = 10  # a batch lasts so long or longer, so that the wait for its last reply weighs little
 LARGEST_BATCH = 1024 * 1024 * 1024
-TICK_S = 0.1
 VERDICT_S = 10.0  # after a data connection broke, wait so long for what the server says of it
-STALL_S = 5.0  # one silent stream among others that move is given up after this, or 20 RTT, ...
-STALL_BYTES = 1 << 20  # ... and so much by the others: a server may read few at a time
-PASSED_EVERY_S = 1.0  # that is noted
 CONNECT_FAILURES = 3
 
 
@@ -172,8 +169,8 @@ class UploadLane(threading.Thread):
         """Store every file of the batch, trying again over new sessions as often as is allowed."""
         retry = Retry(self.work.options.retries, self.work.failure.cancel)
         interrupted: list[Move] = []  # what of them has arrived is not known yet
+        files, settled = len(pending), _arrived(pending)
         while pending:
-            before = sum(move.arrived_bytes for move in pending), len(pending)
             try:
                 while interrupted:
                     self._rescue(interrupted[-1], pending)
@@ -186,8 +183,11 @@ class UploadLane(threading.Thread):
                     self._give_lane_up(pending, error)
                     return
                 interrupted = list(pending)
-                if (sum(move.arrived_bytes for move in pending), len(pending)) != before:
+                if len(pending) < files or _arrived(pending) > settled:
                     retry.progressed()
+                # What a marker claimed may be gone, and come again: only more than ever before is progress.
+                settled = _arrived(pending) if len(pending) < files else max(settled, _arrived(pending))
+                files = len(pending)
                 retry.again(error)
                 self.work.note(f"trying again after: {error}")
 
@@ -202,17 +202,20 @@ class UploadLane(threading.Thread):
     def _rescue(self, move: Move, pending: list[Move]) -> None:
         """Find out what of an interrupted file has arrived, so that only the rest is sent again.
 
-        One that cannot be read any more is given up and leaves `pending`. Raises ConnectionLost or
+        One that is there whole, or cannot be read any more, leaves `pending`. Raises ConnectionLost or
         TransferTimeout when the server cannot be asked.
         """
         try:
-            if not move.is_small:
+            if not move.is_small or (move.sent_whole and move.listed_bytes is not None):
                 self.work.prove(move)
         except SourceError as error:
             pending.remove(move)
             self.work.given_up(move, error)
         else:
-            move.redo_missing()
+            if move.redo_missing() == 0 and move.sent_whole and move.size_bytes:
+                pending.remove(move)
+                self.work.whole(move)
+            move.sent_whole = False
 
     # --- one batch -----------------------------------------------------------------------------------
 
@@ -242,6 +245,7 @@ class UploadLane(threading.Thread):
             if any(transfer.move in pending for transfer in transfers):
                 self._drop()  # no stream reads from these files any more
             for transfer in transfers:
+                transfer.move.sent_whole = transfer.move in pending and transfer.is_complete
                 transfer.move.close()
 
     def _size_batches(self, goodput: float, rtt_s: float) -> None:
@@ -255,18 +259,30 @@ class UploadLane(threading.Thread):
         """Open the files and have the server store them; what cannot be opened is given up."""
         lines = []
         for move in list(pending):
+            telnet_escape.learn(session, move.partial)
             name = session.name(move.partial)
             try:
-                fd = move.open(move.source, os.O_RDONLY)
-            except OSError as error:
+                transfers.append(self._open(move, port))
+            except SourceError as error:
                 pending.remove(move)
-                self.work.given_up(move, local_error(error, move.source, writing=False))
+                self.work.given_up(move, error)
                 continue
-            transfers.append(Transfer(move, fd))
             port.add(transfers[-1])
             resumed = move.arrived_bytes > 0
             lines.append(command("ESTO", "A", 0, name) if resumed else command("STOR", name))
         session.send(*lines)
+
+    def _open(self, move: Move, port: DataPort) -> Transfer:
+        """Open a source; raises SourceError."""
+        try:
+            fd = move.open(move.source, os.O_RDONLY | (os.O_NONBLOCK if move.is_streamed else 0))
+        except OSError as error:
+            raise local_error(error, move.source, writing=False) from None
+        try:
+            return Transfer(move, fd, lambda: port.is_closed or self.work.failure.cancel.is_set())
+        except BaseException:
+            move.close()
+            raise
 
     def _complete(self, session: Session, port: DataPort, transfer: Transfer) -> MpxError | None:
         """See a transfer to its end; return what kept it from that."""
@@ -287,12 +303,13 @@ class UploadLane(threading.Thread):
     def _refusal(self, session: Session, reply: Reply, move: Move) -> MpxError:
         if reply.is_ok:
             return ConnectionLost(f"{session.peer} ended the transfer of {move.final} before its end")
-        return cannot_store(reply, session.peer, move.final)
+        return cannot_store(reply, session.peer, move.final, move.partial)
 
     def _await(self, session: Session, port: DataPort, transfer: Transfer) -> Reply:
         """Keep the right number of streams until the server says that the file is complete."""
-        watch = _Watch(self.work.options.timeout_s, session.rtt_s or 0.0)
+        watch = UploadWatch(self.work.options.timeout_s, session.rtt_s or 0.0)
         broken_s: float | None = None
+        was_accepted = False
         # The first transfer begins with its first connection. Later ones begin with those that there are,
         # and until then a stock server (globus_ftp_control_data.c) loses its listener to a new connection.
         has_begun = transfer.number == 0
@@ -302,31 +319,31 @@ class UploadLane(threading.Thread):
             if self.work.failure.cancel.is_set():
                 raise Interrupted("stopped")
             reply = session.poll_reply(TICK_S)
-            if reply is None:
-                if port.broken:
-                    broken = port.broken_in(transfer)
-                    if broken and not broken.may_retry:
-                        return Reply(426, (str(broken),))
-                    broken_s = broken_s or time.monotonic()
-                    if time.monotonic() - broken_s > VERDICT_S:
-                        raise broken or ConnectionLost(str(port.broken))
-                elif port.refused and port.refusals >= CONNECT_FAILURES and not transfer.ends.taking_part:
-                    raise port.refused
-                else:
-                    if has_begun:
-                        port.adjust(transfer, self.target)
-                    watch.look(port, transfer)
-            elif reply.code == 111:
+            if reply is not None and not reply.is_preliminary:
+                return reply
+            if reply is not None and reply.code == 111:
                 if self._marked(transfer.move, reply):
                     watch.heard()
-            elif reply.is_preliminary:
+            elif reply is not None:
                 has_begun = True
-                if not reply.is_marker:
+                if not reply.is_marker and not was_accepted:
+                    was_accepted = True
                     watch.heard()
+            # What follows is not left to silence: a server can send preliminary replies without end.
+            if port.broken:
+                broken = port.broken_in(transfer)
+                broken_s = broken_s or time.monotonic()
+                is_late = time.monotonic() - broken_s > VERDICT_S
+                if broken and not broken.may_retry and (reply is None or is_late):
+                    return Reply(426, (str(broken),))
+                if is_late:
+                    raise broken or ConnectionLost(str(port.broken))
+            elif port.refused and port.refusals >= CONNECT_FAILURES and not transfer.ends.taking_part:
+                raise port.refused
             else:
-                return reply
-            if reply is not None and has_begun and not port.broken:
-                port.adjust(transfer, self.target)
+                if has_begun:
+                    port.adjust(transfer, self.target)
+                watch.look(port, transfer)
 
     @staticmethod
     def _marked(move: Move, reply: Reply) -> int:
@@ -376,50 +393,6 @@ class UploadLane(threading.Thread):
             self._port = None
 
 
-class _Watch:
-    """Notices that nothing moves, or that one stream does not while the others do."""
-
-    def __init__(self, timeout_s: float, rtt_s: float) -> None:
-        self._timeout_s = timeout_s
-        self._stream_s = min(timeout_s, max(STALL_S, 20 * rtt_s))
-        self._heard_s = time.monotonic()
-        self._passed: deque[tuple[float, int]] = deque()  # when, bytes of all streams
-
-    def heard(self) -> None:
-        """Note a sign of life from the server."""
-        self._heard_s = time.monotonic()
-
-    def look(self, port: DataPort, transfer: Transfer) -> None:
-        """Raise TransferTimeout if nothing moves; break the transfer if a single stream hangs."""
-        streams = [stream for stream in port.live_streams() if stream.connection is not None]
-        waiting = [(idle_s, stream) for stream in streams if (idle_s := stream.unanswered_s()) is not None]
-        idle = [idle_s for idle_s, _ in waiting]
-        # What has run ahead to a later file is not read before this one has ended.
-        here = max((idle_s for idle_s, stream in waiting if stream.at <= transfer.number), default=0.0)
-        now = time.monotonic()
-        self._note_passed(port, now)
-        if idle and min(idle) < self._timeout_s:
-            others_move = min(idle) < 1.0 and self._passed_since(now - here) >= STALL_BYTES
-            if here > self._stream_s and (others_move or not transfer.move.todo_bytes):
-                port.fail(ConnectionLost(f"a data connection to {tcp.show(port.address)} hung"), transfer)
-                for stream in port.live_streams():
-                    stream.cut()
-            if min(idle) < 1.0:
-                self._heard_s = now
-        if now - self._heard_s > self._timeout_s:
-            raise TransferTimeout(
-                f"nothing has moved for {self._timeout_s:g} s while storing {transfer.move.final} "
-                f"at {tcp.show(port.address)}"
-            )
-
-    def _note_passed(self, port: DataPort, now_s: float) -> None:
-        """Note once a second what all streams have passed: it is asked of the kernel, stream by stream."""
-        if not self._passed or now_s >= self._passed[-1][0] + PASSED_EVERY_S:
-            self._passed.append((now_s, sum(each.bytes for each in port.totals().values())))
-        while self._passed[0][0] < now_s - self._timeout_s - PASSED_EVERY_S:
-            self._passed.popleft()
-
-    def _passed_since(self, since_s: float) -> int:
-        """Return what all streams have passed since then, as far as it was noted."""
-        before = [passed for at_s, passed in self._passed if at_s <= since_s]
-        return self._passed[-1][1] - (before[-1] if before else self._passed[0][1])
+def _arrived(moves: Sequence[Move]) -> int:
+    """Return how many bytes of these files have arrived, as far as it is known."""
+    return sum(move.arrived_bytes for move in moves)

@@ -4,16 +4,29 @@ Written after RFC 959, RFC 2428 (EPSV, EPRT), RFC 3659 (MLST, REST), GFD.20 (Gri
 ERET, ESTO, markers) and what the Grid Community Toolkit 6.2 really says. Client and server share it.
 """
 
+import contextlib
 import ipaddress
-import re
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import takewhile
+from string import ascii_uppercase
 
 from mpx.errors import UsageError
 from mpx.ranges import Range
 
 Address = tuple[str, int]
+_MOST_DIGITS = 19  # of a number below 2**63
+_LONGEST_ADDRESS = 512  # characters of a reply or command in which an address is looked for
+_LONGEST_REASON = 1000  # characters that a person is told
+
+
+def parse_whole(text: str) -> int:
+    """Read a whole number in ASCII digits, from 0 to below 2**63; raises ValueError for all else."""
+    if len(text) > _MOST_DIGITS or not (text.isascii() and text.isdigit()) or int(text) >= 1 << 63:
+        raise ValueError(f"not a number: {text[:80]!r}")
+    return int(text)
+
 
 # --- commands and replies ------------------------------------------------------------------------
 
@@ -37,6 +50,7 @@ def command(verb: str, *words: object) -> bytes:
 
 
 _WORDS = "GridFTP-Error-String:"
+_OF_CLASS = frozenset(ascii_uppercase + "_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +69,10 @@ class Reply:
     def reason(self) -> str:
         """What a person is told of a refusal: of a GlobusError block what it says in words, or its class."""
         if not self.error_class:
-            return self.text or str(self.code)
+            return _cut(self.text) or str(self.code)
         lines = [line.strip() for line in self.lines]
         words = [line.removeprefix(_WORDS).strip() for line in lines if line.startswith(_WORDS)]
-        return " ".join(word for word in words if word) or self.error_class
+        return _cut(" ".join(word for word in words if word) or self.error_class)
 
     @property
     def is_preliminary(self) -> bool:
@@ -78,42 +92,58 @@ class Reply:
     @property
     def error_class(self) -> str:
         """The `c=` word of a GlobusError block, such as PATH_NOT_FOUND, or an empty string."""
-        found = re.search(r"\bc=([A-Z_]+)", " ".join(self.lines))
-        return found.group(1) if found else ""
+        for line in self.lines:
+            for word in line.split():
+                if word.startswith("c="):
+                    return "".join(takewhile(_OF_CLASS.__contains__, word[2:]))
+        return ""
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_REASON else f"{text[:_LONGEST_REASON]} ..."
 
 
 class ReplyReader:
-    """Turns the bytes of a control channel into replies; keeps what is not complete."""
+    """Turns the bytes of a control channel into replies; keeps what is not complete.
 
-    LONGEST_REPLY_BYTES = 16 * 1024 * 1024  # a listing in an MLSC reply is long; an endless line is an attack
+    However the bytes are cut, each is looked at a bounded number of times.
+    """
+
+    LONGEST_REPLY_BYTES = 256 * 1024  # with its line ends; FEAT, the longest that we ask for, has 1 or 2 KiB
 
     def __init__(self) -> None:
-        self._buffer = bytearray()
+        self._rest = bytearray()  # of a line that is not complete
         self._lines: list[str] = []
-        self._bytes = 0
+        self._bytes = 0  # of the reply that is not complete
 
     def feed(self, data: bytes) -> list[Reply]:
         """Take received bytes, return the replies that are now complete.
 
         Raises ValueError if the other side does not speak FTP or never ends a reply.
         """
-        self._buffer += data
         replies = []
-        *lines, rest = bytes(self._buffer).split(b"\n")
-        self._buffer = bytearray(rest)
-        for raw in lines:
-            self._bytes += len(raw)
-            reply = self._line(raw.rstrip(b"\r").decode("utf-8", "surrogateescape"))
-            if reply:
+        *ends, rest = data.split(b"\n")
+        for raw in ends:
+            self._count(len(raw) + 1)
+            line = bytes(self._rest + raw).rstrip(b"\r").decode("utf-8", "surrogateescape")
+            self._rest.clear()
+            if reply := self._line(line):
                 replies.append(reply)
                 self._bytes = 0
-        if self._bytes + len(rest) > self.LONGEST_REPLY_BYTES:
-            raise ValueError("a reply longer than 16 MiB")
+        self._count(len(rest))
+        self._rest += rest
         return replies
+
+    def _count(self, size_bytes: int) -> None:
+        self._bytes += size_bytes
+        if self._bytes > self.LONGEST_REPLY_BYTES:
+            raise ValueError(f"a reply longer than {self.LONGEST_REPLY_BYTES} bytes")
 
     def _line(self, line: str) -> Reply | None:
         if not self._lines:
-            if not re.match(r"[1-6]\d\d([ -]|$)", line):
+            code = line[:3]
+            is_code = len(code) == 3 and code.isascii() and code.isdigit() and "1" <= code[0] <= "6"
+            if not is_code or line[3:4] not in ("", " ", "-"):
                 raise ValueError(f"not an FTP reply: {line[:80]!r}")
             if line[3:4] != "-":
                 return Reply(int(line[:3]), (line[4:],))
@@ -143,20 +173,37 @@ def reply_line(code: int, *lines: str) -> bytes:
 
 
 def parse_host_port(text: str) -> Address:
-    """Read `h1,h2,h3,h4,p1,p2` (PORT, PASV, SPAS); raises ValueError."""
-    found = re.search(r"(\d{1,3}),(\d{1,3}),(\d{1,3}),(\d{1,3}),(\d{1,3}),(\d{1,3})", text)
-    if not found or any(int(number) > 255 for number in found.groups()):
-        raise ValueError(f"not an address: {text[:80]!r}")
-    numbers = [int(number) for number in found.groups()]
-    return ".".join(map(str, numbers[:4])), numbers[4] * 256 + numbers[5]
+    """Find `h1,h2,h3,h4,p1,p2` (PORT, PASV, SPAS), with or without blanks; raises ValueError."""
+    kept = "".join(char if char in _OF_HOST_PORT else "\n" for char in text[:_LONGEST_ADDRESS])
+    for run in kept.split("\n"):
+        words = [word.split() for word in run.split(",") if word.strip()]
+        if len(words) == 6:
+            words[0], words[5] = words[0][-1:], words[5][:1]  # other numbers may stand before and behind
+            numbers = [int(word[0]) for word in words if len(word) == 1 and len(word[0]) <= 3]
+            if len(numbers) == 6 and max(numbers) <= 255:
+                return ".".join(map(str, numbers[:4])), numbers[4] * 256 + numbers[5]
+    raise ValueError(f"not an address: {text[:80]!r}")
+
+
+_OF_HOST_PORT = frozenset("0123456789, \t")
 
 
 def parse_extended_address(text: str) -> Address:
-    """Read `|family|host|port|` (EPRT) or `|||port|` (EPSV); the host may be empty. Raises ValueError."""
-    found = re.search(r"([^\w\s(])([12]?)\1([0-9A-Fa-f.:]*)\1(\d{1,5})\1?", text)
-    if not found or not 0 < int(found.group(4)) < 65536:
-        raise ValueError(f"not an address: {text[:80]!r}")
-    return found.group(3), int(found.group(4))
+    """Find `|family|host|port|` (EPRT) or `|||port|` (EPSV); the host may be empty. Raises ValueError."""
+    text = text[:_LONGEST_ADDRESS]
+    bracketed = ["".join(part.split()) for part in text.replace(")", "(").split("(")[1:]]
+    for word in [*bracketed, *(word.strip("[]<>.") for word in text.split())]:
+        family, host, port = (*word[1:].split(word[:1] or "|"), "", "", "")[:3]
+        is_host = frozenset(host) <= _OF_ADDRESS
+        if word[:1].isalnum() or family not in ("", "1", "2") or not is_host or len(port) > 5:
+            continue
+        with contextlib.suppress(ValueError):
+            if 0 < parse_whole(port) < 65536:
+                return host, int(port)
+    raise ValueError(f"not an address: {text[:80]!r}")
+
+
+_OF_ADDRESS = frozenset("0123456789ABCDEFabcdef.:")
 
 
 def format_host_port(address: Address) -> str:
@@ -192,19 +239,35 @@ class Entry:
 
     name: str
     facts: dict[str, str] = field(default_factory=dict)
+    is_sure: bool = True  # False: where the name begins had to be guessed
 
 
-def parse_facts(line: str) -> Entry:
-    """Read `Type=file;Size=3; name`. The name is raw and follows the first blank. Raises ValueError."""
-    facts_text, blank, name = line.lstrip(" ").partition(" ")
+def parse_facts(line: str, *, is_indented: bool = False) -> Entry:
+    """Read `Type=file;Size=3; name`; MLST and MLSC indent their lines by a blank (`is_indented`).
+
+    Linear; raises ValueError for what has not that form.
+
+    RFC 3659: each fact ends with `;`, and the raw name follows the first blank. Where the text before that
+    does not end so, a value holds a blank, as the target of a link may, or the last `;` is left out.
+    """
+    if is_indented:
+        line = line.lstrip(" ")
+    facts_text, blank, name = line.partition(" ")
+    is_sure = facts_text.endswith(";") or not facts_text
+    if not is_sure:
+        others, end, behind = line.partition("; ")
+        if end:
+            facts_text, blank, name = others + ";", " ", behind
     if not blank or not name:
         raise ValueError(f"not a line of facts: {line[:80]!r}")
     facts = {}
     for fact in facts_text.split(";"):
         key, equals, value = fact.partition("=")
-        if equals:
+        if fact and not (equals and key and key.isascii() and key.isprintable()):
+            raise ValueError(f"not a line of facts: {line[:80]!r}")
+        if fact:
             facts[key.lower()] = value
-    return Entry(name, facts)
+    return Entry(name, facts, is_sure)
 
 
 # --- markers -----------------------------------------------------------------------------------------
@@ -213,11 +276,14 @@ def parse_facts(line: str) -> Entry:
 def parse_ranges(text: str) -> list[Range]:
     """Read `0-100,200-300` (end exclusive) as in REST and 111; raises ValueError."""
     ranges = []
-    for part in text.strip().split(","):
-        found = re.fullmatch(r"\s*(\d+)-(\d+)\s*", part)
-        if not found or int(found.group(2)) < int(found.group(1)):
-            raise ValueError(f"not byte ranges: {text[:80]!r}")
-        ranges.append((int(found.group(1)), int(found.group(2))))
+    try:
+        for part in text.split(","):
+            start, end = map(parse_whole, part.strip().split("-"))
+            if end < start:
+                raise ValueError
+            ranges.append((start, end))
+    except ValueError:
+        raise ValueError(f"not byte ranges: {text[:80]!r}") from None
     return ranges
 
 
@@ -229,6 +295,21 @@ def format_ranges(ranges: Iterable[Range]) -> str:
 def range_marker(reply: Reply) -> list[Range]:
     """Read `111 Range Marker 0-100,...`: what arrived since the previous one. Raises ValueError."""
     return parse_ranges(reply.text.removeprefix("Range Marker").strip())
+
+
+def marker_bytes(reply: Reply) -> int:
+    """Return how far a marker says that its command has come, in bytes; 0 where it does not say.
+
+    111: the end of its last range; 112: of the stripe it tells of; 113: of a checksum.
+    """
+    with contextlib.suppress(ValueError):
+        if reply.code == 111:
+            return max(end for _, end in range_marker(reply))
+        for line in reply.lines:
+            name, _, value = line.partition(":")
+            if name.strip() in ("Stripe Bytes Transferred", "Bytes Processed"):
+                return parse_whole(value.strip())
+    return 0
 
 
 # --- MODE E blocks -----------------------------------------------------------------------------------

@@ -26,13 +26,17 @@ OF_CONNECTIONS = (  # mean nothing where no bytes pass a network
     "port_range",
     "source_ports",
     "data_address",
+    "data_address_from_server",
     "controller",
 )
+WHOLE_FILES = "each file is read anew, in one stream from its first byte"
 UNVERIFIED = "unverified: the server cannot compute checksums of parts of files"
 
 
 def check_options(options: CopyOptions, far_end: Endpoint, *, far_is_source: bool) -> None:
     """Raise UsageError for the first option that cannot be honoured, whatever the mode."""
+    if options.in_place and (far_is_source or far_end.location.scheme == "file"):
+        raise UsageError("--in-place cannot be honoured: it is for files that a server is sent")
     if far_end.location.scheme == "file":
         for name in OF_CONNECTIONS:
             if options.was_given(name) and getattr(options, name) is not None:
@@ -112,6 +116,25 @@ def within_mode_s(
     report.note(f"MODE S: {why}, so there are at most {sessions} streams, {each}, in a session of its own")
     return replace(
         options, resume=options.resume and not whole_files, max_streams=min(options.max_streams, sessions)
+    )
+
+
+def in_whole_files(options: CopyOptions, report: Report, *, why: str) -> CopyOptions:
+    """Return the options for downloads of whole files, each in one stream from its first byte, and note it.
+
+    `why` was found out during the copy; what was asked for by hand is then not refused any more.
+    """
+    sessions = options.max_sessions
+    report.note(
+        f"{WHOLE_FILES}, as the server does not show that parts of files are those that were asked for: {why}"
+    )
+    streams = min(options.streams, sessions) if options.streams else None
+    return replace(
+        options,
+        resume=False,
+        streams=streams,
+        tuner="auto" if options.tuner == "paper" else options.tuner,
+        max_streams=min(options.max_streams, sessions),
     )
 
 

@@ -2,12 +2,12 @@
 
 import hashlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TypeVar
 
 from mpx.endpoint import Endpoint, FileInfo
-from mpx.errors import ConnectionLost, TransferTimeout
+from mpx.errors import ConnectionLost, MpxError, TransferTimeout
 from mpx.retry import Retry
 
 Answer = TypeVar("Answer")
@@ -39,7 +39,11 @@ class Insistent:
         """See Endpoint."""
         return self.ask(partial(self._end.stat, name, follow=follow))
 
-    def entries(self, name: str) -> Iterator[tuple[str, FileInfo]]:
+    def stats(self, names: Sequence[str], *, follow: bool = True) -> list[FileInfo | MpxError | None]:
+        """See Endpoint."""
+        return self.ask(partial(self._end.stats, names, follow=follow))
+
+    def entries(self, name: str) -> Iterator[tuple[str, FileInfo | MpxError]]:
         """See Endpoint. A listing that broke is read again and goes on where it was, if it is the same."""
         retry = Retry(self._retries, self._stop)
         count, seen = 0, hashlib.sha256()

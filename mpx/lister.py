@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from mpx.endpoint import Endpoint, FileInfo, Kind, Stamp, partial_name
+from mpx.destination_folders import DestinationFolders
+from mpx.endpoint import Endpoint, FileInfo, Kind, partial_name
 from mpx.errors import (
     DestinationError,
     MpxError,
@@ -16,14 +17,20 @@ from mpx.errors import (
 )
 from mpx.failure import Failure
 from mpx.finisher import Finisher
+from mpx.folded_names import FoldedNames
 from mpx.insist import Insistent
 from mpx.journal import Journal
+from mpx.listed_names import ListedNames, Repeat, folded
 from mpx.move import Move
 from mpx.options import CopyOptions
-from mpx.planner import GROUP, STARTS_OVER, Task, Walkable, by_overwrite, grouped, walk
+from mpx.planner import GROUP, SAME, STARTS_OVER, by_overwrite, grouped
 from mpx.pool import Pool
 from mpx.report import Report
+from mpx.sent_notes import SentNotes
+from mpx.tree_walk import Task, Walkable, walk
 from mpx.units import format_size
+
+MOST_FOLDED = 100_000
 
 Pair = tuple[str, str, FileInfo]
 
@@ -35,16 +42,22 @@ def tasks(
     avoid: frozenset[tuple[int, int]] = frozenset(),
 ) -> Iterator[Task]:
     """Yield everything that the sources hold, the folders `avoid` left out."""
+    names = ListedNames()
     for source, target, info in pairs:
-        yield from walk(source, target, info, source_end, options, avoid)
+        is_folded = names.add(target) is Repeat.FOLDED
+        yield from walk(source, target, info, source_end, options, avoid, is_folded=is_folded)
 
 
 def decided(
-    listed: Iterator[Task], source_end: Endpoint, destination_end: Endpoint, options: CopyOptions
+    listed: Iterator[Task],
+    source_end: Endpoint,
+    destination_end: Endpoint,
+    options: CopyOptions,
+    notes: SentNotes | None = None,
 ) -> Iterator[Task]:
     """Yield the tasks with what the destination says to them: leave it alone, or it cannot be done."""
     for group in grouped(listed):
-        yield from decide(group, source_end, destination_end, options)
+        yield from decide(group, source_end, destination_end, options, notes=notes)
 
 
 def decide(
@@ -53,8 +66,12 @@ def decide(
     destination_end: Endpoint,
     options: CopyOptions,
     is_new: Callable[[str], bool] = lambda _: False,
+    notes: SentNotes | None = None,
 ) -> list[Task]:
-    """As `decided`, of tasks whose destinations are looked up together, but those in folders that are new."""
+    """As `decided`, of tasks whose destinations are looked up together, but those in folders that are new.
+
+    `notes` tell what was sent to a server that keeps no modification times.
+    """
     group = [_named(task, source_end, destination_end) for task in group]
     files = [
         task.target
@@ -70,8 +87,17 @@ def decide(
         if isinstance(found, MpxError):
             result.append(replace(task, error=found))
         else:
-            result.append(by_overwrite(task, found, options))
+            decision = by_overwrite(task, found, options)
+            if found and notes and _was_sent(decision, found, options, notes):
+                decision = replace(decision, skip=SAME)
+            result.append(decision)
     return result
+
+
+def _was_sent(task: Task, there: FileInfo, options: CopyOptions, notes: SentNotes) -> bool:
+    """Tell whether a file that seems to differ is the one that was sent, by what was noted then."""
+    is_open = _is_open(task) and options.overwrite == "different" and there.kind is Kind.FILE
+    return is_open and task.info.size_bytes == there.size_bytes and notes.knows(task.target, task.info, there)
 
 
 def _named(task: Task, source_end: Endpoint, destination_end: Endpoint) -> Task:
@@ -88,13 +114,9 @@ def _is_open(task: Task) -> bool:
     return not task.skip and task.error is None
 
 
-def _is_folder(found: FileInfo | MpxError | None) -> bool:
-    return isinstance(found, FileInfo) and found.kind is Kind.FOLDER
-
-
 def rehearse(task: Task, report: Report) -> str:
     """Count one thing that would be done, and say so in a line."""
-    size_bytes = task.info.size_bytes
+    size_bytes = task.info.known_bytes
     if task.error:
         report.begin(size_bytes)
         report.failed(task.source, str(task.error), size_bytes)
@@ -105,7 +127,8 @@ def rehearse(task: Task, report: Report) -> str:
     if task.info.kind is Kind.FOLDER:
         return f"would copy the folder {task.source} to {task.target}"
     report.begin(size_bytes)
-    return f"would copy {task.source} to {task.target}, {format_size(size_bytes)}"
+    size = "size unknown" if task.info.size_bytes is None else format_size(size_bytes)
+    return f"would copy {task.source} to {task.target}, {size}"
 
 
 class Lister(threading.Thread):
@@ -124,36 +147,41 @@ class Lister(threading.Thread):
         finisher: Finisher,
         report: Report,
         prove: Callable[[Move], None],
+        notes: SentNotes,
         sums: bool,
     ) -> None:
         super().__init__(name="mpx-lister", daemon=True)
-        self._folders: list[Task] = []  # get their times when all is in them
         self._later: list[Task] = []  # links that could not be made at first
+        self._folded: list[Task] = []  # names that the destination may take for others
         self._pairs = pairs
-        self._named = frozenset(target for _, target, _ in pairs)
-        self._tops: set[str] = set()  # folders that were there, or made, before all else
-        self._new: set[str] = set()  # folders that this copy has made, so that nothing is in them
         self._options = options
         self._source_end = source_end
         self._destination_end = destination_end
         self._is_local = destination_end.location.scheme == "file"
         self._here = Insistent(source_end, options.retries, failure.cancel)
         self._there = Insistent(destination_end, options.retries, failure.cancel)
+        self._folded_names = FoldedNames(destination_end, self._there)
+        self._folders = DestinationFolders(pairs, destination_end, self._there, self._folded_names)
         self._pool = pool
         self._failure = failure
         self._journal = journal
         self._finisher = finisher
         self._report = report
         self._prove = prove
+        self._notes = notes
         self._sums = sums
 
     def run(self) -> None:
         """List until the end, or until the copy stops."""
         with self._failure.guard():
-            for group in grouped(tasks(self._pairs, self._here, self._options, self._make_tops())):
+            listed = tasks(self._pairs, self._here, self._options, self._folders.make_tops())
+            for group in grouped(listed):
                 if self._failure.cancel.is_set():
                     return
                 self._prepare(group)
+            self._put_folded()
+            if note := self._source_end.listing_note():
+                self._report.note(note)
             self._pool.end_listing()
 
     def finish(self) -> None:
@@ -163,49 +191,76 @@ class Lister(threading.Thread):
         listing names later can be written through one that it named before.
         """
         for task in self._later:
+            conflict = self._folded_names.conflict(task.target) if task.is_folded else None
             try:
+                if conflict:
+                    raise conflict
                 self._make_link(task)
             except DestinationError as error:
                 self._fail(task, error)
-        end, note = self._destination_end, self._report.note
-        stamps = [
-            Stamp(task.target, task.info.modified_s, task.info.mode) for task in reversed(self._folders)
-        ]
-        for i in range(0, len(stamps), GROUP):
-            self._there.ask(partial(end.set_times, stamps[i : i + GROUP], note))
+        for target in self._finisher.incomplete_folders:
+            self._folders.not_copied(target)
+        self._folders.seal(self._report.note)
 
-    def _make_tops(self) -> frozenset[tuple[int, int]]:
-        """Make the folders that files and trees go to; return the identities of the latter, where known."""
-        end = self._destination_end
-        trees = {target for _, target, info in self._pairs if info.kind is Kind.FOLDER and target}
-        parents = {posixpath.dirname(target) for _, target, _ in self._pairs if target not in trees}
-        tops = sorted(top for top in trees | parents if top)
-        there = dict(zip(tops, self._there.ask(partial(end.stats, tops)), strict=True))
-        if error := next((found for found in there.values() if isinstance(found, MpxError)), None):
-            raise error
-        missing = [top for top in tops if there[top] is None]
-        for top, made in zip(missing, self._there.ask(partial(end.make_folders, missing)), strict=True):
-            if isinstance(made, MpxError):
-                raise made
-            if made:
-                self._new.add(top)
-        if self._is_local:  # what is made elsewhere has no identity
-            there.update(zip(missing, end.stats(missing), strict=True))
-        self._tops = {top for top in tops if top in missing or _is_folder(there[top])}
-        infos = [there[top] for top in trees]
-        return frozenset(info.identity for info in infos if isinstance(info, FileInfo) and info.identity)
+    def _put_off(self, task: Task) -> None:
+        """Keep a file until all others are there: the destination may take its name for another's."""
+        if len(self._folded) < MOST_FOLDED:
+            self._folded.append(task)
+        else:
+            many = f"more than {MOST_FOLDED} names differ from others only in case; copy {task.source} apart"
+            self._fail(task, SourceError(many))
+
+    def _put_folded(self) -> None:
+        """Copy files whose names differ from others only in case, each when those before it are there."""
+        while self._folded:
+            self._pool.wait_all_settled()
+            rest: list[Task] = []
+            begun: set[str] = set()
+            ready: list[Task] = []
+            for task in self._folded:
+                if folded(task.target) in begun:
+                    rest.append(task)
+                    continue
+                begun.add(folded(task.target))
+                if conflict := self._folded_names.conflict(task.target):
+                    self._fail(task, conflict)
+                else:
+                    ready.append(replace(task, is_folded=False))
+            self._folded = rest
+            for i in range(0, len(ready), GROUP):
+                self._prepare(ready[i : i + GROUP])
 
     def _prepare(self, group: Sequence[Task]) -> None:
-        ready = []
-        self._make_folders([task for task in group if _is_open(task) and task.info.kind is Kind.FOLDER])
+        named = [_named(task, self._source_end, self._destination_end) for task in group]
+        folders = [task for task in named if _is_open(task) and task.info.kind is Kind.FOLDER]
+        for task, error in self._folders.make(folders):
+            self._fail(task, error)
+        rest = []
+        for task in named:
+            error_of_folder = self._folders.refusal(task) if _is_open(task) else None
+            if task.info.kind is Kind.FOLDER and _is_open(task):
+                continue  # it is made, or has failed
+            if error_of_folder:
+                self._fail(task, error_of_folder)
+            elif task.is_folded and _is_open(task) and task.info.kind is Kind.FILE:
+                self._put_off(task)
+            else:
+                rest.append(task)
         looked_up = partial(
-            decide, group, self._source_end, self._destination_end, self._options, self._is_in_new_folder
+            decide,
+            rest,
+            self._source_end,
+            self._destination_end,
+            self._options,
+            self._folders.is_in_new,
+            self._notes,
         )
+        ready = []
         for task in self._there.ask(looked_up):
             if task.error:
                 self._fail(task, task.error)
             elif task.skip:
-                self._report.skip(task.source, task.skip, task.info.size_bytes)
+                self._report.skip(task.source, task.skip, task.info.known_bytes)
             elif task.info.kind is Kind.LINK:
                 self._later.append(task)
             elif task.info.kind is not Kind.FOLDER:
@@ -215,41 +270,10 @@ class Lister(threading.Thread):
         for move in moves:
             self._put(move)
 
-    def _is_in_new_folder(self, target: str) -> bool:
-        return posixpath.dirname(target) in self._new
-
     def _fail(self, task: Task, error: MpxError) -> None:
-        self._report.begin(task.info.size_bytes)
-        self._finisher.failed(task.source, error, task.info.size_bytes)
-
-    def _make_folders(self, tasks: Sequence[Task]) -> None:
-        """Make folders, but those that are there already; a name that cannot be used is left out.
-
-        A link in the place of a folder that the user has named is followed; any other gives way.
-        """
-        checked = [_named(task, self._source_end, self._destination_end) for task in tasks]
-        usable = [task for task in checked if task.error is None]
-        self._folders += [task for task in usable if task.target in self._tops]
-        for follow in (True, False):
-            chosen = [
-                task
-                for task in usable
-                if task.target not in self._tops and (task.target in self._named) == follow
-            ]
-            make = self._destination_end.make_folders
-            names = [task.target for task in chosen]
-            for task, made in zip(
-                chosen, self._there.ask(partial(make, names, replace_links=not follow)), strict=True
-            ):
-                self._made(task, made)
-
-    def _made(self, task: Task, made: bool | MpxError) -> None:
-        if isinstance(made, MpxError):
-            self._fail(task, made)
-            return
-        self._folders.append(task)
-        if made:
-            self._new.add(task.target)
+        self._folders.not_copied(task.target)
+        self._report.begin(task.info.known_bytes)
+        self._finisher.failed(task.source, error, task.info.known_bytes)
 
     def _make_link(self, task: Task) -> None:
         made = self._there.ask(partial(self._destination_end.make_link, task.target, task.info.link_target))
@@ -267,14 +291,16 @@ class Lister(threading.Thread):
             return None
 
     def _begin(self, task: Task) -> Move:
-        info = task.info
+        info, options = task.info, self._options
+        grows_as = partial_name(task.target, self._journal.tag, options.partial_prefix)
         move = Move(
             task.source,
             task.target,
-            partial_name(task.target, self._journal.tag),
+            task.target if options.in_place else grows_as,
             info.size_bytes,
             info.modified_s,
             info.mode,
+            streamed=self._is_local and self._source_end.location.scheme != "file" and not info.size_bytes,
             sums=self._sums,
         )
         known = self._journal.unfinished.get(task.target)
@@ -286,11 +312,12 @@ class Lister(threading.Thread):
             else:
                 self._report.note(f"{task.source} {STARTS_OVER}")
         in_the_way = (
-            not self._is_in_new_folder(task.target) if self._is_local else known and not move.is_small
+            not self._folders.is_in_new(task.target) if self._is_local else known and not move.is_small
         )
         if in_the_way and not move.resumed_bytes:
             # A server's STOR empties what is there, without a round trip of its own.
             self._there.ask(partial(self._destination_end.remove, move.partial))
+            move.written.forget()
         return move
 
     def _put(self, move: Move) -> None:

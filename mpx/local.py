@@ -11,9 +11,10 @@ from functools import cache, partial
 from pathlib import Path
 
 from mpx import checksum
-from mpx.endpoint import Commit, FileInfo, Kind, Note, Part, Rtt, Stamp, partial_name
+from mpx.endpoint import OPEN, Commit, FileInfo, Kind, Note, Part, Rtt, Stamp, partial_name
 from mpx.errors import DestinationError, MpxError, NoSpace, SourceError, UsageError
 from mpx.location import Location
+from mpx.partial_file import PartialFile
 
 SYNCS_AT_ONCE = 8
 
@@ -67,9 +68,15 @@ class LocalEndpoint:
         return local_error(error, name, writing=self._writing)
 
     def check_name(self, name: str) -> None:
-        """See Endpoint. Any name will do but one with NUL, which no call of the kernel takes."""
+        """See Endpoint. Any name will do but one with NUL, or that the locale cannot write."""
         if "\0" in name:
             raise UsageError(f"the name {name!r} contains a NUL byte; no file can have it")
+        try:
+            os.fsencode(name)
+        except UnicodeEncodeError:
+            raise UsageError(
+                f"the name {name!r} cannot be written in the locale's encoding; use UTF-8"
+            ) from None
 
     def can_mode_e(self) -> bool:
         """See Endpoint. Files of this host need no connections."""
@@ -114,16 +121,26 @@ class LocalEndpoint:
                 found.append(error)
         return found
 
-    def entries(self, name: str) -> Iterator[tuple[str, FileInfo]]:
-        """See Endpoint. An entry that vanishes or cannot be described is yielded as OTHER."""
+    def sizes(self, names: Sequence[str]) -> list[int | None]:
+        """See Endpoint."""
+        found: list[int | None] = []
+        for name in names:
+            try:
+                found.append(os.lstat(name).st_size)
+            except OSError:
+                found.append(None)
+        return found
+
+    def entries(self, name: str) -> Iterator[tuple[str, FileInfo | MpxError]]:
+        """See Endpoint."""
         try:
             with os.scandir(name) as entries:
                 for entry in entries:
                     try:
                         target = str(Path(entry.path).readlink()) if entry.is_symlink() else ""
                         yield entry.name, _info(entry.stat(follow_symlinks=False), target)
-                    except OSError:
-                        yield entry.name, FileInfo(Kind.OTHER)
+                    except OSError as error:
+                        yield entry.name, self._error(error, entry.path)
         except OSError as error:
             raise self._error(error, name) from None
 
@@ -141,6 +158,26 @@ class LocalEndpoint:
         except OSError as error:
             return self._error(error, str(folder))
         return True
+
+    def listing_note(self) -> str:
+        """See Endpoint."""
+        return ""
+
+    def unseal(self, names: Sequence[str]) -> dict[str, int]:
+        """See Endpoint. Only folders of ours, and never through a link."""
+        opened = {}
+        for name in names:
+            with contextlib.suppress(OSError):
+                fd = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+                try:
+                    status = os.fstat(fd)
+                    mode = stat.S_IMODE(status.st_mode)
+                    if status.st_uid == os.geteuid() and mode & OPEN != OPEN:
+                        os.chmod(f"/proc/self/fd/{fd}", mode | OPEN)  # fchmod() refuses such a descriptor
+                        opened[name] = mode
+                finally:
+                    os.close(fd)
+        return opened
 
     def make_link(self, name: str, target: str) -> str:
         """See Endpoint. The new link replaces an old one in one step."""
@@ -171,25 +208,34 @@ class LocalEndpoint:
 
         Syncs run side by side, since file systems write one journal entry for all that wait for one.
         """
+        written = [file.written or PartialFile(file.partial) for file in files]
         with ThreadPoolExecutor(SYNCS_AT_ONCE) as syncing:
-            results = list(syncing.map(lambda file: self._attempt(partial(_settle, note), file), files))
+            results = list(
+                syncing.map(
+                    lambda file, opened: self._attempt(partial(_settle, note), file, opened), files, written
+                )
+            )
         folders = set()
         for i, file in enumerate(files):
             if results[i] is None:
-                results[i] = self._attempt(_rename, file)
+                results[i] = self._attempt(_rename, file, written[i])
                 folders.add(str(Path(file.final).parent))
+            if file.written is None:
+                written[i].release()
         for folder in folders:
             with contextlib.suppress(OSError):  # some file systems cannot sync a folder
-                fd = os.open(folder, os.O_RDONLY)
+                fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
                 try:
                     os.fsync(fd)
                 finally:
                     os.close(fd)
         return results
 
-    def _attempt(self, step: Callable[[Commit], None], file: Commit) -> Exception | None:
+    def _attempt(
+        self, step: Callable[[Commit, PartialFile], None], file: Commit, written: PartialFile
+    ) -> Exception | None:
         try:
-            step(file)
+            step(file, written)
         except OSError as error:
             return self._error(error, file.final)
         return None
@@ -197,7 +243,21 @@ class LocalEndpoint:
     def set_times(self, folders: Sequence[Stamp], note: Note) -> None:
         """See Endpoint."""
         for folder in folders:
-            _stamp(folder.name, folder.modified_s, folder.mode, note)
+            flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC | (0 if folder.follow else os.O_NOFOLLOW)
+            try:
+                fd = os.open(folder.name, flags)
+            except OSError as error:
+                for what in ("modes", "modification times"):
+                    note(f"{what} are not kept everywhere: {error.strerror}")
+                continue
+            try:  # fchmod() refuses a descriptor that needs no permission to read
+                _stamp(f"/proc/self/fd/{fd}", folder.modified_s, folder.mode, note)
+            finally:
+                os.close(fd)
+
+    def keeps_times(self) -> bool:
+        """See Endpoint."""
+        return True
 
     def checksums(
         self, algorithm: str, parts: Sequence[Part], stop: Callable[[], bool]
@@ -206,7 +266,7 @@ class LocalEndpoint:
         sums: list[str | Exception] = []
         for part in parts:
             try:
-                fd = os.open(part.name, os.O_RDONLY)
+                fd = os.open(part.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
                 try:
                     sums.append(checksum.of_file(algorithm, fd, part.start, part.end, stop))
                 finally:
@@ -234,24 +294,21 @@ class LocalEndpoint:
         """See Endpoint."""
 
 
-def _settle(note: Note, file: Commit) -> None:
+def _settle(note: Note, file: Commit, written: PartialFile) -> None:
     """Make the bytes, the time and the mode of a finished file safe; raises OSError."""
-    fd = os.open(file.partial, os.O_RDONLY)
-    try:
+    with written.opened() as fd:
         # Set-user-id bits of another host mean nothing here; a server that tells no mode means the usual.
         mode = 0o666 & ~_umask() if file.mode is None else file.mode
         _stamp(fd, file.modified_s, mode, note)
         os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
-def _rename(file: Commit) -> None:
-    Path(file.partial).replace(file.final)
+def _rename(file: Commit, written: PartialFile) -> None:
+    written.commit(file.final)
 
 
 def _stamp(file: int | str, modified_s: float | None, mode: int | None, note: Note) -> None:
-    """Give a file its time and mode; what the file system does not allow is noted."""
+    """Give an open file its time and mode; what the file system does not allow is noted."""
     try:
         if mode is not None:
             os.chmod(file, mode & 0o777)

@@ -77,15 +77,15 @@ class LocalCarrier:
 
     def _copy(self, move: Move) -> None:
         try:
-            source = os.open(move.source, os.O_RDONLY | os.O_CLOEXEC)
+            source = os.open(move.source, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError as error:
             raise local_error(error, move.source, writing=False) from None
         try:
-            target = os.open(move.partial, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            target = move.open(move.partial, os.O_RDWR | os.O_CREAT)
             try:
                 self._blocks(move, source, target)
             finally:
-                os.close(target)
+                move.close()
         except OSError as error:
             raise local_error(error, move.final, writing=True) from None
         finally:

@@ -5,45 +5,63 @@ Carriers take pieces from here and report what arrived; nothing here knows of jo
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from mpx.checksum import SECTION_BYTES, RunningSums, sum_of
+from mpx.errors import ConnectionLost
+from mpx.partial_file import PartialFile
 from mpx.ranges import Range, RangeSet
 
+MOST_PIECES = 1 << 16  # of a file, with gaps between them: several hundred streams leave some thousand
 SMALL_FILE_BYTES = 4 * 1024 * 1024  # sent so soon that it may be sent again
 
 
 class Move:
-    """One file on its way. Safe for several threads; sizes and offsets in bytes."""
+    """One file on its way. Safe for several threads; sizes and offsets in bytes.
+
+    A file of unknown size, or one whose size is not believed (`streamed`), is read in order to its end by
+    one reader, who says what arrived (`landed`, by which `size_bytes` grows) and at last where the end
+    was (`ended`).
+    """
 
     def __init__(
         self,
         source: str,
         final: str,
         partial: str,
-        size_bytes: int,
+        size_bytes: int | None,
         modified_s: float | None,
         mode: int | None,
         *,
+        streamed: bool = False,
         sums: bool = False,
     ) -> None:
         self.source = source
         self.final = final
         self.partial = partial
-        self.size_bytes = size_bytes
+        self.listed_bytes = size_bytes  # as the source was described; None: unknown
+        self.size_bytes = size_bytes or 0
+        self.is_streamed = streamed or size_bytes is None  # until its end has been seen
         self.modified_s = modified_s
         self.mode = mode
         self.resumed_bytes = 0  # had arrived before this run
         self.retried_sections: set[int] = set()  # sent once more after a checksum mismatch
         self.verified = RangeSet()
         self.rename_asked = False  # for its final name; the answer may have been lost
+        self.was_read = False  # of a source that is streamed: a pipe cannot be read twice
+        self.sent_whole = False  # every byte was sent and the answer was lost: all of it may be there
+        self.failures = 0  # how often it was sent for nothing
+        self.was_misfit = False  # the server stored another number of bytes than were sent, once
         self._lock = threading.Lock()
-        self._todo = RangeSet([(0, size_bytes)])
+        self._todo = RangeSet([(0, self.size_bytes)])
         self._arrived = RangeSet()
         self._fresh: list[Range] = []  # arrived since the journal was told
+        self._held = RangeSet()  # written, but not yet believed
         self._lost = RangeSet()  # had arrived and does not count any more; the journal was not told
+        self._always_streamed = self.is_streamed
         self._sums = RunningSums() if sums else None
-        self._fd: int | None = None
+        self.written = PartialFile(partial)  # where this host is the destination
+        self._fd: int | None = None  # of the source, where this host is that
         self._users = 0
         self._claimed = False
         self._given_up = False
@@ -51,7 +69,7 @@ class Move:
     @property
     def is_small(self) -> bool:
         """Whether it goes in a batch with others, and again from its start rather than on from a journal."""
-        return self.size_bytes <= SMALL_FILE_BYTES
+        return (self.listed_bytes or 0) <= SMALL_FILE_BYTES
 
     # --- what is to do -----------------------------------------------------------------------------
 
@@ -78,9 +96,15 @@ class Move:
             self._todo = self._arrived.missing(0, self.size_bytes)
             self.resumed_bytes = self._arrived.size
 
-    def take(self, limit: int) -> Range | None:
-        """Hand out the next bytes to move, at most `limit` and within one section; None when none is left."""
+    def take(self, limit: int, *, end_first: bool = False) -> Range | None:
+        """Hand out the next bytes to move, at most `limit` and within one section; None when none is left.
+
+        With `end_first` those at the end of the file go before all others.
+        """
         with self._lock:
+            size = self.size_bytes
+            if end_first and self._todo.size > limit and self._todo.covers(size - 1, size):
+                return self._todo.take_last(min(limit, (size - 1) % SECTION_BYTES + 1))
             piece = self._todo.take_first(limit)
             if piece is None:
                 return None
@@ -97,11 +121,24 @@ class Move:
             self._take_back(0, self.size_bytes)
             self._todo = RangeSet()
             self.resumed_bytes = 0
+            if self._always_streamed:
+                self.size_bytes, self.is_streamed = 0, True
+
+    def stream(self) -> bool:
+        """Have it read to its end from now on, from its first byte; False if it is already."""
+        with self._lock:
+            if self.is_streamed or self._claimed:
+                return False
+            self._take_back(0, self.size_bytes)
+            self._todo = RangeSet()
+            self.size_bytes, self.resumed_bytes = 0, 0
+            self.is_streamed = self._always_streamed = True
+            return True
 
     def give_back(self, start: int, end: int) -> None:
-        """Return bytes that were taken and not moved."""
+        """Return bytes that were taken and not moved; what is streamed is not moved by ranges."""
         with self._lock:
-            if self._given_up:
+            if self._given_up or self.is_streamed:
                 return
             for missing in self._arrived.missing(start, end):
                 self._todo.add(*missing)
@@ -121,8 +158,6 @@ class Move:
             self._take_back(start, end)
             self._todo.add(start, end)
             self.verified.remove(start, end)
-            if self._sums:
-                self._sums.forget(start, end)
 
     def _take_back(self, start: int, end: int) -> None:
         fresh = RangeSet(self._fresh)
@@ -130,6 +165,8 @@ class Move:
         self._fresh = list(fresh)
         self._lost.update(self._arrived.within(start, end))
         self._arrived.remove(start, end)
+        if self._sums:
+            self._sums.forget(start, end)
 
     @property
     def todo_bytes(self) -> int:
@@ -140,12 +177,65 @@ class Move:
     # --- what has arrived ----------------------------------------------------------------------------
 
     def landed(self, start: int, end: int) -> int:
-        """Record bytes that arrived; return how many of them arrived for the first time."""
+        """Record bytes that arrived; return how many of them arrived for the first time.
+
+        Raises ConnectionLost where they come in more separate pieces than any program sends.
+        """
         with self._lock:
-            new = self._arrived.add(start, end)
-            if new:
-                self._fresh.append((start, end))
-            return new
+            return self._landed(start, end)
+
+    def _landed(self, start: int, end: int) -> int:
+        if self.is_streamed:
+            self.size_bytes = max(self.size_bytes, end)
+        new = self._add(self._arrived, start, end)
+        if new:
+            self._fresh.append((start, end))
+        return new
+
+    def _add(self, pieces: RangeSet, start: int, end: int) -> int:
+        before = len(pieces)
+        new = pieces.add(start, end)
+        if before < len(pieces) > MOST_PIECES:
+            raise ConnectionLost(
+                f"{self.source} is sent in more than {MOST_PIECES} separate pieces; the server is broken"
+            )
+        return new
+
+    def hold(self, start: int, end: int) -> bool:
+        """Say that bytes are about to be written that count only once they are believed.
+
+        False where there is no use for them: they have arrived, or are held already. Raises as `landed`.
+        """
+        with self._lock:
+            if self._arrived.covers(start, end) or self._held.covers(start, end):
+                return False
+            self._add(self._held, start, end)
+            return True
+
+    def believe(self, held: Iterable[Range]) -> int:
+        """Count bytes that were held as arrived; return how many of them arrived for the first time."""
+        new = 0
+        with self._lock:
+            for start, end in held:
+                self._held.remove(start, end)
+                new += self._landed(start, end)
+        return new
+
+    def disbelieve(self, held: Iterable[Range]) -> None:
+        """Let go of bytes that were held and do not count."""
+        with self._lock:
+            for start, end in held:
+                self._held.remove(start, end)
+                if self._sums and not self._arrived.covers(start, end):
+                    self._sums.forget(start, end)
+
+    def ended(self, size_bytes: int) -> None:
+        """Record that the end of the source has been seen: it has so many bytes, whatever was said before."""
+        with self._lock:
+            if size_bytes < self.size_bytes:
+                self._take_back(size_bytes, self.size_bytes)
+                self._todo.remove(size_bytes, self.size_bytes)
+            self.size_bytes, self.is_streamed = size_bytes, False
 
     def all_landed(self) -> None:
         """Record that everything has arrived but what is to be moved once more (`redo`)."""
@@ -188,7 +278,11 @@ class Move:
     @property
     def is_whole(self) -> bool:
         """Whether every byte has arrived."""
-        return self.has_arrived(0, self.size_bytes)
+        with self._lock:
+            return self._is_whole()
+
+    def _is_whole(self) -> bool:
+        return not self.is_streamed and self._arrived.covers(0, self.size_bytes)
 
     @property
     def arrived_bytes(self) -> int:
@@ -199,7 +293,7 @@ class Move:
     def claim_whole(self) -> bool:
         """Return True to the first who asks once every byte has arrived."""
         with self._lock:
-            if self._claimed or not self._arrived.covers(0, self.size_bytes):
+            if self._claimed or not self._is_whole():
                 return False
             self._claimed = True
             return True
@@ -243,23 +337,28 @@ class Move:
         """Open the local side, or use it once more; return its descriptor. Raises OSError.
 
         It lives until each `open` has been met by a `close`, so that a straggler never writes to a
-        descriptor that means another file by then. Once the file is claimed nothing is created: it may
-        have its final name already.
+        descriptor that means another file by then; a partial file lives until `release`. Once the file is
+        claimed nothing is created: it may have its final name already.
         """
+        if flags & os.O_ACCMODE != os.O_RDONLY:
+            return self.written.open(create=bool(flags & os.O_CREAT) and not self._claimed)
         with self._lock:
-            if flags & os.O_CREAT:
-                flags |= os.O_NOFOLLOW  # a link in the place of a partial file is not ours
-            if self._claimed:
-                flags &= ~os.O_CREAT
             if self._fd is None:
-                self._fd = os.open(name, flags | os.O_CLOEXEC, 0o600)
+                self._fd = os.open(name, flags | os.O_CLOEXEC | os.O_NONBLOCK)  # a fifo would have us wait
             self._users += 1
             return self._fd
 
     def close(self) -> None:
         """Let go of the local side; the last one closes it."""
         with self._lock:
+            if self._fd is None:
+                self.written.close()
+                return
             self._users -= 1
-            if self._users == 0 and self._fd is not None:
+            if self._users == 0:
                 os.close(self._fd)
                 self._fd = None
+
+    def release(self) -> None:
+        """Keep the partial file open no longer than it is used: it is committed or given up."""
+        self.written.release()

@@ -88,6 +88,12 @@ class CopyOptions:
         "adler32", "choice", "how the copy is verified end to end", choices=(*ALGORITHMS, "none")
     )
     resume: bool = _option(True, "flag", "continue what an interrupted copy left", name="continue")
+    in_place: bool = _option(
+        False, "flag", "write at a server under the final name at once, where it permits no renaming"
+    )
+    partial_prefix: str = _option(
+        ".", "text", "how the names of unfinished files begin, where names with a dot are prohibited"
+    )
     connect_timeout_s: float = _option(30.0, "duration", "how long a connection may take to open")
     timeout_s: float = _option(60.0, "duration", "how long a reply or any progress may take")
     retries: int = _option(
@@ -100,6 +106,11 @@ class CopyOptions:
     source_ports: str | None = _option(None, "text", "ports our streams connect from, as 40000-41000")
     data_address: str | None = _option(
         None, "text", "address of this host that data connections use (unset: that of the session)"
+    )
+    data_address_from_server: bool = _option(
+        False,
+        "flag",
+        "connect for data to the address that the server names, as a striped one needs (unset: to its own)",
     )
     ipv4: bool = _option(False, "flag", "use IPv4 only", short="-4", name="ipv4")
     ipv6: bool = _option(False, "flag", "use IPv6 only", short="-6", name="ipv6")
@@ -137,6 +148,8 @@ class CopyOptions:
         for name in ("tuner", "initial_streams"):
             if self.streams is not None and self.was_given(name):
                 raise UsageError(f"--streams {self.streams} fixes their number; leave {flag_of(name)} out")
+        if any(char in self.partial_prefix for char in "/\r\n\0") or len(self.partial_prefix) > 32:
+            raise UsageError(f"--partial-prefix is the beginning of a name, not {self.partial_prefix!r}")
         if not self.congestion or self.congestion != self.congestion.lower():
             raise UsageError(f"--congestion is a name in small letters, as cubic, not {self.congestion!r}")
         if self.congestion != AUTO and self.was_given("policy"):

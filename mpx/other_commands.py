@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import click
 
 from mpx.endpoint import FileInfo, Kind
-from mpx.errors import MpxError, SourceError, UsageError
+from mpx.errors import MpxError, PartialFailure, SourceError, UsageError
 from mpx.options import CopyOptions
 from mpx.shown import shown
 
@@ -22,26 +22,41 @@ def list_command(url: str, long: bool) -> None:
     from mpx.schemes import open_endpoint
 
     location = parse_location(url).absolute()
+    is_local = location.scheme == "file"
     endpoint = open_endpoint(location, CopyOptions(), lambda: False, writing=False)
+    failed: list[MpxError] = []
     try:
         info = endpoint.stat(location.name) or endpoint.stat(location.name, follow=False)
         if info is None:
             raise SourceError(f"{url} does not exist")
         if info.kind is not Kind.FOLDER:
-            _print(_line(location.name.rsplit("/", 1)[-1], info, long=long))
+            _print(_line(location.name.rsplit("/", 1)[-1], info, long=long), is_local=is_local)
             return
         for name, entry in endpoint.entries(location.name):
-            _print(_line(name, entry, long=long))
+            if isinstance(entry, MpxError):
+                failed = [*failed, entry] if len(failed) < _MOST_LINES else failed
+            else:
+                _print(_line(name, entry, long=long), is_local=is_local)
+        if long and (note := endpoint.listing_note()):
+            click.echo(shown(f"note: {note}"), err=True)
     finally:
         endpoint.close()
+    for error in failed:
+        click.echo(shown(f"mpx: not listed: {error}"), err=True)
+    if failed:
+        raise PartialFailure(f"{url}: the listing has entries that cannot be read; they are named above")
 
 
-def _print(line: str) -> None:
-    """Print a name: to a program byte for byte, to a terminal so that it does no harm there."""
+_MOST_LINES = 1000  # about entries that cannot be listed
+
+
+def _print(line: str, *, is_local: bool) -> None:
+    """Print a name: to a program byte for byte as it is there, to a terminal so that it does no harm."""
     if sys.stdout.isatty():
-        click.echo(shown(line))
+        raw = shown(line).encode(sys.stdout.encoding, "backslashreplace")
     else:
-        sys.stdout.buffer.write(os.fsencode(line) + b"\n")
+        raw = os.fsencode(line) if is_local else line.encode("utf-8", "surrogateescape")
+    sys.stdout.buffer.write(raw + b"\n")
 
 
 def _line(name: str, info: FileInfo, *, long: bool) -> str:
@@ -53,8 +68,9 @@ def _line(name: str, info: FileInfo, *, long: bool) -> str:
         with contextlib.suppress(ValueError, OverflowError, OSError):  # a year that nobody can write
             when = datetime.fromtimestamp(info.modified_s, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
     mode = "----" if info.mode is None else f"{info.mode:04o}"
+    size = "-" if info.size_bytes is None else str(info.size_bytes)
     arrow = f" -> {info.link_target}" if info.link_target else ""
-    return f"{info.kind.value:<7}{mode:>5} {info.size_bytes:>15} {when:>20} {name}{arrow}"
+    return f"{info.kind.value:<7}{mode:>5} {size:>15} {when:>20} {name}{arrow}"
 
 
 @click.command("unfinished")

@@ -10,32 +10,75 @@ from mpx.gridftp_refusals import reply_error
 from mpx.gridftp_session import Session
 from mpx.gridftp_wire import Reply, command
 
+FIRST_PORT = 1024  # that data may go to
+
 
 def passive_address(session: Session) -> tcp.Address:
-    """Ask for a port to connect to: EPSV over IPv6, PASV otherwise; raises ConnectionLost."""
+    """Ask for a port to connect to; raises ConnectionLost."""
     return passive_reply(session, session.call(passive_command(session)))
 
 
 def passive_command(session: Session) -> bytes:
-    """Return the command whose answer names such a port."""
-    return command("EPSV", "2") if session.is_ipv6 else command("PASV")
+    """Return the command that asks for a port: the first of the usual ones that was not refused before.
+
+    EPSV names no address, so nobody can send us elsewhere with it; PASV is for what has no EPSV, and for
+    a server whose word on the address of its data is taken.
+    """
+    if not session.passive:
+        extended, plain = command("EPSV"), command("PASV")
+        if session.is_ipv6:
+            session.passive = extended, command("EPSV", "2"), plain
+        elif session.options.data_address_from_server:
+            session.passive = plain, extended
+        else:
+            session.passive = extended, plain
+    return session.passive[0]
 
 
 def passive_reply(session: Session, reply: Reply) -> tcp.Address:
-    """Read the answer to EPSV or PASV; raises ConnectionLost."""
+    """Read the answer to `passive_command`; where that is refused, or senseless, ask in the other ways.
+
+    Raises ConnectionLost.
+    """
+    while True:
+        try:
+            return _named_address(session, reply)
+        except _NoneNamed as error:
+            session.passive = session.passive[1:]
+            if not session.passive:
+                raise ConnectionLost(str(error)) from None
+        reply = session.call(session.passive[0])
+
+
+class _NoneNamed(Exception):
+    """The server may name an address in another way."""
+
+
+def _named_address(session: Session, reply: Reply) -> tcp.Address:
     try:
         if reply.code == 229:
-            return session.peer_host, wire.parse_extended_address(reply.text)[1]
-        if reply.code == 227:
-            host, port = wire.parse_host_port(reply.text)
-            return believed_host(host, session.peer_host), port
+            named, port = wire.parse_extended_address(reply.text)
+        elif reply.code == 227:
+            named, port = wire.parse_host_port(reply.text)
+        else:
+            refused = reply_error(reply, f"{session.peer} offers no port for data", ConnectionLost)
+            if 400 <= reply.code < 500:
+                raise refused
+            raise _NoneNamed(str(refused))
+        is_believed = named and session.options.data_address_from_server
+        host = believed_host(named, session.peer_host) if is_believed else session.peer_host
     except ValueError as error:
-        raise ConnectionLost(f"{session.peer} offers {error}") from None
-    raise reply_error(reply, f"{session.peer} offers no port for data", ConnectionLost)
+        raise _NoneNamed(f"{session.peer} offers {error}") from None
+    if port < FIRST_PORT:
+        raise ConnectionLost(
+            f"{session.peer} offers port {port} for data; mpx connects to none below {FIRST_PORT}, "
+            "where other services listen: have the server use higher ports"
+        )
+    return host, port
 
 
 def believed_host(named: str, peer: str) -> str:
-    """Return where to connect to when a server that we reach at `peer` names `named` for data.
+    """Return where to connect to when a server that we reach at `peer` names `named` and is to be believed.
 
     Another host is fine: a server may have its data elsewhere. But an address that reaches less far than
     the one we use (private where that is public, loopback where it is not) means nothing here, or something
@@ -66,13 +109,28 @@ def connect_data(
     Raises ConnectionLost, Interrupted, and UsageError when no source port is free.
     """
     options = session.options
-    return tcp.connect(
-        address,
-        options.connect_timeout_s,
-        source_ports=options.source_ports,
-        source_host=options.data_address,
-        congestion=congestion,
-        paced=True,
-        over_mptcp=over_mptcp,
-        stop=options.stop,
+    try:
+        return tcp.connect(
+            address,
+            options.connect_timeout_s,
+            source_ports=options.source_ports,
+            source_host=options.data_address,
+            congestion=congestion,
+            paced=True,
+            over_mptcp=over_mptcp,
+            stop=options.stop,
+        )
+    except ConnectionLost as error:
+        raise unreachable(error, from_server=options.data_address_from_server) from None
+
+
+def unreachable(error: ConnectionLost, *, from_server: bool) -> ConnectionLost:
+    """Return the error of a data connection that could not be opened, with the option that may help.
+
+    `from_server`: that was given already.
+    """
+    if from_server:
+        return error
+    return ConnectionLost(
+        f"{error}; a server that has its data at another address needs --data-address-from-server"
     )

@@ -8,10 +8,11 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from mpx.errors import ControllerError
 
+Name = TypeVar("Name")
 Side = Literal["source", "sink"]  # whose TCP port a stream is known by
 
 DEFAULT_PATH = "default"  # the way that the network chooses where nobody else does
@@ -124,14 +125,23 @@ def split(total: int, weights: Sequence[int]) -> list[int]:
     return [count + 1 for count in counts]
 
 
-def interleaved(counts: Mapping[str, int]) -> tuple[str, ...]:
-    """Return each name so often, evenly mixed: wherever it is cut off, the ratio is nearly kept."""
-    dealt: Counter[str] = Counter()
-    order: list[str] = []
-    for _ in range(sum(counts.values())):
+def interleaved(counts: Mapping[Name, int]) -> tuple[Name, ...]:
+    """Return each name so often, evenly mixed: wherever the list is cut, each has its share to within one.
+
+    That is proportionate-fair scheduling (Baruah et al., Algorithmica 15, 1996). Of a name that is there c
+    times among n, the j-th may have the places floor((j - 1) n / c) + 1 to ceil(j n / c). Of those that may
+    come next the one whose places end first comes first, in a tie the one whose even place is the earlier.
+    """
+    total = sum(counts.values())
+    dealt: Counter[Name] = Counter()
+    order: list[Name] = []
+    for place in range(1, total + 1):
         name = min(
-            (name for name in counts if dealt[name] < counts[name]),
-            key=lambda name: (dealt[name] + 1) / counts[name],
+            (name for name, count in counts.items() if dealt[name] * total < place * count),
+            key=lambda name: (
+                -(-(dealt[name] + 1) * total // counts[name]),
+                (dealt[name] + 0.5) / counts[name],
+            ),
         )
         dealt[name] += 1
         order.append(name)

@@ -37,14 +37,17 @@ class Pool:
             self._waiting_bytes += move.size_bytes
             self._unsettled.add(move)
             self.listed_files += 1
-            self.listed_bytes += move.size_bytes
+            self.listed_bytes += move.size_bytes  # one of unknown size adds nothing
             self.listed_todo_bytes += move.size_bytes - move.resumed_bytes
             self._changed.notify_all()
 
-    def put_again(self, move: Move) -> None:
-        """Add a file once more that is not settled yet; it goes first."""
+    def put_again(self, move: Move, *, last: bool = False) -> None:
+        """Add a file once more that is not settled yet; it goes first, or `last` of those that wait."""
         with self._changed:
-            self._waiting.appendleft(move)
+            if last:
+                self._waiting.append(move)
+            else:
+                self._waiting.appendleft(move)
             self._waiting_bytes += move.size_bytes
             self._changed.notify_all()
 
@@ -72,6 +75,7 @@ class Pool:
 
     def settle(self, move: Move) -> None:
         """Say that a file is committed or given up."""
+        move.release()
         with self._changed:
             self._unsettled.discard(move)
             self._changed.notify_all()
@@ -99,6 +103,19 @@ class Pool:
         with self._changed:
             if self._listing or self._unsettled:
                 self._changed.wait_for(lambda: not self._listing and not self._unsettled, timeout_s)
+
+    def release(self) -> None:
+        """Have no file open any more that is not settled: the copy has ended before its end."""
+        with self._changed:
+            moves = list(self._unsettled)
+        for move in moves:
+            move.release()
+
+    def wait_all_settled(self) -> None:
+        """Wait until every file put so far is settled. Raises Interrupted when the copy is stopped."""
+        with self._changed:
+            while self._unsettled:
+                self._wait()
 
     @property
     def resumed_bytes(self) -> int:

@@ -2,14 +2,15 @@
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
-from pathlib import Path
 
 from mpx import checksum
 from mpx.endpoint import Endpoint, Part
-from mpx.local import local_error
+from mpx.local import LocalEndpoint, local_error
 from mpx.move import Move
+from mpx.partial_file import NotOurs
+from mpx.planner import STARTING_OVER
 from mpx.ranges import Range
 
 ALGORITHM = "adler32"  # the whole file is verified once more by the algorithm of the copy
@@ -23,7 +24,8 @@ class Prover:
     """Proves partial files of one copy, for any thread, each over a session that is closed at once.
 
     A server may admit few, and who asks has just lost one.
-    `forgot` is told at once of a file of which something had arrived that is not there any more.
+    `note` takes a line for the report. `forgot` is told at once of a file of which something had arrived
+    that is not there any more.
     """
 
     def __init__(
@@ -32,11 +34,13 @@ class Prover:
         *,
         far_is_source: bool,
         forgot: Callable[[Move], None],
+        note: Callable[[str], None],
         stop: Callable[[], bool],
     ) -> None:
         self._open_far = open_far
         self._far_is_source = far_is_source
         self._forgot = forgot
+        self._note = note
         self._stop = stop
 
     def __call__(self, move: Move) -> None:
@@ -61,51 +65,62 @@ class Prover:
             if move.arrived_bytes < before:
                 self._forgot(move)
             if present is not None and present <= move.size_bytes and far.can_checksum(ALGORITHM):
-                far_name, near_name = move.partial, move.source
                 if self._far_is_source:
-                    far_name, near_name = near_name, far_name
-                prove(move, far, far_name, near_name, present, self._stop)
+                    with move.written.opened() as near:
+                        prove(move, far, move.source, near, present, self._stop)
+                else:
+                    with _opened(move.source) as near:
+                        prove(move, far, move.partial, near, present, self._stop)
 
     def _present_bytes(self, move: Move, far: Endpoint) -> int | None:
         """Return the size of the partial file; it may have holes, but nothing beyond it arrived."""
-        if self._far_is_source:
+        if self._far_is_source or isinstance(far, LocalEndpoint):
             try:
-                return Path(move.partial).stat().st_size
+                with move.written.opened() as fd:
+                    return os.fstat(fd).st_size
             except FileNotFoundError:
+                return None
+            except NotOurs as error:
+                self._note(f"{error.strerror}: {STARTING_OVER}")
                 return None
         info = far.stat(move.partial)
         return info.size_bytes if info else None
 
 
 def prove(
-    move: Move, far: Endpoint, far_name: str, near_name: str, present_bytes: int, stop: Callable[[], bool]
+    move: Move, far: Endpoint, far_name: str, near: int, present_bytes: int, stop: Callable[[], bool]
 ) -> int:
     """Compare the unknown part of the first `present_bytes` at both ends; record what is equal as arrived.
 
-    Large pieces first; those that differ are cut smaller, down to 64 KiB, so a few round trips do.
-    Returns how many bytes were proven. Raises what the far endpoint raises.
+    `near` is the open file of this host. Large pieces first; those that differ are cut smaller, down to
+    64 KiB, so a few round trips do. Returns how many bytes were proven. Raises what the far endpoint raises.
     """
     unknown = move.missing_within(0, min(present_bytes, move.size_bytes))
     size = min(max(unknown.size // PIECES, SMALLEST_PIECE), LARGEST_PIECE)
     todo = _cut(list(unknown), size)
     proven = 0
-    fd = os.open(near_name, os.O_RDONLY | os.O_CLOEXEC)
+    while todo and not stop():
+        sums = far.checksums(ALGORITHM, [Part(far_name, start, end) for start, end in todo], stop)
+        differ: list[Range] = []
+        for (start, end), far_sum in zip(todo, sums, strict=True):
+            if far_sum == checksum.of_file(ALGORITHM, near, start, end, stop):
+                proven += move.landed(start, end)
+            else:
+                differ.append((start, end))
+        if size <= SMALLEST_PIECE:
+            break
+        size = max(size // SPLIT, SMALLEST_PIECE)
+        todo = _cut(differ, size)
+    return proven
+
+
+@contextlib.contextmanager
+def _opened(name: str) -> Iterator[int]:
+    fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        while todo and not stop():
-            sums = far.checksums(ALGORITHM, [Part(far_name, start, end) for start, end in todo], stop)
-            differ: list[Range] = []
-            for (start, end), far_sum in zip(todo, sums, strict=True):
-                if far_sum == checksum.of_file(ALGORITHM, fd, start, end, stop):
-                    proven += move.landed(start, end)
-                else:
-                    differ.append((start, end))
-            if size <= SMALLEST_PIECE:
-                break
-            size = max(size // SPLIT, SMALLEST_PIECE)
-            todo = _cut(differ, size)
+        yield fd
     finally:
         os.close(fd)
-    return proven
 
 
 def _cut(ranges: list[Range], size: int) -> list[Range]:

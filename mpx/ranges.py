@@ -109,6 +109,14 @@ class RangeSet:
             self.remove(start, end)
         return start, end
 
+    def take_last(self, limit: int) -> Range | None:
+        """Take out and return the end of the last range, cut to at most `limit` bytes; None when empty."""
+        if not self._starts:
+            return None
+        start, end = max(self._starts[-1], self._ends[-1] - limit), self._ends[-1]
+        self.remove(start, end)
+        return start, end
+
     def missing(self, start: int, end: int) -> "RangeSet":
         """Return what of [start, end) is not in the set."""
         rest = RangeSet([(start, end)])

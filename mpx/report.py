@@ -130,9 +130,13 @@ class Report:
             self.files.total += 1
             self.bytes.total += size_bytes
 
-    def moved(self, size_bytes: int, resumed_bytes: int) -> None:
-        """Count a file that has its final name; `resumed_bytes` of it came with an earlier run."""
+    def moved(self, size_bytes: int, resumed_bytes: int, *, listed_bytes: int | None = None) -> None:
+        """Count a file that has its final name; `resumed_bytes` of it came with an earlier run.
+
+        `listed_bytes`: its size as it was counted by `begin`, if that was another.
+        """
         with self._lock:
+            self.bytes.total += size_bytes - (size_bytes if listed_bytes is None else listed_bytes)
             if resumed_bytes:
                 self.files.resumed += 1
             else:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from mpx import tcp
 from mpx.carrier import Carrier, Work
-from mpx.endpoint import Endpoint
+from mpx.endpoint import Endpoint, Note
 from mpx.errors import UsageError
 from mpx.gridftp import GridFtpEndpoint
 from mpx.gridftp_data import DownloadCarrier, StreamCarrier, UploadCarrier
@@ -27,6 +27,7 @@ def session_options(
         family,
         source_ports=tcp.ports(options.source_ports, "GLOBUS_TCP_SOURCE_RANGE"),
         data_address=options.data_address,
+        data_address_from_server=options.data_address_from_server,
         stop=stop,
         bound=bound,
     )
@@ -39,11 +40,15 @@ def open_endpoint(
     *,
     writing: bool,
     bound: Callable[[int], None] | None = None,
+    note: Note = lambda _: None,
 ) -> Endpoint:
-    """Return the endpoint of a location; a remote one connects when first used. `bound`: see above."""
+    """Return the endpoint of a location; a remote one connects when first used. `bound`: see above.
+
+    `note` takes lines for the report.
+    """
     if location.scheme == "file":
         return LocalEndpoint(location, writing=writing)
-    return GridFtpEndpoint(location, session_options(options, stop, bound), writing=writing)
+    return GridFtpEndpoint(location, session_options(options, stop, bound), writing=writing, note=note)
 
 
 def check_pair(source: Location, destination: Location) -> None:

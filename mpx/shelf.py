@@ -8,23 +8,24 @@ import threading
 import time
 from collections import deque
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from mpx.carrier import Work
 from mpx.errors import MpxError, NoSpace
-from mpx.gridftp_download import Pull
+from mpx.gridftp_retrieve import Pull
 from mpx.move import Move
 from mpx.ranges import RangeSet
+from mpx.source_change import END_DECIDES
 
 TAKEOVER_S = 0.3  # what a lane needs longer for is taken over by an idle one
 TAIL = 4  # towards the end of a file pieces shrink to this part of what is left
-SMALLEST_PIECE = 256 * 1024  # no file is cut smaller for a retrieve
+SMALLEST_PIECE = 256 * 1024  # no file is cut smaller for a retrieve in MODE E
 STUCK_S = 2.0  # as is what was asked for so long ago
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A range of a file that a lane is to bring."""
+    """A range of a file that a lane is to bring; no bytes: one that is streamed, or all there already."""
 
     move: Move
     start: int
@@ -40,33 +41,35 @@ class Pending:
 
 
 class Shelf:
-    """Hands out pieces to lanes. Safe for several threads."""
+    """Hands out pieces to lanes, the end of a file first. Safe for several threads."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: Work, smallest_piece: int = SMALLEST_PIECE) -> None:
         self._work = work
+        self._smallest = smallest_piece
         self._lock = threading.Lock()
         self._moves: deque[Move] = deque()  # with bytes to hand out
         self._under_way: list[Move] = []  # counted only where the user bounds them
+        self.is_exact = False  # the server refuses to be asked for more than a file has
+        self._exactly: WeakSet[Move] = WeakSet()  # files whose refusal may be due to that
         self._doubled: WeakKeyDictionary[Move, RangeSet] = WeakKeyDictionary()  # taken over once already
 
     def take(self, limit: int) -> Piece | None:
-        """Return the next piece of at most `limit` bytes, opening further files; None if there is none now.
-
-        A piece of a zero-byte file has no bytes.
-        """
+        """Return the next piece of at most `limit` bytes, opening further files; None: there is none now."""
         with self._lock:
             while True:
                 while self._moves:
                     move = self._moves[0]
-                    tail = max(move.todo_bytes // TAIL, SMALLEST_PIECE)
-                    taken = move.take(min(limit, tail))
+                    tail = max(move.todo_bytes // TAIL, self._smallest)
+                    taken = move.take(min(limit, tail), end_first=True)
                     if taken:
                         return Piece(move, *taken)
                     self._moves.popleft()  # its last bytes are on the way
                 opened = self._open_next()
                 if opened is None:
                     return None
-                if opened.is_whole:
+                if opened.is_streamed:
+                    opened.take_all()
+                if opened.is_streamed or opened.is_whole:
                     return Piece(opened, 0, 0)
                 self._moves.append(opened)
 
@@ -101,6 +104,28 @@ class Shelf:
             self._work.whole(move)
         return whole
 
+    def try_exactly(self, move: Move) -> bool:
+        """Ask for no byte more than a file has from now on; False if that was tried already."""
+        with self._lock:
+            tried = move in self._exactly
+            self._exactly.add(move)
+            return not tried
+
+    def asks_exactly(self, move: Move) -> bool:
+        """Tell whether no byte more than a file has is to be asked for."""
+        return self.is_exact or move in self._exactly
+
+    def ended(self, move: Move, size_bytes: int) -> None:
+        """Take the end of the data for the end of the file, whatever was said of its size."""
+        listed = move.listed_bytes
+        if listed is not None and size_bytes != listed:
+            self._work.note(
+                f"{move.source}: {listed} bytes were announced and {size_bytes} came; {END_DECIDES}"
+            )
+        move.ended(size_bytes)
+        if size_bytes != listed:
+            self._work.forgot(move)  # what was to be verified ended elsewhere
+
     def give_up(self, move: Move, error: MpxError) -> None:
         """Give a file up, once for all lanes that work on it; raises NoSpace, which ends the whole copy."""
         if isinstance(error, NoSpace):
@@ -125,7 +150,7 @@ class Shelf:
             pull = late.pull
             if late.in_s < TAKEOVER_S and now - pull.sent_s < STUCK_S:
                 continue
-            missing = pull.move.missing_within(pull.start, pull.end)
+            missing = pull.missing()
             with self._lock:
                 doubled = self._doubled.setdefault(pull.move, RangeSet())
                 for start, end in doubled:

@@ -51,11 +51,13 @@ class StreamTotals:
     rtts_s: float = 0.0  # sum over those
     least_rtt_s: float = math.inf  # of those, as the kernel remembers it: of the last minutes
     window_bytes: int = 0  # the largest that a receiver gives one of those
+    new_bytes: int = 0  # of those received, what had not arrived before: what came again is no progress
 
     def add(self, other: "StreamTotals") -> None:
         """Add what another sum holds."""
         self.streams += other.streams
         self.bytes += other.bytes
+        self.new_bytes += other.new_bytes
         self.retransmits += other.retransmits
         self.busy_s += other.busy_s
         self.limited_by_receiver_s += other.limited_by_receiver_s

@@ -1,5 +1,6 @@
 """copy(): moves files from one endpoint to another, start to end. Reads as the list of its steps."""
 
+import contextlib
 import functools
 import math
 import threading
@@ -10,12 +11,13 @@ from mpx import mptcp, tcp
 from mpx.carrier import Carrier, Work
 from mpx.congestion_plan import Plan, plan, why_not_from
 from mpx.dips import Dips
-from mpx.endpoint import Endpoint
+from mpx.endpoint import Endpoint, FileInfo
 from mpx.errors import (
     ConnectionLost,
     InboundBlocked,
     Interrupted,
     MpxError,
+    OffsetsUnproven,
     PartialFailure,
     TransferTimeout,
     UsageError,
@@ -25,7 +27,14 @@ from mpx.far_congestion import why_not_far
 from mpx.far_slowed import FarSlowed
 from mpx.finisher import Finisher
 from mpx.gate import Gate
-from mpx.honour import check_congestion, check_links, check_options, usable_algorithm, within_mode_s
+from mpx.honour import (
+    check_congestion,
+    check_links,
+    check_options,
+    in_whole_files,
+    usable_algorithm,
+    within_mode_s,
+)
 from mpx.journal import Journal
 from mpx.lister import Lister, Pair, decided, rehearse, tasks
 from mpx.location import Location, parse_location
@@ -35,7 +44,7 @@ from mpx.ops_model import load_model
 from mpx.ops_policy import CUBIC
 from mpx.options import CopyOptions
 from mpx.pacer import Pacer
-from mpx.path_set import DEFAULT_PATH
+from mpx.path_set import PathSet
 from mpx.paths import DefaultPath
 from mpx.planner import pair_up
 from mpx.pool import Pool
@@ -46,9 +55,9 @@ from mpx.rtt_watch import RttWatch
 from mpx.scavenger import Scavenger
 from mpx.schemes import carrier_for, check_pair, open_endpoint
 from mpx.selection import Loading, Selection
+from mpx.sent_notes import SentNotes
 from mpx.slowed import Slowed
-from mpx.tuner import Tuner
-from mpx.tuners import first_by_path, first_streams, tuner_for, tuners_by_group
+from mpx.tuners import beginning, sessions_of, tuners
 from mpx.watcher import OnProgress, Watcher
 
 PROBE_CONNECT_S, PROBE_REPLY_S = 1.0, 3.0  # over a path that may be lost
@@ -117,6 +126,7 @@ class _Copy:
         self.failure = Failure(threading.Event())
         self.far_is_source = self.sources[0].scheme != "file"
         self.over_mptcp = False  # streams are of Multipath TCP
+        self.parts = True  # of files are asked for, where the server can begin within one
         self.mode_e = True  # data moves in MODE E, if a network is in between at all
         self.algorithm = options.checksum
         self.first_error: MpxError | None = None  # of files that could not be copied
@@ -160,7 +170,8 @@ class _Copy:
         return self._open(self.destination, writing=True)
 
     def _open(self, location: Location, *, writing: bool) -> Endpoint:
-        return open_endpoint(location, self.options, self._stopping, writing=writing)
+        note = self.report.note
+        return open_endpoint(location, self.options, self._stopping, writing=writing, note=note)
 
     def _stopping(self) -> bool:
         return self.failure.cancel.is_set() or self.cancel.is_set()
@@ -269,6 +280,16 @@ class _Copy:
             restarts=self.far_end.can_restart(),
         )
 
+    def turn_to_whole_files(self, why: str) -> None:
+        """Go on in MODE S, with one stream for each file, as what begins within a file is not believed."""
+        self.mode_e = self.parts = False
+        if self.multipath:
+            self.multipath.close()
+            self.multipath = None
+        self.plan = replace(self.plan, congestion=None, selects=False)
+        self.congestion = self.report.decisions["congestion"] = None
+        self.options = in_whole_files(self.options, self.report, why=why)
+
     def pair_up(self) -> list[Pair]:
         """Decide what becomes what."""
         names = [source.name for source in self.sources]
@@ -279,26 +300,36 @@ class _Copy:
     def rehearse(self, pairs: list[Pair]) -> None:
         """Tell what would be done, and do nothing of it."""
         listed = tasks(pairs, self.source_end, self.options)
-        for task in decided(listed, self.source_end, self.destination_end, self.options):
+        notes = SentNotes(self.destination)
+        for task in decided(listed, self.source_end, self.destination_end, self.options, notes):
             if self.cancel.is_set():
                 raise Interrupted
             self.tell(rehearse(task, self.report))
             self.first_error = self.first_error or task.error
 
     def move_somehow(self, pairs: list[Pair], journal: Journal) -> None:
-        """Move in MODE E if the server can; if it turns out that it cannot reach us, in MODE S."""
+        """Move in MODE E if the server can; if it turns out that it cannot reach us, in MODE S.
+
+        And in whole files, if it turns out that a server does not begin where it is asked to.
+        """
         try:
             self.move(pairs, journal)
-        except InboundBlocked as error:
+        except (InboundBlocked, OffsetsUnproven) as error:
+            if isinstance(error, OffsetsUnproven) and not self.parts:
+                raise
             self.report.start_over()
-            self.report.note(str(error))
-            self.turn_to_mode_s(f"{self.far_end.location.host} cannot connect to us")
             self.failure = Failure(threading.Event())
-            self.move(pairs, journal)
+            if isinstance(error, InboundBlocked):
+                self.report.note(str(error))
+                self.turn_to_mode_s(f"{self.far_end.location.host} cannot connect to us")
+            else:
+                self.turn_to_whole_files(str(error))
+            self.move_somehow(pairs, journal)
 
     def move(self, pairs: list[Pair], journal: Journal) -> None:
         """Run lister, carrier and finisher side by side until all is settled or the copy fails."""
         options, failure = self.options, self.failure
+        notes = SentNotes(self.destination)
         pool, gate, may_spread = Pool(failure.cancel), Gate(), threading.Event()
         self.finisher = finisher = Finisher(
             open_source=self.open_source,
@@ -311,12 +342,14 @@ class _Copy:
             report=self.report,
             retries=options.retries,
             sessions=options.max_sessions,
+            notes=notes,
             connected=may_spread.set,
         )
         prover = Prover(
             self.open_source if self.far_is_source else self.open_destination,
             far_is_source=self.far_is_source,
             forgot=finisher.forgot,
+            note=self.report.note,
             stop=self._stopping,
         )
         work = Work(
@@ -330,6 +363,8 @@ class _Copy:
             forgot=finisher.forgot,
             note=self.report.note,
             prove=prover,
+            verifies=self.algorithm != "none",
+            describe=self.describe,
             may_spread=may_spread,
             over_mptcp=self.over_mptcp,
             subflows=self.stream_ended,
@@ -349,6 +384,7 @@ class _Copy:
             finisher=finisher,
             report=self.report,
             prove=prover,
+            notes=notes,
             sums=self.algorithm == "adler32",
         )
         carrier = carrier_for(
@@ -356,8 +392,8 @@ class _Copy:
             self.destination,
             work,
             mode_e=self.mode_e,
-            restarts=self.far_end.can_restart(),
-            sessions=self.sessions,
+            restarts=self.parts and self.far_end.can_restart(),
+            sessions=sessions_of(self.options, self.known_paths),
             congestions=self.far_end.congestions(),
         )
         probe = RttProbe(
@@ -371,7 +407,7 @@ class _Copy:
         watch = self.rtt_watch(carrier if selects else None) if selects or yields else None
         watcher = Watcher(
             carrier=carrier,
-            tuners=self.tuners() if carrier.tunable and not yields else {},
+            tuners=tuners(self.options, self.known_paths) if carrier.tunable and not yields else {},
             pool=pool,
             gate=gate,
             failure=failure,
@@ -388,15 +424,26 @@ class _Copy:
         )
         if multipath:
             multipath.start(may_spread)
-        watcher.start(*self.beginning())
+        watcher.start(*beginning(self.options, self.known_paths, yields=yields))
         try:
             self.run(carrier, finisher, lister, probe, watcher)
         finally:
+            pool.release()
             if watch:
                 watch.end()
             if multipath:
                 multipath.close()
         lister.finish()
+
+    @property
+    def known_paths(self) -> PathSet | None:
+        """What a controller said of the paths of this copy; None: there is one path."""
+        return self.multipath.known if self.multipath else None
+
+    def describe(self, name: str) -> FileInfo | None:
+        """Describe a source over a session of its own."""
+        with contextlib.closing(self.open_source()) as end:
+            return end.stat(name)
 
     def rtt_watch(self, dipping: Carrier | None) -> RttWatch | None:
         """Return who probes the path beside the copy, not begun yet; it makes dips in what that moves."""
@@ -454,29 +501,6 @@ class _Copy:
             self.finisher.journal_arrivals()
         except MpxError as error:
             self.report.note(str(error))
-
-    def tuners(self) -> dict[tuple[str, ...], Tuner]:
-        """Return who decides on the number of streams, by the paths that each is for."""
-        if self.multipath:
-            return tuners_by_group(self.options, self.multipath.known)
-        tuner = tuner_for(self.options)
-        return {(DEFAULT_PATH,): tuner} if tuner else {}
-
-    @property
-    def sessions(self) -> int:
-        """How many sessions a download may use: one is enough where the number of streams is fixed."""
-        if self.options.streams is not None or self.options.tuner == "paper":
-            return len(self.multipath.known.names) if self.multipath else 1
-        return self.options.max_sessions
-
-    def beginning(self) -> tuple[dict[str, int], str]:
-        """Return how many streams each path begins with, and why."""
-        if self.multipath:
-            return first_by_path(self.options, self.multipath.known), "in the ratio of the predictions"
-        if self.options.streams is not None:
-            return {DEFAULT_PATH: self.options.streams}, "fixed by --streams"
-        why = "few will do for a copy that yields" if self.plan.yields else "where the tuner starts"
-        return {DEFAULT_PATH: first_streams(self.options)}, why
 
     def judge(self) -> None:
         """Raise what the failed files amount to."""

@@ -1,10 +1,38 @@
-"""Which tuner serves a copy."""
+"""Which tuner serves a copy, and with how many streams and sessions it begins."""
 
 from mpx.apt_auto import START, AutoTuner
 from mpx.apt_gss import PaperGss
 from mpx.options import CopyOptions
-from mpx.path_set import PathSet, split
+from mpx.path_set import DEFAULT_PATH, PathSet, split
 from mpx.tuner import Tuner
+
+
+def tuners(options: CopyOptions, known: PathSet | None) -> dict[tuple[str, ...], Tuner]:
+    """Return who decides on the number of streams, by the paths that each is for.
+
+    `known`: what a controller said of these; None: there is one path.
+    """
+    if known:
+        return tuners_by_group(options, known)
+    tuner = tuner_for(options)
+    return {(DEFAULT_PATH,): tuner} if tuner else {}
+
+
+def sessions_of(options: CopyOptions, known: PathSet | None) -> int:
+    """Return how many sessions a download may use: one is enough where the number of streams is fixed."""
+    if options.streams is not None or options.tuner == "paper":
+        return len(known.names) if known else 1
+    return options.max_sessions
+
+
+def beginning(options: CopyOptions, known: PathSet | None, *, yields: bool) -> tuple[dict[str, int], str]:
+    """Return how many streams each path begins with, and why."""
+    if known:
+        return first_by_path(options, known), "in the ratio of the predictions"
+    if options.streams is not None:
+        return {DEFAULT_PATH: options.streams}, "fixed by --streams"
+    why = "few will do for a copy that yields" if yields else "where the tuner starts"
+    return {DEFAULT_PATH: first_streams(options)}, why
 
 
 def tuner_for(options: CopyOptions) -> Tuner | None:

@@ -43,7 +43,10 @@ def _near_sum(
     move, start, end = section.move, section.start, section.end
     name = move.partial if far_is_source else move.source
     try:
-        fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
+        if far_is_source:
+            fd = move.open(name, os.O_RDWR)
+        else:
+            fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe has no end
     except FileNotFoundError:
         return IntegrityError(f"{name} is gone; copy the same SRC to the same DST again")
     except OSError as error:
@@ -61,4 +64,7 @@ def _near_sum(
     except OSError as error:
         return local_error(error, name, writing=far_is_source)
     finally:
-        os.close(fd)
+        if far_is_source:
+            move.close()
+        else:
+            os.close(fd)

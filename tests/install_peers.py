@@ -33,8 +33,12 @@ LIBRARIES = {
     "libxmlrpcpp.so": "libxmlrpcpp-dev",
     "libglobus_xio_net_manager_driver.so": "libglobus-xio-net-manager-driver",
 }
+# FTP servers exclude one another as packages of Debian, so these are unpacked beside the installed ones, with
+# the libraries that they need and this host lacks: program to package.
+UNPACKED = {"proftpd": "proftpd-core", "pure-ftpd": "pure-ftpd"}
 SOURCE = "linux-source-6.12"  # of the simulator's kernel
 CACHE = Path(__file__).resolve().parent.parent / ".cache"  # where that is
+FOREIGN = CACHE / "foreign-servers"  # what is unpacked
 # Debian asks this program before it starts a daemon that is being installed; the lab has a switch of its own.
 POLICY = Path("/usr/sbin/policy-rc.d")
 
@@ -43,13 +47,25 @@ def find_peer(program: str) -> str:
     """Return the path of a program of Debian; without it skip the test, or fail it where CI is set."""
     import pytest  # not needed to install
 
-    found = shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+    found = shutil.which(program, path=_path())
     if found is None:
-        message = f"needs {program}, Debian package {PROGRAMS[program]}"
+        message = f"needs {program}, Debian package {PROGRAMS.get(program) or UNPACKED.get(program)}"
         if os.environ.get("CI"):
             pytest.fail(message)
         pytest.skip(message)
     return found
+
+
+def foreign_environment() -> dict[str, str]:
+    """Return the environment in which an unpacked program finds its programs and libraries."""
+    folders = [str(folder) for folder in FOREIGN.glob("usr/lib/*-linux-gnu")]
+    libraries = ":".join([*folders, *filter(None, [os.environ.get("LD_LIBRARY_PATH")])])
+    return {**os.environ, "PATH": _path(), "LD_LIBRARY_PATH": libraries}
+
+
+def _path() -> str:
+    folders = (os.environ.get("PATH", ""), "/usr/sbin", "/sbin", FOREIGN / "usr/sbin", FOREIGN / "usr/bin")
+    return ":".join(map(str, folders))
 
 
 def needs_library(library: str) -> None:
@@ -73,17 +89,22 @@ def _loads(library: str) -> bool:
 
 def main(programs: list[str]) -> int:
     """Return 0 when every program is there or may be missing, 1 when installing failed."""
-    path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
     needed = {program: PROGRAMS[program] for program in programs or PROGRAMS}
-    packages = (pkg for program, pkg in needed.items() if not shutil.which(program, path=path))
+    packages = (pkg for program, pkg in needed.items() if not shutil.which(program, path=_path()))
     missing = sorted({name for package in packages for name in package.split()})
     if not programs:
         missing += [package for library, package in LIBRARIES.items() if not _loads(library)]
         missing += [] if list(Path("/usr/src").glob("linux-source-*.tar.xz")) else [SOURCE]
-    if missing and (os.geteuid() != 0 or not shutil.which("apt-get")):
-        print(f"not root: the tests against real peers and in a lab need these packages: {' '.join(missing)}")
+    lacking = (
+        [] if programs else [pkg for name, pkg in UNPACKED.items() if not shutil.which(name, path=_path())]
+    )
+    if (missing or lacking) and (os.geteuid() != 0 or not shutil.which("apt-get")):
+        names = " ".join([*missing, *lacking])
+        print(f"not root: the tests against real peers and in a lab need these packages: {names}")
         return 0
     if missing and not _install(missing):
+        return 1
+    if lacking and not _unpack(lacking):
         return 1
     if not programs and os.geteuid() == 0:
         from mpx_lab.simulator.kernel import built_kernel
@@ -100,12 +121,35 @@ def main(programs: list[str]) -> int:
 
 
 def _install(packages: list[str]) -> bool:
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    subprocess.run(["apt-get", "update", "-qq"], env=environment, check=False)
+    environment = _update()
     install = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *packages]
     with no_daemons():
         done = subprocess.run(install, env=environment, check=False)
     return done.returncode == 0
+
+
+def _unpack(packages: list[str]) -> bool:
+    """Unpack these packages, and what they need and this host lacks, below FOREIGN; nothing is installed."""
+    environment = _update()
+    archives = FOREIGN / "archives"
+    for package in packages:  # one at a time, as they exclude one another
+        (archives / "partial").mkdir(parents=True, exist_ok=True)
+        download = ["apt-get", "install", "--download-only", "-y", "-qq", "--no-install-recommends"]
+        sandbox = ["-o", "APT::Sandbox::User=root"]  # another user may not reach this folder
+        fetch = [*download, *sandbox, "-o", f"Dir::Cache::Archives={archives}", package]
+        if subprocess.run(fetch, env=environment, check=False).returncode != 0:
+            return False
+        for archive in archives.glob("*.deb"):
+            subprocess.run(["dpkg", "-x", str(archive), str(FOREIGN)], check=True)
+        shutil.rmtree(archives)
+    return True
+
+
+def _update() -> dict[str, str]:
+    """Have apt know what there is; return the environment in which it asks no questions."""
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    subprocess.run(["apt-get", "update", "-qq"], env=environment, check=False)
+    return environment
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from figures import Spread, Verdict, drawn, machine
+from figures import Spread, Verdict, concluded, drawn, machine
 from mpx_lab.simulated import is_simulated
 
 from apt.cell import Cell, Link
@@ -123,8 +123,5 @@ def main(row: Row) -> None:
     print(account(store, cells, results))
     if absent := [cell.name for cell in cells if not store.has(cell)]:
         sys.exit(f"no verdicts: {len(absent)} of {len(cells)} cells are missing, the first {absent[0]}")
-    verdicts = row.verdicts(results)
-    for verdict in verdicts:
-        print(verdict)
     print(drawn(folder.with_suffix(".png"), partial(row.draw, results)))
-    sys.exit(any(not verdict.kept for verdict in verdicts))
+    sys.exit(concluded(row.verdicts(results)))

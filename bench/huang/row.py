@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from figures import Verdict, drawn, machine
+from figures import Verdict, concluded, drawn, machine
 from many_paths import ManyPaths, many_paths
 from mpx_lab.judged import judged
 from mpx_lab.lab import Lab
@@ -93,7 +93,7 @@ def main(row: Row) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     size_bytes = options.size * 1_000_000 if options.size else row.sizes_bytes[options.effort]
     cells = [scaled(cell, options.scale) for cell in row.cells(options.effort, size_bytes)]
-    missing = [] if options.measure_nothing else [cell for cell in cells if not _has(folder, cell)]
+    missing = [] if options.measure_nothing else [cell for cell in cells if not _is_valid(folder, cell)]
     print(machine("cubic"))
     if missing:
         if os.geteuid() != 0:
@@ -116,11 +116,10 @@ def main(row: Row) -> None:
     print(f"{len(cells)} runs, {len(invalid)} of them not valid")
     for each in invalid:
         print(f"not valid / {each.cell.name} / {'; '.join(each.reasons)}")
-    verdicts = row.verdicts(found)
-    for verdict in verdicts:
-        print(verdict)
     print(drawn(folder.with_suffix(".png"), partial(row.draw, found)))
-    sys.exit(bool(invalid) or any(not verdict.kept for verdict in verdicts))
+    if invalid:
+        sys.exit("no verdicts: runs that are not valid are among these; run it again to repeat them")
+    sys.exit(concluded(row.verdicts(found)))
 
 
 def _measure(row: Row, cells: Sequence[Cell], folder: Path, tries: int) -> None:
@@ -159,6 +158,10 @@ def _measure_in(site: ManyPaths | Lab, cells: Sequence[Cell], folder: Path, trie
 
 def _has(folder: Path, cell: Cell) -> bool:
     return (folder / cell.name / "copy.json").exists()
+
+
+def _is_valid(folder: Path, cell: Cell) -> bool:
+    return _has(folder, cell) and not _load(folder, cell).reasons
 
 
 def _load(folder: Path, cell: Cell) -> Result:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from figures import Verdict, machine
+from figures import Verdict, concluded, machine
 from mpx_lab.dataset.load import Example, load_dataset
 
 from mpx.errors import MpxError
@@ -60,11 +60,8 @@ def main(row: Row[Any]) -> None:
         sys.exit(str(error))
     print(f"{len(examples)} runs; computed in {time.monotonic() - began:.0f} s")
     print("\n".join(row.table(results)))
-    verdicts = row.verdicts(results)
-    for verdict in verdicts:
-        print(verdict)
     print(f"figure: {_figure(row, results, options.out)}")
-    sys.exit(any(not verdict.kept for verdict in verdicts))
+    sys.exit(concluded(row.verdicts(results)))
 
 
 def _figure(row: Row[Any], results: Any, folder: Path) -> Path:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from figures import Verdict, machine
+from figures import Verdict, concluded, machine
 from mpx_lab.judged import judged
 from mpx_lab.lab import Lab
 from mpx_lab.record import Run
@@ -23,20 +23,24 @@ def options(text: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="few and short runs")
     parser.add_argument("--scale", type=float, default=1.0, help="multiplies rates and queues of the lab")
-    parser.add_argument("--any", action="store_true", help="count runs that were late, too, and say so")
+    parser.add_argument("--any", action="store_true", help="show what does not count, without verdicts")
     return parser
 
 
 class Counting:
-    """Repeats what does not count, and tells how much that was."""
+    """Repeats what does not count, and tells how much that was.
+
+    With `take_any` what does not count is shown in the table; no verdict is made of it.
+    """
 
     def __init__(self, *, take_any: bool, scale: float) -> None:
         self._any, self._scale = take_any, scale
         self.valid = self.invalid = 0
+        self.shows_invalid = False  # a run that does not count is in the figures
         self.reasons: list[str] = []
 
     def run(self, lab: Lab, what: str, do: Callable[[], Any]) -> Any:
-        """Return what the first run that counts brought; the last of several where none does."""
+        """Return what the first run that counts brought; ends the program where none of several does."""
         for _ in range(1 if self._any else TRIES):
             with tempfile.TemporaryDirectory() as folder:
                 run = Run(Path(folder) / "run", what, {}, routes=lab.routes(), scale=self._scale)
@@ -48,6 +52,9 @@ class Counting:
                     return found
                 self.invalid += 1
                 self.reasons = list(run.validity.reasons)
+        if not self._any:
+            sys.exit(f"no verdicts: none of {TRIES} runs of {what} counts: {'; '.join(self.reasons)}")
+        self.shows_invalid = True
         return found
 
     @property
@@ -58,11 +65,12 @@ class Counting:
 
 
 def say(title: str, lines: Iterable[str], verdicts: Sequence[Verdict], counting: Counting) -> int:
-    """Print it all; return the exit code: 1 where a limit was not kept."""
+    """Print it all; return the exit code: 1 where a limit was not kept, or a run does not count."""
     print(f"{title}\n{machine('cubic')}\n{counting.told}\n")
     for line in lines:
         print(line)
     print()
-    for verdict in verdicts:
-        print(verdict)
-    return 0 if all(verdict.kept for verdict in verdicts) else 1
+    if counting.shows_invalid:
+        print("no verdicts: runs that do not count are in these figures")
+        return 1
+    return concluded(verdicts)

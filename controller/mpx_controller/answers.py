@@ -4,10 +4,15 @@ import asyncio
 from typing import Any
 
 MOST_PARTS = 4096  # of one answer; a switch with more does not end
+MOST_ANSWER = 16 << 20  # bytes of one answer: some 100,000 entries
 
 
 class SwitchLost(Exception):
     """The connection to a switch has ended, or the switch does not answer."""
+
+
+class CutOff(SwitchLost):
+    """The switch sends what is not OpenFlow 1.3, or what nobody asks it for; its connection is ended."""
 
 
 class WrongAnswer(SwitchLost):
@@ -21,27 +26,36 @@ class Answers:
         self._waiting: dict[int, asyncio.Future[list[Any]]] = {}
         self._kinds: dict[int, type] = {}
         self._parts: dict[int, list[Any]] = {}
+        self._bytes: dict[int, int] = {}
 
     def expect(self, xid: int, kind: type) -> "asyncio.Future[list[Any]]":
         """Return what will have all parts of the answer, which are of `kind`, or raise SwitchLost."""
-        self._kinds[xid], self._parts[xid] = kind, []
+        self._kinds[xid], self._parts[xid], self._bytes[xid] = kind, [], 0
         self._waiting[xid] = asyncio.get_running_loop().create_future()
         return self._waiting[xid]
 
     def forget(self, xid: int) -> None:
         """Nobody waits for it any more."""
-        for known in (self._waiting, self._kinds, self._parts):
+        for known in (self._waiting, self._kinds, self._parts, self._bytes):
             known.pop(xid, None)
 
-    def part(self, xid: int, part: Any, *, more: bool) -> bool:
-        """Take a part; return whether anybody has asked for it. One of another kind is no answer."""
+    def is_asked(self, xid: int) -> bool:
+        """Whether somebody waits for this answer."""
+        return xid in self._waiting
+
+    def part(self, xid: int, part: Any, size: int, *, more: bool) -> bool:
+        """Take a part of `size` bytes; return whether anybody has asked for it.
+
+        One of another kind is no answer.
+        """
         if xid not in self._waiting:
             return False
         if not isinstance(part, self._kinds[xid]):
             self._end(xid, WrongAnswer(f"{type(part).__name__} is no answer to what was asked"))
             return True
         self._parts[xid].append(part)
-        if len(self._parts[xid]) > MOST_PARTS:
+        self._bytes[xid] += size
+        if len(self._parts[xid]) > MOST_PARTS or self._bytes[xid] > MOST_ANSWER:
             self.refused(xid, "the answer does not end")
         elif not more:
             self._end(xid, None)

@@ -3,8 +3,8 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from itertools import chain, repeat
 from typing import Any, NamedTuple
 
@@ -12,11 +12,15 @@ from os_ken.ofproto import ofproto_v1_3 as ofp
 from os_ken.ofproto import ofproto_v1_3_parser as parser
 
 from mpx_controller import wire
-from mpx_controller.answers import Answers, SwitchLost, WrongAnswer
+from mpx_controller.answers import MOST_ANSWER, Answers, CutOff, SwitchLost, WrongAnswer
+from mpx_controller.budget import Budget
 from mpx_controller.cookies import ALL, Kind, kind_of
-from mpx_controller.flows import Add, Counted, Entry, Gone, Message, Total
+from mpx_controller.flows import Counted, Entry, Gone, Message, Total
 from mpx_controller.graph import Port
+from mpx_controller.log_limit import LogLimit
+from mpx_controller.message_check import HEADER_BYTES, Malformed, NotNeeded, check_head, check_list
 from mpx_controller.network.ports import PortState
+from mpx_controller.outgoing import TURN_S, Outgoing
 
 ANSWER_S = 5.0  # within which a switch says who it is, or that it has done what it was told
 FIRST_S, ASK_EVERY_S = (0.05, 0.1, 0.2), 2.5  # between questions whether it is there: first, and later on
@@ -24,8 +28,7 @@ THERE_S = 2.0  # within which a switch answers, when somebody else says to be it
 DEAD_S = 15.0  # a switch that has said nothing for so long is given up
 MOST_WAITING = 16 << 20  # bytes that a switch has not read: it is not keeping up, and is given up
 MOST_MESSAGE = 1 << 16
-MOST_SENT = 4096  # entries of path sets that are remembered, in case it refuses them; two for each stream
-TURN_S = 0.001  # that messages of one switch take in a row; then others have their turn
+TELLS_RATE, TELLS_BURST = 200.0, 2000.0  # messages a second that nobody has asked for; more is too much
 REST_S = 0.002  # until a switch that sends too much has its next turn: it has a third of the time at most
 
 ANSWERS = (ofp.OFPT_ECHO_REPLY, ofp.OFPT_BARRIER_REPLY, ofp.OFPT_MULTIPART_REPLY)
@@ -68,16 +71,21 @@ class Told:
 class Channel:
     """One switch. `serve` reads until the connection ends; `send` and `confirmed` are for others then."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, lines: LogLimit | None = None
+    ) -> None:
         self.peer = writer.get_extra_info("peername") or writer.get_extra_info("sockname")
         self.joined: Joined | None = None
         self._reader, self._writer = reader, writer
-        self._xid = 0
+        self._lines = lines or LogLimit(log)
+        self._tells = Budget(TELLS_RATE, TELLS_BURST)
+        self._listed = 0  # bytes of ports and entries before it has joined
+        self._outgoing = Outgoing(self._write)
+        self._sending: asyncio.Task[None] | None = None  # what is too much for one turn
         self._answers = Answers()
         self._unread, self._at = b"", 0  # what has come, and where the next message begins in it
         self._heard_s = self._began_s = asyncio.get_running_loop().time()
         self._too_much = False  # since then it has sent what is not looked at, or is for the connection alone
-        self._sent: dict[int, Entry] = {}  # of path sets, by the number of the message; the last ones
 
     async def join(self) -> Joined:
         """Return who it is, with its ports and the entries of ours that it holds; raises SwitchLost."""
@@ -106,25 +114,29 @@ class Channel:
                         told.entry_gone(switch, gone)
                 elif isinstance(message, Refused):
                     told.refused(switch, message)
+                else:
+                    self._too_much = True
         finally:
             alive.cancel()
             self.close()
 
     def send(self, messages: Iterable[Message]) -> None:
         """Send; gives the connection up where the switch does not read."""
-        for message in messages:
-            xid = self._next()
-            self._write(wire.to_bytes(message, xid))
-            if isinstance(message, Add) and kind_of(message.entry.cookie) == Kind.PATH_SET:
-                self._sent[xid] = message.entry
-                if len(self._sent) > MOST_SENT:
-                    del self._sent[next(iter(self._sent))]
+        self._outgoing.add(messages)
+        if self._sending is None:
+            self._outgoing.write_some()
+            if self._outgoing:
+                self._sending = asyncio.create_task(self._send_rest())
 
     async def confirmed(self) -> None:
         """Return when the switch has done or refused all that was sent; raises SwitchLost.
 
         Whose entries it has refused `Told.refused` has heard by then.
         """
+        while self._sending is not None:
+            await asyncio.wait({self._sending})
+        if not self.is_open:
+            raise SwitchLost(f"the connection of switch {self._name} has ended")
         await self._asked(wire.barrier, parser.OFPBarrierReply)
 
     async def total(self, cookie: int) -> Total:
@@ -142,7 +154,12 @@ class Channel:
             lambda xid: wire.entries_question(xid, cookie, ALL), parser.OFPFlowStatsReply
         )
         with self.apart():
-            return [each for answer in answers for each in wire.counted(answer.body)]
+            return [each for answer in answers for each in answer.body]
+
+    @property
+    def key(self) -> str:
+        """What its lines in the log are counted by: its datapath id, before that its address."""
+        return self._name if self.joined else str(self.peer[0])
 
     @property
     def is_open(self) -> bool:
@@ -165,7 +182,8 @@ class Channel:
         except SwitchLost:
             raise
         except Exception as error:  # others do not pay for what one switch says, or is to be told
-            log.warning("the connection of switch %s is ended, as of an error", self._name, exc_info=True)
+            why = "the connection of switch %s is ended, as of an error"
+            self._lines.warning(self.key, why, self._name, exc_info=True)
             self.close()
             raise SwitchLost(f"the connection of switch {self._name} has ended") from error
 
@@ -174,6 +192,16 @@ class Channel:
         self._writer.transport.abort()
         self._answers.lost(f"the connection of switch {self._name} has ended")
 
+    async def _send_rest(self) -> None:
+        """Send what waits in turns with others: tens of thousands of entries take seconds."""
+        try:
+            with suppress(SwitchLost), self.apart():
+                while self._outgoing and self.is_open:
+                    await asyncio.sleep(0)
+                    self._outgoing.write_some()
+        finally:
+            self._sending = None
+
     async def _asked(
         self, question: Callable[[int], bytes], kind: type, within_s: float = ANSWER_S
     ) -> list[Any]:
@@ -181,13 +209,13 @@ class Channel:
 
         Raises SwitchLost.
         """
-        xid = self._next()
+        xid = self._outgoing.next_xid()
         answered = self._answers.expect(xid, kind)
         try:
             self._write(question(xid))
             return await asyncio.wait_for(answered, within_s)
         except WrongAnswer as wrong:
-            log.warning("switch %s answers wrongly: %s", self._name, wrong)
+            self._lines.warning(self.key, "switch %s answers wrongly: %s", self._name, wrong)
             raise
         except TimeoutError:
             raise SwitchLost(f"switch {self._name} has not answered within {within_s:g} s") from None
@@ -195,12 +223,12 @@ class Channel:
             self._answers.forget(xid)
 
     async def _join(self) -> Joined:
-        self._write(wire.hello(self._next()))
+        self._write(wire.hello(self._outgoing.next_xid()))
         await self._message(first=True)
-        self._write(wire.questions(self._next()))
+        self._write(wire.questions(self._outgoing.next_xid()))
         switch, tables = 0, 0
-        ports: list[Any] = []
-        found: list[Any] = []
+        ports: list[PortState | None] = []
+        found: list[Entry] = []
         missing = {"features", "ports", "entries"}
         while missing:
             message = await self._message()
@@ -208,68 +236,94 @@ class Channel:
                 switch, tables = message.datapath_id, message.n_tables
                 missing.discard("features")
             elif isinstance(message, parser.OFPPortDescStatsReply):
-                ports += message.body
+                ports += [wire.port_state(0, each) for each in message.body]
                 if not message.flags & ofp.OFPMPF_REPLY_MORE:
                     missing.discard("ports")
             elif isinstance(message, parser.OFPFlowStatsReply):
-                found += message.body
+                found += [each.entry for each in message.body]
                 if not message.flags & ofp.OFPMPF_REPLY_MORE:
                     missing.discard("entries")
         if not switch:
             raise SwitchLost(f"{self.peer} says that its datapath id is 0")
-        states = (wire.port_state(switch, each) for each in ports)
-        known = [state for state in states if state is not None]
-        self.joined = Joined(switch, known, wire.entries(found), tables)
+        known = [replace(each, port=Port(switch, each.port.number)) for each in ports if each is not None]
+        self.joined = Joined(switch, known, found, tables)
         return self.joined
 
     async def _message(self, *, first: bool = False) -> Any:
         """Return the next message as os-ken has it; answers what is for the connection alone."""
         while True:
-            data = await self._bytes()
+            data = await self._bytes(first=first)
             self._heard_s = asyncio.get_running_loop().time()
             kind, xid = data[1], int.from_bytes(data[4:8], "big")
             if first:
-                if kind != ofp.OFPT_HELLO:
-                    raise SwitchLost(f"{self.peer} does not speak OpenFlow")
                 return None
-            if data[0] != wire.VERSION:
-                raise SwitchLost(f"{self.peer} speaks another version than OpenFlow 1.3 ({data[0]:#x})")
             if kind == ofp.OFPT_ECHO_REQUEST:
                 self._too_much = True
-                self._write(wire.echo_reply(data[wire.HEADER_BYTES :], xid))
+                self._write(wire.echo_reply(data[HEADER_BYTES:], xid))
             elif kind == ofp.OFPT_PACKET_IN:
                 if (frame := wire.frame_in(data)) is not None:
                     return frame
-            elif wire.is_of_no_interest(data):
-                continue
-            elif (message := wire.read(data)) is None:
                 self._too_much = True
-            elif isinstance(message, parser.OFPErrorMsg):
-                cookie = wire.refused_cookie(message)
-                if cookie is not None and kind_of(cookie) == Kind.MPTCP:
-                    return Refused(cookie)
-                error = f"an error of type {message.type}, code {message.code}"
-                if self._answers.refused(xid, f"switch {self._name} answers with {error}"):
-                    continue
-                log.warning("switch %s sends %s", self._name, error)
-                if (entry := self._sent.pop(xid, None)) is not None:
-                    return Refused(entry.cookie, entry)
-            elif kind not in ANSWERS or not self._answers.part(xid, message, more=wire.has_more(message)):
+            elif not wire.is_of_no_interest(data) and (message := self._read_message(data, xid)) is not None:
                 return message
 
-    async def _bytes(self) -> bytes:
+    def _read_message(self, data: bytes, xid: int) -> Any | None:
+        """Return a message for others than the connection; None where it was an answer, or is not read."""
+        kind = data[1]
+        is_answer, is_asked = kind in ANSWERS and self.joined is not None, self._answers.is_asked(xid)
+        if not is_asked and not self._tells.spend(self._heard_s):
+            self._too_much = True
+        if self.joined is None and kind == ofp.OFPT_MULTIPART_REPLY:
+            self._listed += len(data)
+            if self._listed > MOST_ANSWER:
+                raise CutOff(f"{self.peer} lists ports and entries without end; its connection is ended")
+        try:
+            check_list(data)
+            if is_answer and not is_asked:  # it comes late, or nobody has asked
+                return None
+            message = wire.read(data)
+        except NotNeeded as why:
+            raise self._cut_off(why) from None
+        except Malformed as why:
+            self._too_much = True
+            self._lines.warning(self.key, "switch %s sends what cannot be read: %s", self._name, why)
+            self._answers.refused(xid, f"switch {self._name} answers with what cannot be read")
+            return None
+        if isinstance(message, parser.OFPErrorMsg):
+            return self._error(message, xid)
+        if is_answer and self._answers.part(xid, message, len(data), more=wire.has_more(message)):
+            return None
+        return message
+
+    def _error(self, message: parser.OFPErrorMsg, xid: int) -> Refused | None:
+        """Return the entry that the switch does not take; None where it refuses something else."""
+        cookie = wire.refused_cookie(message)
+        if cookie is not None and kind_of(cookie) == Kind.MPTCP:
+            return Refused(cookie)
+        error = f"an error of type {message.type}, code {message.code}"
+        if self._answers.refused(xid, f"switch {self._name} answers with {error}"):
+            return None
+        self._lines.warning(self.key, "switch %s sends %s", self._name, error)
+        entry = self._outgoing.refused(xid)
+        return Refused(entry.cookie, entry) if entry is not None else None
+
+    async def _bytes(self, *, first: bool) -> bytes:
         """Return the next message whole; many may have come at once."""
         await self._turn()
-        length = wire.HEADER_BYTES
-        while len(self._unread) - self._at < length:
+        while len(self._unread) - self._at < HEADER_BYTES:
             await self._read()
-        length = int.from_bytes(self._unread[self._at + 2 : self._at + 4])
-        if length < wire.HEADER_BYTES:
-            raise SwitchLost(f"{self.peer} sends what is not OpenFlow")
+        try:
+            length = check_head(self._unread[self._at : self._at + HEADER_BYTES], first=first)
+        except NotNeeded as why:
+            raise self._cut_off(why) from None
         while len(self._unread) - self._at < length:
             await self._read()
         self._at += length
         return self._unread[self._at - length : self._at]
+
+    def _cut_off(self, why: NotNeeded) -> CutOff:
+        who = f"switch {self._name}" if self.joined else str(self.peer)
+        return CutOff(f"{who} {why}; its connection is ended")
 
     async def _turn(self) -> None:
         """Let others have their turn when it is over; raises SwitchLost where the connection was given up."""
@@ -282,9 +336,12 @@ class Channel:
 
     def _write(self, data: bytes) -> None:
         """Write; gives the connection up where the switch does not read."""
+        if not self.is_open:  # asyncio would have a line in the log for each
+            return
         self._writer.write(data)
         if self._writer.transport.get_write_buffer_size() > MOST_WAITING:
-            log.warning("switch %s does not read what it is sent; its connection is ended", self._name)
+            why = "switch %s does not read what it is sent; its connection is ended"
+            self._lines.warning(self.key, why, self._name)
             self.close()
 
     async def _read(self) -> None:
@@ -305,16 +362,15 @@ class Channel:
                 await self._asked(wire.echo, parser.OFPEchoReply)
                 answers(loop.time() - asked_s)
             except SwitchLost:
+                if not self.is_open:  # in Python 3.11 this may have come instead of being cancelled
+                    return
                 if loop.time() - self._heard_s > DEAD_S:
                     break
             await asyncio.sleep(wait_s)
-        log.warning("switch %s has been silent for %g s; its connection is ended", self._name, DEAD_S)
+        why = "switch %s has been silent for %g s; its connection is ended"
+        self._lines.warning(self.key, why, self._name, DEAD_S)
         self.close()
 
     @property
     def _name(self) -> str:
         return f"{self.joined.switch:x}" if self.joined else str(self.peer)
-
-    def _next(self) -> int:
-        self._xid = (self._xid + 1) & 0xFFFFFFFF
-        return self._xid

@@ -73,6 +73,7 @@ class Controller:
         self._search = HostSearch(self.network, self.switches.send)
         self._counting = asyncio.Lock()
         self._unsaved = False
+        self._not_saved = ""  # why the state could not be saved the last time
         self._subflows_saved: Mapping[FourTuple, Subflow] = {}
         self._capacities_at: float | None = None
         if config.state is not None and config.state.exists():
@@ -126,18 +127,18 @@ class Controller:
             self._log(known, f"placed {reasons.where_they_are(known, now)}")
         return places
 
-    async def remove_streams(self, number: int, keys: Iterable[StreamKey], owner: str | None) -> None:
-        """Streams have ended; raises Refused."""
+    async def remove_streams(self, number: int, keys: Iterable[StreamKey], owner: str | None) -> str | None:
+        """Streams have ended; return why entries of theirs may still be there. Raises Refused."""
         messages = self.sets.remove_streams(number, keys, owner)
-        self._unsaved = True  # they are gone, also where a switch does not confirm
-        await self._done(messages)
+        self._unsaved = True
+        return await self._gone(messages)
 
-    async def release(self, number: int, owner: str | None) -> None:
-        """Give a path set back; raises Refused."""
+    async def release(self, number: int, owner: str | None) -> str | None:
+        """Give a path set back; return why entries of it may still be there. Raises Refused."""
         known = self.sets.get(number, owner)
         messages = self.sets.release(number, owner)
-        self._note(known, "released")  # it is gone, also where a switch does not confirm
-        await self._done(messages)
+        self._note(known, "released")
+        return await self._gone(messages)
 
     def renew(self, number: int, owner: str | None) -> PathSet:
         """Somebody still needs a path set; raises Refused."""
@@ -173,11 +174,24 @@ class Controller:
 
     async def _done(self, messages: Messages, others: frozenset[int] = frozenset()) -> None:
         """Send, and wait for these switches, and for others that may not have done what they were told."""
-        self.switches.send(messages)
         try:
-            await self.switches.confirmed(others.union(switch for switch, _ in messages))
+            await self._confirmed(messages, others)
         except SwitchLost as lost:
             raise NoWay(f"{lost}; try again") from None
+
+    async def _gone(self, messages: Messages) -> str | None:
+        """Send what removes entries, and wait for the switches; return a note where one has not confirmed."""
+        try:
+            await self._confirmed(messages)
+        except SwitchLost as lost:
+            return (
+                f"given back, but entries may be left at a switch until it answers or connects again: {lost}"
+            )
+        return None
+
+    async def _confirmed(self, messages: Messages, others: frozenset[int] = frozenset()) -> None:
+        self.switches.send(messages)
+        await self.switches.confirmed(others.union(switch for switch, _ in messages))
 
     def _network_changed(self) -> None:
         self.switches.send(self.network.ask_astray(self._used_hosts, self._now()))
@@ -332,11 +346,13 @@ class Controller:
             self.sets.all.values(), self.sets.last, self.network.hosts.all, self._now(), self.mptcp
         )
         self._subflows_saved = self.mptcp.subflows if self.mptcp is not None else {}
+        before, self._not_saved = self._not_saved, ""
         try:
             write_whole(self.config.state, text)
         except OSError as error:
-            self._unsaved = True
-            log.warning("the state cannot be saved: %s", error)
+            self._unsaved, self._not_saved = True, str(error)
+            if self._not_saved != before:  # it is tried again each second
+                log.warning("the state cannot be saved: %s", error)
 
     def _restore(self, file: File, now_s: float) -> None:
         try:

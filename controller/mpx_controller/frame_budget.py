@@ -11,6 +11,7 @@ TO_ALL_RATE, TO_ALL_BURST = (
     100.0,
     200.0,
 )  # of those to all, from all that a bridge joins: quickly read
+ASKED_RATE, ASKED_BURST = 512 * LINK_RATE, 512 * LINK_RATE  # of all ports that a switch may have
 MOST_PORTS = 10_000  # that are told apart; a switch that makes up more has them forgotten
 
 
@@ -23,6 +24,7 @@ class FrameBudget:
 
     def __init__(self, of_all: Budget) -> None:
         self._budgets = Budget(SWITCH_RATE, SWITCH_BURST), of_all
+        self._asked = Budget(ASKED_RATE, ASKED_BURST)
         self._ports: dict[tuple[int, bool, bool], Budget] = {}
 
     def allows(self, number: int, data: bytes, now_s: float) -> bool:
@@ -40,4 +42,5 @@ class FrameBudget:
                 if to_all
                 else Budget(PORT_RATE, PORT_BURST)
             )
-        return here.spend(now_s) and (link or to_all or all(each.spend(now_s) for each in self._budgets))
+        of_switch = (self._asked,) if link or to_all else self._budgets
+        return here.spend(now_s) and all(each.spend(now_s) for each in of_switch)

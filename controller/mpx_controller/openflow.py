@@ -4,17 +4,18 @@ import asyncio
 import contextlib
 import ipaddress
 import logging
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from mpx_controller.answers import SwitchLost
+from mpx_controller.answers import CutOff, SwitchLost
 from mpx_controller.budget import Budget
-from mpx_controller.channel import Channel, Refused, Told
+from mpx_controller.channel import Channel, Joined, Refused, Told
 from mpx_controller.cookies import Kind, kind_of, number_of
 from mpx_controller.flows import Counted, Gone, Message, Messages, Total
 from mpx_controller.frame_budget import ALL_BURST, ALL_RATE, FrameBudget
 from mpx_controller.graph import Port
+from mpx_controller.log_limit import LogLimit
 from mpx_controller.mptcp.multipath_tcp import MultipathTcp
 from mpx_controller.mptcp.segment import is_tcp
 from mpx_controller.network.network import Network
@@ -22,6 +23,7 @@ from mpx_controller.network.ports import PortState
 from mpx_controller.networks import Networks
 
 MOST_CONNECTIONS = 1024
+MOST_JOINING = 128  # connections of one address that have not said yet which switch they are
 TOGETHER_S = 0.002  # what is told within so long takes effect at once
 
 log = logging.getLogger(__name__)
@@ -60,8 +62,10 @@ class Switches:
         self._network, self._mptcp, self._allowed, self._changed = network, mptcp, allowed, changed
         self._set_refused = refused
         self._channels: dict[int, Channel] = {}
+        self._lines = LogLimit(log)
         self._told = asyncio.Event()
         self._open = 0
+        self._joining: Counter[str] = Counter()
         self._budget = Budget(ALL_RATE, ALL_BURST)
         self._budgets: dict[int, FrameBudget] = {}
         self.frames_in = 0
@@ -69,11 +73,13 @@ class Switches:
 
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one connection of a switch until it ends."""
-        channel = Channel(reader, writer)
+        channel = Channel(reader, writer, self._lines)
         self._open += 1
         try:
             with channel.apart():
                 await self._serve(channel)
+        except CutOff as why:
+            self._lines.warning(channel.key, "%s", why)
         except SwitchLost as lost:
             log.info("%s", lost)
         finally:
@@ -85,6 +91,10 @@ class Switches:
                 self._network.switch_down(joined_as, self._now())
                 self._changed()
                 self._told.set()
+
+    def complain(self, peer: str, text: str, *values: object) -> None:
+        """Write a line about a peer to the log, unless there are too many of it."""
+        self._lines.warning(peer, text, *values)
 
     async def keep(self) -> None:
         """Let the network do what is due, for ever."""
@@ -146,20 +156,20 @@ class Switches:
         """End all connections."""
         for channel in list(self._channels.values()):
             channel.close()
+        self._lines.close()
 
     async def _serve(self, channel: Channel) -> None:
         if self._open > MOST_CONNECTIONS:
             raise SwitchLost(f"{channel.peer} is one switch too many")
         if not self._allowed.at(channel.peer[0]):
             raise SwitchLost(f"{channel.peer} is not where switches are allowed to be")
-        joined = await channel.join()
+        joined = await self._joined(channel)
         if not self._allowed.is_one(joined.switch):
             raise SwitchLost(f"{channel.peer} is switch {joined.switch:x}, which is not among those allowed")
         if joined.tables < self._network.tables:
-            log.warning(
-                "switch %x has %d tables and would need %d; it is not used: see forwarding.table and .on",
-                *(joined.switch, joined.tables, self._network.tables),
-            )
+            why = "switch %x has %d tables and would need %d; it is not used: see forwarding.table and .on"
+            needed = self._network.tables
+            self._lines.warning(channel.key, why, joined.switch, joined.tables, needed)
             raise SwitchLost(f"{channel.peer} has too few tables")
         while (before := self._channels.get(joined.switch)) is not None and before.is_open:
             if await before.is_there():
@@ -181,6 +191,19 @@ class Switches:
             self._refused,
         )
         await channel.serve(told)
+
+    async def _joined(self, channel: Channel) -> Joined:
+        """Return who a connection is, unless too many of its address have not said so; raises SwitchLost."""
+        address = str(channel.peer[0])
+        if self._joining[address] >= MOST_JOINING:
+            raise SwitchLost(f"{channel.peer} is one too many of those that have not said who they are")
+        self._joining[address] += 1
+        try:
+            return await channel.join()
+        finally:
+            self._joining[address] -= 1
+            if not self._joining[address]:
+                del self._joining[address]
 
     def _frame_in(self, port: Port, data: bytes) -> bool:
         self.frames_in += 1

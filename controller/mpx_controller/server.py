@@ -8,6 +8,7 @@ import resource
 import secrets
 import signal
 import socket
+import ssl
 import sys
 from collections.abc import Callable
 
@@ -16,12 +17,13 @@ import uvicorn
 from mpx._version import __version__
 from mpx.errors import UsageError
 from mpx_controller.api.callers import Callers
-from mpx_controller.api.guard import Guard, Guarded
+from mpx_controller.api.guard import ALL_CONNECTIONS, CONNECTIONS, NO_TLS, Guard, Guarded
 from mpx_controller.api.rest import rest_of
-from mpx_controller.channel import ANSWER_S
 from mpx_controller.config import Config, Listen
 from mpx_controller.controller import Controller
+from mpx_controller.openflow import MOST_CONNECTIONS, Switches
 from mpx_controller.tls import tls_context
+from mpx_controller.tls_listener import TlsListener
 
 MOST_FILES = 4096
 UNREAD = 128 << 10  # bytes of one switch that wait to be read: what matters must not be behind a flood
@@ -47,24 +49,13 @@ async def _serve(config: Config, ready: Callable[[dict[str, str]], None]) -> Non
     tls = tls_context("openflow", of_switches.certificate, of_switches.key, of_switches.authority)
     callers_tls = tls_context("api", of_callers.certificate, of_callers.key)
     _have_files()
+    switches_come = listening("switches", of_switches)
     try:
-        openflow = await asyncio.start_server(
-            controller.switches.accept,
-            config.openflow.address,
-            config.openflow.port,
-            ssl=tls,
-            ssl_handshake_timeout=ANSWER_S if tls else None,
-        )
-    except OSError as error:
-        raise UsageError(f"cannot listen for switches: {error.strerror or error}") from None
-    try:
-        callers_come = _listening(config.api)
-    except OSError as error:
-        openflow.close()
-        where = f"{config.api.address} port {config.api.port}"
-        raise UsageError(f"cannot listen for callers on {where}: {error.strerror or error}") from None
-    for listening in openflow.sockets:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, UNREAD)
+        callers_come = listening("callers", of_callers)
+    except UsageError:
+        switches_come.close()
+        raise
+    switches_come.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, UNREAD)
     told = uvicorn.Config(
         Guard(rest_of(controller, callers, __version__), callers),
         http=Guarded,
@@ -76,9 +67,18 @@ async def _serve(config: Config, ready: Callable[[dict[str, str]], None]) -> Non
         timeout_graceful_shutdown=ENDING_S,
     )
     told.load()
-    told.ssl = callers_tls
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # below: lines for whatever callers get wrong
     api = _Api(told)
-    serving = asyncio.create_task(api.serve([callers_come]))
+    urls = _urls(config, switches_come.getsockname()[1], callers_come.getsockname()[1])
+    accepting = [
+        asyncio.create_task(_accept_switches(controller.switches, switches_come, tls)),
+        *(
+            []
+            if callers_tls is None
+            else [asyncio.create_task(_accept_callers(api, callers_come, callers_tls))]
+        ),
+    ]
+    serving = asyncio.create_task(api.serve([callers_come] if callers_tls is None else []))
     keeping = asyncio.create_task(controller.keep())
     ending = asyncio.create_task(ended.wait())
     try:
@@ -87,23 +87,64 @@ async def _serve(config: Config, ready: Callable[[dict[str, str]], None]) -> Non
         if serving.done():
             serving.result()
             raise UsageError("the interface for callers has ended before it began")
-        ready(_urls(config, openflow.sockets[0].getsockname()[1], callers_come.getsockname()[1]))
-        await asyncio.wait({ending, serving, keeping}, return_when=asyncio.FIRST_COMPLETED)
-        for each in (keeping, serving):
+        ready(urls)
+        await asyncio.wait({ending, serving, keeping, *accepting}, return_when=asyncio.FIRST_COMPLETED)
+        for each in (keeping, serving, *accepting):
             if each.done():
                 each.result()
     finally:
-        openflow.close()
-        controller.close()
-        api.should_exit = True
+        for task in accepting:
+            task.cancel()
         keeping.cancel()
         ending.cancel()
-        await asyncio.gather(serving, keeping, ending, return_exceptions=True)
+        controller.close()
+        api.should_exit = True
+        await asyncio.gather(serving, keeping, ending, *accepting, return_exceptions=True)
 
 
-def _listening(where: Listen) -> socket.socket:
+async def _accept_switches(switches: Switches, come: socket.socket, tls: ssl.SSLContext | None) -> None:
+    """Accept switches until it is cancelled."""
+    if tls is None:
+        async with await asyncio.start_server(switches.accept, sock=come, backlog=BACKLOG) as server:
+            await server.serve_forever()
+        return
+    loop = asyncio.get_running_loop()
+
+    def protocol() -> asyncio.StreamReaderProtocol:
+        return asyncio.StreamReaderProtocol(asyncio.StreamReader(loop=loop), switches.accept, loop=loop)
+
+    def plain(address: str, _: bytes) -> bytes:
+        switches.complain(
+            address, "%s does not speak TLS, as this port does: have it connect to ssl:", address
+        )
+        return b""
+
+    await TlsListener(tls, protocol, plain, MOST_CONNECTIONS, MOST_CONNECTIONS).serve(come)
+
+
+async def _accept_callers(api: uvicorn.Server, come: socket.socket, tls: ssl.SSLContext) -> None:
+    """Accept callers who speak TLS until it is cancelled."""
+
+    def protocol() -> Guarded:
+        return Guarded(config=api.config, server_state=api.server_state, app_state={})
+
+    await TlsListener(tls, protocol, lambda *_: NO_TLS, CONNECTIONS, ALL_CONNECTIONS).serve(come)
+
+
+def listening(for_whom: str, where: Listen) -> socket.socket:
+    """Return a socket that listens; whom it accepts is answered without delay. Raises UsageError.
+
+    An answer leaves in two writes, head and body. Without TCP_NODELAY the second waits for the caller to
+    acknowledge the first, for which it takes 40 ms; asyncio sets it for sockets that it has made itself only.
+    """
     family = socket.AF_INET6 if ":" in where.address else socket.AF_INET
-    return socket.create_server((where.address, where.port), family=family, backlog=BACKLOG)
+    try:
+        made = socket.create_server((where.address, where.port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        at = f"{where.address} port {where.port}"
+        raise UsageError(f"cannot listen for {for_whom} on {at}: {os.strerror(error.errno or 0)}") from None
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # Linux: accepted ones have it, too
+    return made
 
 
 def _have_files() -> None:

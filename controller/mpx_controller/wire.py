@@ -1,4 +1,7 @@
-"""Our messages as OpenFlow 1.3, and what switches say as values of ours. os-ken knows the bytes."""
+"""Our messages as OpenFlow 1.3, and what switches say as values of ours. os-ken knows the bytes.
+
+What has come is walked by `message_check` before os-ken sees it.
+"""
 
 from collections.abc import Iterable
 from functools import lru_cache
@@ -9,10 +12,10 @@ from os_ken.ofproto import ofproto_v1_3 as ofp
 from os_ken.ofproto import ofproto_v1_3_parser as parser
 
 from mpx_controller.cookies import ALL, OURS, OURS_MASK, is_ours
+from mpx_controller.flow_stats import listed_entries
 from mpx_controller.flows import (
     CONTROLLER,
     Add,
-    Counted,
     Entry,
     Gone,
     Key,
@@ -23,17 +26,24 @@ from mpx_controller.flows import (
     Total,
 )
 from mpx_controller.graph import Port
+from mpx_controller.message_check import (
+    FIELD_HEAD,
+    HEADER_BYTES,
+    MOST_FIELDS,
+    MULTIPART_BODY,
+    VERSION,
+    Malformed,
+    check,
+)
 from mpx_controller.network.ports import PortState
 
-VERSION = ofp.OFP_VERSION
-HEADER_BYTES = ofp.OFP_HEADER_SIZE
 MOST_PORT = ofp.OFPP_MAX
 _PROTOCOL = ofproto_protocol.ProtocolDesc(version=VERSION)
 _KBIT = 1000
 _MATCH = HEADER_BYTES + 16  # where the match of a frame begins
-_FIELD_HEAD = 4
 _IN_PORT = bytes([0x80, 0, 0, 4])  # basic class, field 0, no mask, four bytes
 _FLOW_REMOVED: int = ofp.OFPT_FLOW_REMOVED
+_LISTS_ENTRIES: bytes = ofp.OFPMP_FLOW.to_bytes(2)
 _IDLE = bytes([ofp.OFPRR_IDLE_TIMEOUT])
 _REASON: int = HEADER_BYTES + 10  # where a message of a removed entry says why
 
@@ -134,25 +144,33 @@ def frame_in(data: bytes) -> FrameIn | None:
     """
     length = int.from_bytes(data[_MATCH + 2 : _MATCH + 4])
     at, end = _MATCH + 4, _MATCH + length
-    while at + _FIELD_HEAD <= end <= len(data):
-        size = data[at + 3]
+    for _ in range(MOST_FIELDS):
+        if not at + FIELD_HEAD <= end <= len(data):
+            break
         if data[at : at + 4] == _IN_PORT:
             number = int.from_bytes(data[at + 4 : at + 8])
             start = (
                 _MATCH + (length + 7) // 8 * 8 + 2
             )  # after zeros, so that the frame's addresses are aligned
             return FrameIn(number, data[start:]) if number <= MOST_PORT else None
-        at += _FIELD_HEAD + size
+        at += FIELD_HEAD + data[at + 3]
     return None
 
 
-def read(data: bytes) -> Any | None:
-    """Return a whole message of version 1.3 as os-ken has it; None for what it does not know or is broken."""
+def read(data: bytes) -> Any:
+    """Return a whole message of a needed kind as os-ken has it; a list of entries has `Counted` as its body.
+
+    Raises Malformed where it is broken, and NotNeeded for a list that no switch is asked for.
+    """
+    check(data)
     version, kind, length, xid = ofproto_parser.header(data)
+    if kind == ofp.OFPT_MULTIPART_REPLY and data[HEADER_BYTES : HEADER_BYTES + 2] == _LISTS_ENTRIES:
+        flags = int.from_bytes(data[HEADER_BYTES + 2 : MULTIPART_BODY - 4])
+        return parser.OFPFlowStatsReply(_PROTOCOL, body=list(listed_entries(data)), flags=flags)
     try:
         return parser.msg_parser(_PROTOCOL, version, kind, length, xid, data)
-    except Exception:  # os-ken has no one error for messages that are broken
-        return None
+    except Exception as error:  # os-ken has no one error for messages that are broken
+        raise Malformed(f"a message of type {kind} cannot be read: {error}") from None
 
 
 def has_more(answer: Any) -> bool:
@@ -179,17 +197,6 @@ def port_state(switch: int, described: Any) -> PortState | None:
     )
 
 
-def entries(described: Iterable[Any]) -> list[Entry]:
-    """Return those of ours among the entries that os-ken describes."""
-    return [_entry(each) for each in described if is_ours(each.cookie)]
-
-
-def counted(described: Iterable[Any]) -> list[Counted]:
-    """Return those of ours among the entries that os-ken describes, with what they have counted."""
-    ours = (each for each in described if is_ours(each.cookie))
-    return [Counted(_entry(each), each.packet_count, each.byte_count) for each in ours]
-
-
 def entry_gone(told: Any) -> Gone | None:
     """Return the entry of ours that a switch says it has removed, as nothing matched; None for all others."""
     if told.reason != ofp.OFPRR_IDLE_TIMEOUT or not is_ours(told.cookie):
@@ -209,23 +216,6 @@ def refused_cookie(error: Any) -> int | None:
 def key(described: Any) -> Key:
     """Return what a switch tells the entry apart by that os-ken describes."""
     return Key(described.table_id, described.priority, tuple(sorted(described.match.items())))
-
-
-def _entry(described: Any) -> Entry:
-    outputs: list[int] = []
-    goto = None
-    for instruction in described.instructions:
-        if isinstance(instruction, parser.OFPInstructionGotoTable):
-            goto = instruction.table_id
-        elif isinstance(instruction, parser.OFPInstructionActions):
-            outputs += [each.port for each in instruction.actions if isinstance(each, parser.OFPActionOutput)]
-    return Entry(
-        *key(described),
-        described.cookie,
-        tuple(outputs),
-        goto,
-        described.idle_timeout,
-    )
 
 
 def _flow_mod(entry: Entry) -> Any:

@@ -1,10 +1,11 @@
 """Commands that say where data goes, and those that move it."""
 
 import os
+import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Generator
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager, nullcontext
 from itertools import chain
 
 from mpx import sink_wire
@@ -102,11 +103,26 @@ def _send_file(session: Session, name: str, base: int, length: int | None) -> by
     session.channel.check(blocks=session.settings.blocks, sending=True)
     fd = session.root.open_file(session.path(name))
     try:
-        rest = max(0, os.fstat(fd).st_size - base)
-        _send(session, fd, base, rest if length is None else min(length, rest), restart)
+        with _sized(fd) as (sized_fd, size_bytes):
+            rest = max(0, size_bytes - base)
+            _send(session, sized_fd, base, rest if length is None else min(length, rest), restart)
     finally:
         os.close(fd)
     return _DONE
+
+
+@contextmanager
+def _sized(fd: int) -> Iterator[tuple[int, int]]:
+    """Yield a file and its size; one that says 0 and has more (of /proc) is copied aside first."""
+    size_bytes = os.fstat(fd).st_size
+    with tempfile.TemporaryFile() if not size_bytes and os.pread(fd, 1, 0) else nullcontext() as spool:
+        if spool is None:
+            yield fd, size_bytes
+            return
+        with os.fdopen(os.dup(fd), "rb") as file:
+            shutil.copyfileobj(file, spool)
+        spool.flush()
+        yield spool.fileno(), spool.tell()
 
 
 def _store(session: Session, argument: str) -> bytes:

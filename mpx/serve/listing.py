@@ -35,16 +35,17 @@ def item(root: Root, path: str, name: str) -> Item:
 def items(root: Root, path: str, *, follow: bool = True) -> Generator[Item, None, None]:
     """Describe what a directory holds, in no order. Raises OSError if it cannot be listed.
 
-    Names that the control channel cannot carry (CR, LF) are left out, with a line in the log.
+    Names that the control channel cannot carry (CR, LF) stand there with `?` in the place of these, so that
+    whoever copies the directory learns that something cannot be had; with a line in the log.
     """
     fd = root.open_directory(path)
     try:
         with os.scandir(fd) as entries:
             for entry in entries:
                 name = entry.name
-                if "\n" in name or "\r" in name:
-                    _log.warning("not listed, since FTP cannot carry the name: %r in %r", name, path)
-                    continue
+                shown = name.replace("\n", "?").replace("\r", "?")
+                if shown != name:
+                    _log.warning("listed as %r, since FTP cannot carry the name: %r in %r", shown, name, path)
                 try:
                     found = entry.stat(follow_symlinks=False)
                     link = os.readlink(name, dir_fd=fd) if stat.S_ISLNK(found.st_mode) else None
@@ -52,7 +53,7 @@ def items(root: Root, path: str, *, follow: bool = True) -> Generator[Item, None
                     continue  # removed since
                 if link is not None and follow:
                     found = _leads_to(root, join(path, name), found)
-                yield Item(name, found, link)
+                yield Item(shown, found, link)
     finally:
         os.close(fd)
 

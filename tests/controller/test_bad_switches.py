@@ -11,7 +11,7 @@ from graphs import THESIS_A
 from mpx_controller import wire
 from mpx_controller.answers import SwitchLost
 from mpx_controller.channel import Channel
-from mpx_controller.flows import SendOut
+from mpx_controller.flows import Key, Remove, SendOut, match
 from mpx_controller.graph import Graph, Port
 from mpx_controller.network.discovery import MOST_PORTS
 from mpx_controller.network.discovery_frame import is_to_all
@@ -139,3 +139,34 @@ def test_a_flood_of_echoes_leaves_others_their_turn() -> None:
         return turns
 
     assert asyncio.run(run()) > 10
+
+
+def test_tens_of_thousands_of_entries_leave_others_their_turn_and_go_in_order() -> None:
+    first = [Remove(Key(0, 9, match(tcp_dst=each % 65536)), each) for each in range(20_000)]
+    last = SendOut(b"the last", (1,))
+
+    async def run() -> tuple[bytes, int]:
+        told: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+        async def read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            data = b""
+            while not data.endswith(b"the last") and (more := await reader.read(1 << 20)):
+                data += more
+            told.set_result(data)
+            writer.close()
+
+        server = await asyncio.start_server(read, "127.0.0.1", 0)
+        turns = 0
+        channel = Channel(*await asyncio.open_connection(*server.sockets[0].getsockname()))
+        channel.send(first)
+        channel.send([last])
+        while not told.done():
+            turns += 1
+            await asyncio.sleep(0)
+        channel.close()
+        server.close()
+        return told.result(), turns
+
+    data, turns = asyncio.run(run())
+    assert turns > 20
+    assert data == b"".join(wire.to_bytes(each, xid) for xid, each in enumerate([*first, last], 1))

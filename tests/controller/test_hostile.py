@@ -202,6 +202,29 @@ def test_a_page_that_is_named_as_this_host_sees_nothing(network: Network, named:
     assert answer.startswith(b"HTTP/1.1 %d " % code), answer[:100]
 
 
+NO_REQUESTS = [
+    b"\0\0\r\n\r\n",
+    b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+    b"POST /RPC2 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n<",
+    b"POST /path-sets HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{",
+]
+
+
+@pytest.mark.parametrize("data", NO_REQUESTS)
+def test_what_callers_get_wrong_does_not_fill_the_log(tmp_path: Path, data: bytes) -> None:
+    log = tmp_path / "log"
+    with controller(tmp_path / "state.json", errors=log) as running:
+        before = log.read_text()
+        for _ in range(20):
+            with socket.create_connection(parts(running), 30) as connection:
+                connection.sendall(data)
+                connection.shutdown(socket.SHUT_WR)
+                while connection.recv(65536):
+                    pass
+        assert status(running, "GET", "/healthz") == 200
+    assert log.read_text() == before
+
+
 def test_ten_megabytes_are_not_read(network: Network) -> None:
     running, _ = network
     with socket.create_connection(parts(running), 30) as connection, pytest.raises(OSError):

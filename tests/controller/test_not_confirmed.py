@@ -2,6 +2,7 @@
 
 import json
 import urllib.error
+import urllib.request
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,12 +16,19 @@ from wire_switches import wire_wan
 PAIR = {"source": address("src"), "sink": address("dst"), "paths": 4}
 
 
-def status(running: Running, method: str, what: str, body: object = None) -> int:
+def answer(running: Running, method: str, what: str, body: object = None) -> tuple[int, str]:
+    """Return the status, and what is said."""
+    asked = urllib.request.Request(
+        f"{running.urls['rest']}/{what}",
+        json.dumps(body).encode(),
+        {"Content-Type": "application/json"},
+        method=method,
+    )
     try:
-        running.ask(method, what, body)
+        with urllib.request.urlopen(asked, timeout=30) as told:
+            return told.status, told.read().decode()
     except urllib.error.HTTPError as error:
-        return error.code
-    return 200
+        return error.code, error.read().decode()
 
 
 def test_what_is_given_back_is_not_there_again_after_a_restart(
@@ -46,6 +54,10 @@ def test_what_is_given_back_is_not_there_again_after_a_restart(
             ("POST", "path-sets/3/streams", {"ports": [4004]}),
         )
         with ThreadPoolExecutor(len(asked)) as callers:
-            answers = [callers.submit(status, running, *each) for each in asked]
-            assert [answer.result() for answer in answers] == [503, 503, 503]
+            told = [callers.submit(answer, running, *each) for each in asked]
+            statuses, texts = zip(*(each.result() for each in told), strict=True)
+        assert statuses == (202, 202, 503)
+        for text in texts[:2]:
+            assert "given back" in text and "switch 1 has not answered" in text and "try again" not in text
+        assert answer(running, "DELETE", "path-sets/1")[0] == 404
         eventually(lambda: saved() == {2: [], 3: [4003]})

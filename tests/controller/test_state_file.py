@@ -1,5 +1,6 @@
 """What outlives a restart is read as it was written, and nothing else is."""
 
+import asyncio
 import contextlib
 import json
 import stat
@@ -9,6 +10,9 @@ import pytest
 from graphs import THESIS_A
 from hypothesis import given
 from hypothesis import strategies as st
+from mpx_controller.config import checked_config
+from mpx_controller.controller import Controller
+from mpx_controller.errors import Refused
 from mpx_controller.graph import Port
 from mpx_controller.network.hosts import Host
 from mpx_controller.path_sets.path_set import PathSet, SetPath, StreamKey
@@ -94,3 +98,15 @@ def test_a_file_is_replaced_at_once_and_is_its_owner_s(tmp_path: Path) -> None:
         write_whole(file, text)
         assert file.read_text() == text and stat.S_IMODE(file.stat().st_mode) == 0o600
     assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_state_that_cannot_be_saved_is_one_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        made = Controller(checked_config({"state": tmp_path / "none" / "state.json"}, "a test"), bytes(32))
+        for _ in range(3):
+            with contextlib.suppress(Refused):
+                made.renew(1, None)
+            made.close()
+
+    asyncio.run(run())
+    assert [each.startswith("the state cannot be saved") for each in caplog.messages] == [True]

@@ -249,3 +249,16 @@ def test_a_controller_that_is_away_is_complained_of_once(monkeypatch: pytest.Mon
     while seen:
         watch.look()
     assert said == ["streams are not steered: nobody listens"] and watch.has_told
+
+
+def test_a_controller_that_is_away_from_the_start_is_complained_of_once(
+    book: tuple[Book, str], eventually: Callable[..., None]
+) -> None:
+    book[0].away = True
+    words = command("controller", "run", "--url", book[1], *OURS, 2, "--", sys.executable, "-c", SENDER, "2")
+    with subprocess.Popen(
+        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        eventually(lambda: book[0].requests == 2)  # at the start, and for a stream
+        _, errors = process.communicate("\n\n", 30)
+    assert process.returncode == 0 and errors.count("the controller refuses") == 1, errors

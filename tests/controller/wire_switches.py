@@ -42,6 +42,11 @@ class WireSwitch:
         self._echoes: dict[int, Callable[[], None]] = {}
         self._thread = threading.Thread(target=self._serve, daemon=True)
 
+    def greet(self) -> None:
+        """Say hello: before any other may hand us a frame, as that must not be our first message."""
+        with contextlib.suppress(OSError):  # we are not let in
+            self.send(ofp.OFPT_HELLO, 0)
+
     def start(self) -> None:
         self._thread.start()
 
@@ -79,7 +84,6 @@ class WireSwitch:
     def _serve(self) -> None:
         stream = self._connection.makefile("rb")
         try:
-            self.send(ofp.OFPT_HELLO, 0)
             while header := stream.read(8):
                 version, kind, length, xid = struct.unpack("!BBHI", header)
                 if version != ofp.OFP_VERSION:  # an alert of TLS, say
@@ -176,6 +180,8 @@ def wire_wan(
             switches[number].hosts = dict.fromkeys([1000], there[0]) if there else {}
         for link in graph.links:
             switches[link.start.switch].cables[link.start.number] = switches[link.end.switch], link.end.number
+        for switch in switches.values():
+            switch.greet()
         for switch in switches.values():
             switch.start()
         yield switches

@@ -60,6 +60,22 @@ def test_links_at_the_source_are_followed(there: Site, here: Path) -> None:
     assert set(skips(report)) == {"dangling", "itself", "loop", "dot"}
 
 
+def test_links_to_what_holds_the_source(there: Site, here: Path) -> None:
+    make(there.folder / "src/file", 5)
+    make(there.folder / "other/file", 6)
+    (there.folder / "src/deep").mkdir()
+    (there.folder / "src/up").symlink_to("..")
+    (there.folder / "src/deep/higher up").symlink_to(
+        "../../../" + there.folder.name if there.links != "none" else "../.."
+    )
+    (there.folder / "src/aside").symlink_to("../other")
+    there.hand_over()
+    report = api.copy(there.url_of("src"), str(here / "down"), TREE)
+    assert names(here / "down") == ["aside/", "aside/file", "deep/", "file"]
+    assert set(skips(report)) == {"up", "higher up"}
+    assert all("a folder that it is in" in why for why in skips(report).values())
+
+
 def test_links_are_skipped(there: Site, here: Path) -> None:
     tangle(here / "up")
     options = api.CopyOptions(recursive=True, links="skip")

@@ -55,7 +55,7 @@ def test_streams_come_and_go_without_a_pause(tmp_path: Path, monkeypatch, direct
     with StockServer(root) as server:
         for _ in range(ATTEMPTS):
             script = Script()
-            monkeypatch.setattr("mpx.transfer.tuner_for", lambda _, script=script: script)
+            monkeypatch.setattr("mpx.tuners.tuner_for", lambda _, script=script: script)
             wanted.unlink(missing_ok=True)
             with DelayProxy((server.host, server.port), rtt_s=0.03, rate_bps=RATE_BPS) as proxy:
                 url = f"ftp://{proxy.host}:{proxy.port}{far}"

@@ -11,7 +11,7 @@ from interop.stock_server import StockServer
 from mpx_lab.traffic.socket_table import SocketTable
 
 import mpx
-from mpx import tcp, transfer, watcher
+from mpx import tcp, transfer, tuners, watcher
 from mpx.congestion_plan import SERVER_CHOOSES
 from mpx.dip import Fall
 from mpx.errors import UsageError
@@ -182,7 +182,7 @@ def test_the_tuner_begins_anew_after_a_switch(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transfer, "load_model", lambda: Says("B"))
-    monkeypatch.setattr(transfer, "tuner_for", lambda _: Anew())
+    monkeypatch.setattr(tuners, "tuner_for", lambda _: Anew())
     (tmp_path / "served").mkdir()
     with (
         Server(tmp_path / "served", writable=True, limits=ALL) as server,

@@ -46,7 +46,8 @@ def test_every_frame_arrives_as_it_was_sent(pair: Pair, back: bool) -> None:
     wire.close()
 
 
-def test_no_frame_is_early_and_the_rate_is_kept(wired: Wired) -> None:
+def test_no_frame_is_early(wired: Wired) -> None:
+    """So the rate is not exceeded either; how late frames are is measured by bench/lab_fidelity.py."""
     shape = Shape(rate_bps=10_000_000, delay_s=0.03)
     _, wire = wired(shape)
     wire.receiver.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
@@ -57,8 +58,7 @@ def test_no_frame_is_early_and_the_rate_is_kept(wired: Wired) -> None:
         _, extra, _, _ = wire.receiver.recvmsg(65536, socket.CMSG_SPACE(16))
         seconds, nanoseconds = struct.unpack("=qq", extra[0][2])
         ideal_s = place * FULL * 8 / 10_000_000 + shape.delay_s
-        late_s = seconds + nanoseconds / 1e9 - began_s - ideal_s
-        assert -0.00001 < late_s < 1.0  # an idle machine: below 0.0002
+        assert seconds + nanoseconds / 1e9 - began_s > ideal_s - 0.00001
 
 
 def test_a_queue_of_packets_drops_at_its_tail_and_drains_at_a_new_rate(

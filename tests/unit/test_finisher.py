@@ -18,6 +18,7 @@ from mpx.location import Location
 from mpx.move import Move
 from mpx.pool import Pool
 from mpx.report import Report
+from mpx.sent_notes import SentNotes
 
 FILES = 900
 SESSIONS = 4
@@ -79,6 +80,7 @@ class Play:
             report=self.report,
             retries=50,
             sessions=sessions,
+            notes=SentNotes(Location("file", str(folder))),
             connected=lambda: None,
         )
 

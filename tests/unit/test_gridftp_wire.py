@@ -80,7 +80,40 @@ def test_a_reply_without_end_is_refused():
     reader = wire.ReplyReader()
     with pytest.raises(ValueError, match="longer than"):
         for _ in range(40):
-            reader.feed(b"220-" + b"x" * (1 << 20))
+            reader.feed(b"220-" + b"x" * (1 << 14))
+
+
+@pytest.mark.parametrize("more", [b"\n", b"\r\n", b"x\n"])
+def test_short_lines_without_end_are_refused_too(more):
+    reader = wire.ReplyReader()
+    reader.feed(b"220-\r\n")
+    with pytest.raises(ValueError, match="longer than"):
+        reader.feed(more * wire.ReplyReader.LONGEST_REPLY_BYTES)
+
+
+@given(st.lists(st.binary(max_size=40)))
+def test_any_bytes_are_replies_or_a_value_error_however_they_are_cut(pieces):
+    """And the same replies, whether they come at once or byte by byte."""
+
+    def heard(chunks):
+        reader, seen = wire.ReplyReader(), []
+        try:
+            for chunk in chunks:
+                seen += reader.feed(chunk)
+        except ValueError as error:
+            return seen if len(list(chunks)) > 1 else None, str(error)
+        return seen, None
+
+    data = b"".join(b"220" + piece for piece in pieces)
+    at_once, why = heard([data])
+    dripped, why_dripped = heard([bytes([byte]) for byte in data])
+    assert why == why_dripped
+    assert at_once in (None, dripped)
+
+
+def test_a_long_refusal_is_cut_for_the_reader():
+    assert len(wire.Reply(550, ("x" * 200_000,)).reason) < 1100
+    assert len(wire.Reply(550, ("GlobusError: c=" + "A" * 200_000,)).reason) < 1100
 
 
 @pytest.mark.parametrize("char", ["\r", "\n", "\0"])
@@ -119,8 +152,94 @@ def test_addresses():
             wire.parse_extended_address(bad)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Entering Passive Mode (127, 0, 0, 1, 4, 1)",
+        "Entering Passive Mode 127,0,0,1,4,1",
+        "Entering Passive Mode ( 127 ,0,0,\t1,4,1 ).",
+        "Entering Passive Mode, 127,0,0,1,4,1.",
+        "Entering Passive Mode [127,0,0,1,4,1]",
+        "=127,0,0,1,4,1",
+        "2 ports: 127,0,0,1,4,1 of 3",
+        "127,0,0,1,4,1",
+    ],
+)
+def test_host_and_port_as_servers_write_them(text):
+    assert wire.parse_host_port(text) == ("127.0.0.1", 1025)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Entering Extended Passive Mode (|||1025|)",
+        "Entering Extended Passive Mode ( |||1025| ).",
+        "Entering Extended Passive Mode (||| 1025 |)",
+        "Entering Extended Passive Mode |||1025|",
+        "EPSV (RFC 2428): [|||1025|].",
+        "go (!!!1025!)",
+        "(|||1025|",
+    ],
+)
+def test_ports_as_servers_write_them(text):
+    assert wire.parse_extended_address(text) == ("", 1025)
+
+
+PARSERS = [
+    wire.parse_whole,
+    wire.parse_host_port,
+    wire.parse_extended_address,
+    wire.parse_ranges,
+    wire.parse_facts,
+    lambda text: wire.range_marker(wire.Reply(111, (text,))),
+]
+LIKELY = st.text("0123456789,-|:;=() \tabc.\u00b2\u0663\udcff", max_size=60)
+
+
+@given(st.sampled_from(PARSERS), LIKELY | st.text())
+def test_parsers_raise_nothing_but_value_errors(parse, text):
+    try:
+        parse(text)
+    except ValueError as error:
+        assert len(str(error)) < 600
+
+
+@given(LIKELY)
+def test_what_is_read_from_any_reply_raises_nothing(text):
+    reply = wire.Reply(112, ("Perf Marker", text, "End."))
+    assert isinstance(reply.reason, str)
+    assert wire.marker_bytes(reply) >= 0
+    assert wire.marker_bytes(wire.Reply(111, (text,))) >= 0
+
+
+@pytest.mark.parametrize(
+    "text", ["", "-1", "+1", " 1", "1_0", "\u00b2", "\u0663", "9" * 19, "1" * 10_000, "0x1"]
+)
+def test_what_is_no_whole_number(text):
+    with pytest.raises(ValueError, match="not a number"):
+        wire.parse_whole(text)
+
+
+def test_whole_numbers():
+    assert wire.parse_whole("0") == 0
+    assert wire.parse_whole("007") == 7
+    assert wire.parse_whole(str((1 << 63) - 1)) == (1 << 63) - 1
+
+
+def test_how_far_markers_say_that_it_is():
+    (perf,) = replies(
+        b"112-Perf Marker\r\n Timestamp:  1795222114.9\r\n Stripe Index: 0\r\n"
+        b" Stripe Bytes Transferred: 17825792\r\n Total Stripe Count: 1\r\n112 End.\r\n"
+    )
+    (summing,) = replies(b"113-Status Marker\r\n Timestamp: 1\r\n Bytes Processed: 7\r\n113 End.\r\n")
+    assert wire.marker_bytes(perf) == 17825792
+    assert wire.marker_bytes(summing) == 7
+    assert wire.marker_bytes(wire.Reply(111, ("Range Marker 0-5,9-12",))) == 12
+    assert wire.marker_bytes(wire.Reply(111, ("Range Marker",))) == 0
+
+
 def test_facts_end_at_the_first_blank_because_names_are_raw():
-    entry = wire.parse_facts(" Type=file;Size=67108864;UNIX.slink=/a%20b; a; b=c %20 d")
+    entry = wire.parse_facts(" Type=file;Size=67108864;UNIX.slink=/a%20b; a; b=c %20 d", is_indented=True)
     assert entry.name == "a; b=c %20 d"
     assert entry.facts == {"type": "file", "size": "67108864", "unix.slink": "/a%20b"}
     with pytest.raises(ValueError, match="facts"):

@@ -45,6 +45,8 @@ TABLE: list[tuple[str, Any, tuple[str, ...]]] = [
     ("checksum", "none", ()),  # whether a server offers one is asked of the server
     ("resume", True, (S_UP, S_WHOLE)),
     ("resume", False, ()),
+    ("in_place", True, (HERE, DOWN, S_DOWN, S_WHOLE)),
+    ("partial_prefix", "unfinished-", ()),
     ("connect_timeout_s", 5.0, ()),
     ("timeout_s", 5.0, (HERE,)),
     ("retries", 1, ()),
@@ -52,6 +54,7 @@ TABLE: list[tuple[str, Any, tuple[str, ...]]] = [
     ("source_ports", "40000-40010", (HERE,)),
     ("data_address", "127.0.0.1", (HERE,)),
     ("data_address", "192.0.2.7", PAIRS),
+    ("data_address_from_server", True, (HERE,)),
     ("ipv4", True, ()),
     ("ipv6", True, ()),
     ("controller", "http://127.0.0.1:9", (HERE,)),  # whether it gives paths is asked of the controller

@@ -1,6 +1,7 @@
 """What of a partial file has arrived, by the checksums of its parts: never too much, hardly too little."""
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import hypothesis.strategies as st
@@ -38,13 +39,24 @@ def source(tmp_path_factory) -> Path:
     return file
 
 
+def a_prover(
+    open_far: Callable[[], Asked],
+    *,
+    far_is_source: bool,
+    forgot: Callable[[Move], None] = lambda _: None,
+    note: Callable[[str], None] = lambda _: None,
+) -> Prover:
+    return Prover(open_far, far_is_source=far_is_source, forgot=forgot, note=note, stop=lambda: False)
+
+
 def proven(source: Path, partial: bytes, journaled: RangeSet | None = None) -> tuple[Move, Asked]:
     file = source.with_name("partial")
     file.write_bytes(partial)
     move = Move(str(source), "final", str(file), SIZE, None, None)
     move.resume(journaled or RangeSet())
     far = Asked()
-    prove(move, far, str(file), str(source), len(partial), lambda: False)
+    with source.open("rb") as near:
+        prove(move, far, str(file), near.fileno(), len(partial), lambda: False)
     return move, far
 
 
@@ -101,7 +113,7 @@ def test_a_partial_file_that_has_gone(source: Path, tmp_path: Path) -> None:
         move = Move(str(source), "final", str(tmp_path / "gone"), SIZE, None, None)
         move.resume(RangeSet([(0, 1000)]))
         forgotten: list[Move] = []
-        Prover(Asked, far_is_source=far_is_source, forgot=forgotten.append, stop=lambda: False)(move)
+        a_prover(Asked, far_is_source=far_is_source, forgot=forgotten.append)(move)
         assert move.arrived_bytes == 0
         assert forgotten == [move]
 
@@ -110,7 +122,8 @@ def test_stopping_ends_it(source: Path) -> None:
     file = source.with_name("partial")
     file.write_bytes(CONTENT)
     move = Move(str(source), "final", str(file), SIZE, None, None)
-    assert prove(move, Asked(), str(file), str(source), SIZE, lambda: True) == 0
+    with source.open("rb") as near:
+        assert prove(move, Asked(), str(file), near.fileno(), SIZE, lambda: True) == 0
     assert move.arrived_bytes == 0
 
 
@@ -120,7 +133,7 @@ def test_nothing_is_believed_beyond_the_end_of_the_partial_file(source: Path) ->
     move = Move(str(source), "final", str(file), SIZE, None, None)
     move.resume(RangeSet([(0, 20 * SMALLEST_PIECE)]))
     forgotten: list[Move] = []
-    Prover(Asked, far_is_source=True, forgot=forgotten.append, stop=lambda: False)(move)
+    a_prover(Asked, far_is_source=True, forgot=forgotten.append)(move)
     assert move.arrived_bytes == SMALLEST_PIECE + 5
     assert forgotten == [move]
 
@@ -139,7 +152,7 @@ def test_no_session_stays_open_once_it_has_proven(source: Path) -> None:
             super().close()
             open_now.remove(self)
 
-    prover = Prover(Counted, far_is_source=True, forgot=lambda _: None, stop=lambda: False)
+    prover = a_prover(Counted, far_is_source=True)
     move = Move(str(source), "final", str(file), SIZE, None, None)
     prover(move)
     assert move.is_whole
@@ -151,6 +164,6 @@ def test_a_file_that_cannot_be_read_any_more_is_named(source: Path) -> None:
     Path(move.partial).write_bytes(CONTENT)
     move.resume(RangeSet([(0, 1000)]))
     source.unlink()
-    prover = Prover(Asked, far_is_source=False, forgot=lambda _: None, stop=lambda: False)
+    prover = a_prover(Asked, far_is_source=False)
     with pytest.raises(SourceError, match=str(source)):
         prover(move)

@@ -3,7 +3,8 @@
 import pytest
 
 from mpx.errors import AuthenticationError, ConnectionLost, DestinationError, MpxError, NoSpace, SourceError
-from mpx.gridftp_refusals import cannot_send, cannot_store, reply_error
+from mpx.gridftp_describe import is_clear
+from mpx.gridftp_refusals import cannot_send, cannot_store, is_missing, reply_error
 from mpx.gridftp_wire import Reply
 
 
@@ -45,3 +46,42 @@ def test_meaning_for_a_file(code: int, text: str, storing: type[MpxError], sendi
     reply = Reply(code, (text,))
     assert type(cannot_store(reply, "ftp://host", "/data/a")) is storing
     assert type(cannot_send(reply, "ftp://host", "/data/a")) is sending
+
+
+@pytest.mark.parametrize(
+    ("code", "name", "partial", "hinted"),
+    [
+        (553, "/a/b", "/a/.b.mpx-1.part", True),
+        (550, "/a/b", "/a/.b.mpx-1.part", True),
+        (502, "/a/b", "/a/.b.mpx-1.part", False),
+        (552, "/a/b", "/a/.b.mpx-1.part", False),
+        (553, "/a/.b", "/a/..b.mpx-1.part", False),  # its own name begins with a dot
+        (553, "/a/b", "/a/b", False),
+    ],
+)
+def test_a_hidden_name_that_is_refused(code: int, name: str, partial: str, hinted: bool) -> None:
+    said = str(cannot_store(Reply(code, ("Prohibited",)), "ftp://host", name, partial))
+    assert ("--partial-prefix" in said) == hinted
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "missing", "clear"),
+    [
+        (550, "/data/a: No such file or directory", True, True),
+        (550, "a: Not a directory", True, True),
+        (550, "Too many levels of symbolic links", True, True),
+        (550, "a: Permission denied", False, True),
+        (500, "Command failed. : System error in stat: File name too long", False, True),
+        (550, "Datei nicht gefunden", False, False),
+        (550, "Can't check for file existence", False, False),
+        (550, "", False, False),
+        (500, "MLST not understood", False, False),
+        (502, "no access to this command", False, False),
+        (213, "no such file", False, False),
+    ],
+)
+def test_what_a_refusal_says_of_a_name(code: int, text: str, missing: bool, clear: bool) -> None:
+    reply = Reply(code, (text,))
+    assert is_missing(reply) == missing
+    if not reply.is_ok:
+        assert is_clear(reply) == clear

@@ -227,9 +227,9 @@ def test_facts(root):
     assert facts_line(found["sub"], FACTS, writable=False).count(";") == len(FACTS) - 1
 
 
-def test_names_that_ftp_cannot_carry_are_left_out_and_logged(root, tmp_path, caplog):
+def test_names_that_ftp_cannot_carry_are_listed_otherwise_and_logged(root, tmp_path, caplog):
     (tmp_path / "in" / "sub" / "evil\r\n226 Done").write_bytes(b"")
-    assert set(by_name(items(root, "/sub"))) == {"c", "deep"}
+    assert set(by_name(items(root, "/sub"))) == {"c", "deep", "evil??226 Done"}
     assert "FTP cannot carry" in caplog.text
 
 

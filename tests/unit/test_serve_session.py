@@ -135,10 +135,10 @@ def test_times_modes_and_truncation(client, root):
 
 def test_facts_of_one_name_and_of_a_directory(client, root):
     (root / "d").mkdir()
-    entry = wire.parse_facts(client.do("MLST file").lines[1])
+    entry = wire.parse_facts(client.do("MLST file").lines[1], is_indented=True)
     assert entry.name == "file"
     assert (entry.facts["type"], entry.facts["size"]) == ("file", str(len(CONTENT)))
-    names = {wire.parse_facts(line).name for line in client.do("MLSC /").lines[1:-1]}
+    names = {wire.parse_facts(line, is_indented=True).name for line in client.do("MLSC /").lines[1:-1]}
     assert names == {"file", "d"}
     assert {line.split()[-1] for line in client.do("STAT /").lines[1:-1]} == {"file", "d"}
     assert client.do("STAT file").lines[1].endswith(" file")

@@ -7,7 +7,8 @@ import pytest
 from unit.work import a_move, a_work
 
 from mpx import tcp
-from mpx.gridftp_download import Fan, Pull
+from mpx.gridftp_download import Fan
+from mpx.gridftp_retrieve import Pull
 from mpx.move import Move
 from mpx.shelf import Pending, Piece, Shelf
 

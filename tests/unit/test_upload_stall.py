@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from mpx import gridftp_upload_lane
-from mpx.gridftp_upload_lane import _Watch
+from mpx import gridftp_upload_watch
+from mpx.gridftp_upload_watch import UploadWatch
 from mpx.path_set import DEFAULT_PATH
 from mpx.stream import StreamTotals
 
@@ -42,8 +42,8 @@ def test_the_slower_the_others_the_longer_it_is_waited_for(
 ) -> None:
     port: Any = Port(bps)
     transfer: Any = SimpleNamespace(number=0, move=SimpleNamespace(todo_bytes=1 << 40, final="x"))
-    monkeypatch.setattr(gridftp_upload_lane, "time", SimpleNamespace(monotonic=lambda: port.now_s))
-    watch = _Watch(60.0, 0.01)
+    monkeypatch.setattr(gridftp_upload_watch, "time", SimpleNamespace(monotonic=lambda: port.now_s))
+    watch = UploadWatch(60.0, 0.01)
     while port.now_s < 1059:
         port.now_s += 0.05
         watch.look(port, transfer)

@@ -16,7 +16,9 @@ from pathlib import Path
 import pytest
 from unit.work import a_work
 
-from mpx.gridftp_upload import BYTES_PER_STREAM, DataPort, Transfer, UploadStream
+from mpx.gridftp_transfer import Transfer
+from mpx.gridftp_upload import BYTES_PER_STREAM, DataPort
+from mpx.gridftp_upload_stream import UploadStream
 from mpx.gridftp_wire import CLOSE, HEADER_BYTES, unpack_header
 from mpx.move import Move
 from mpx.path_set import DEFAULT_PATH
@@ -108,7 +110,8 @@ def test_streams_come_and_go_in_batches_of_files(tmp_path: Path, eventually, see
         for content in contents[number : number + rng.randrange(1, 9)]:
             file = tmp_path / "file"
             file.write_bytes(content)
-            move = Move(str(file), "final", "part", len(content), None, None, sums=True)
+            told = rng.choice([len(content), len(content), None])  # None: it is read to its end
+            move = Move(str(file), "final", "part", told, None, None, sums=True)
             batch.append(Transfer(move, move.open(str(file), os.O_RDONLY)))
             file.unlink()
             port.add(batch[-1])
@@ -125,6 +128,7 @@ def test_streams_come_and_go_in_batches_of_files(tmp_path: Path, eventually, see
             port.forget(transfer)
             assert receiver.got[number] == contents[number]
             assert receiver.written[number] == sizes[number]  # no byte twice
+            assert (transfer.move.size_bytes, transfer.is_complete) == (sizes[number], True)
             number += 1
         for transfer in batch:
             transfer.move.close()

@@ -17,6 +17,11 @@ CONNECTIONS, ALL_CONNECTIONS = 128, 512  # of one address, and together
 REQUEST_S = 10.0  # that a request may take to come, and an answer to be read further
 TOO_MANY_S = 1.0  # until one request too many is answered: who asks on and on is slowed by that
 MOST_BODY = 65_536  # bytes of a request
+_NO_TLS = b'{"detail": "this port speaks TLS: ask it by https://"}\n'
+NO_TLS = (  # what is answered to who does not
+    b"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\n"
+    b"Content-Length: %d\r\nConnection: close\r\n\r\n%s" % (len(_NO_TLS), _NO_TLS)
+)
 _DIGITS = re.compile(rb"[0-9]{1,9}")
 
 Message = MutableMapping[str, Any]

@@ -19,6 +19,8 @@ from mpx_controller.steering import stream_of
 def _text(told: object) -> object:
     if not isinstance(told, str):
         raise ValueError("an address is to be a string")
+    if "%" in told:
+        raise ValueError("an address is to be without a zone")
     return told
 
 
@@ -142,7 +144,12 @@ def what_is_wrong(error: RequestValidationError) -> str:
         f"{'.'.join(map(str, each['loc'][1:])) or 'the request'}: {each['msg']}"
         for each in error.errors()[:3]
     )
-    return "; ".join(told).encode("ascii", "backslashreplace").decode()[:500]
+    return ascii_text("; ".join(told))
+
+
+def ascii_text(text: str) -> str:
+    """Return a text that any encoding can hold, and no longer than an answer needs."""
+    return text.encode("ascii", "backslashreplace").decode()[:500]
 
 
 def flows_out(known: PathSet, found: Mapping[int, Iterable[Counted]], away: Iterable[int]) -> FlowsOut:

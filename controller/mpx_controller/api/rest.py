@@ -2,11 +2,12 @@
 
 from typing import Annotated, Any
 
-from fastapi import Depends, FastAPI, Request
+from fastapi import Depends, FastAPI, Request, Response
 from fastapi import Path as PathParameter
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 from fastapi.security import HTTPBearer
+from starlette.requests import ClientDisconnect
 
 from mpx_controller.api.callers import Callers
 from mpx_controller.api.event_stream import EVENTS, EventStream
@@ -20,6 +21,7 @@ from mpx_controller.api.messages import (
     Placed,
     Problem,
     Streams,
+    ascii_text,
     connection_out,
     flows_out,
     path_set_out,
@@ -42,7 +44,11 @@ PROBLEMS = {
     413: "That is too much at once.",
     422: "What was asked is not well-formed.",
     429: "More requests, path sets or streams than you may have.",
-    503: "Nothing leads there now, or a switch has not confirmed; try again.",
+    503: "Nothing leads there now, or a switch has not confirmed entries; try again.",
+}
+
+NOT_CONFIRMED: dict[int | str, dict[str, Any]] = {
+    202: {"model": Problem, "description": "Given back, though a switch has not confirmed; do not ask again."}
 }
 
 Number = Annotated[int, PathParameter(ge=1, le=2**31 - 1)]
@@ -68,6 +74,9 @@ def rest_of(controller: Controller, callers: Callers, version: str) -> FastAPI:
         """Return whose path sets a caller may look at and end; None: everybody's."""
         return None if who.owner == LOCAL else who.owner
 
+    def given_back(note: str | None) -> Response:
+        return Response(status_code=204) if note is None else JSONResponse({"detail": ascii_text(note)}, 202)
+
     async def asking(request: Request) -> Caller:
         address = request.client.host if request.client else ""
         return callers.caller(address, request.headers.get("authorization"))
@@ -76,7 +85,11 @@ def rest_of(controller: Controller, callers: Callers, version: str) -> FastAPI:
 
     @app.exception_handler(Refused)
     async def refused(_: Request, error: Refused) -> JSONResponse:
-        return JSONResponse({"detail": str(error)}, error.status)
+        return JSONResponse({"detail": ascii_text(str(error))}, error.status)
+
+    @app.exception_handler(ClientDisconnect)
+    async def gone(_: Request, __: ClientDisconnect) -> Response:
+        return Response(status_code=400)  # nobody reads it; without it the log would have where we were
 
     @app.exception_handler(RequestValidationError)
     async def wrong(_: Request, error: RequestValidationError) -> JSONResponse:
@@ -113,11 +126,11 @@ def rest_of(controller: Controller, callers: Callers, version: str) -> FastAPI:
         keys = [StreamKey(port, asked.side) for port in asked.ports]
         return Placed(paths=await controller.place(number, keys, who.owner, asked.path))
 
-    @app.post("/path-sets/{number}/streams/remove", status_code=204)
-    async def remove(number: Number, asked: Streams, who: Asking) -> None:
+    @app.post("/path-sets/{number}/streams/remove", status_code=204, responses=NOT_CONFIRMED)
+    async def remove(number: Number, asked: Streams, who: Asking) -> Response:
         """Streams have ended."""
         keys = [StreamKey(port, asked.side) for port in asked.ports]
-        await controller.remove_streams(number, keys, who.owner)
+        return given_back(await controller.remove_streams(number, keys, who.owner))
 
     @app.post("/path-sets/{number}/renew")
     async def renew(number: Number, who: Asking) -> PathSetOut:
@@ -130,10 +143,10 @@ def rest_of(controller: Controller, callers: Callers, version: str) -> FastAPI:
         """Tell what was found out about a path; predictions learn from it."""
         controller.sets.feedback(number, who.owner, asked.path, asked.streams, asked.rate_bps, asked.rtt_s)
 
-    @app.delete("/path-sets/{number}", status_code=204)
-    async def release(number: Number, who: Asking) -> None:
+    @app.delete("/path-sets/{number}", status_code=204, responses=NOT_CONFIRMED)
+    async def release(number: Number, who: Asking) -> Response:
         """Give it back; on the controller's own host anybody's, whose owner is told so as an event."""
-        await controller.release(number, whose(who))
+        return given_back(await controller.release(number, whose(who)))
 
     @app.get("/events", response_class=StreamingResponse, responses={200: EVENTS})
     async def events(who: Asking) -> EventStream:

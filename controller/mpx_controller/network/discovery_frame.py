@@ -20,6 +20,7 @@ from mpx_controller.graph import Port
 
 OUI = b"\x6d\x70\x78"
 SUBTYPE = 1
+OURS = OUI + bytes([SUBTYPE])
 TTL_S = 120  # for others that listen; we have a limit of our own
 BODY = struct.Struct("!QId")  # datapath id, port number, when it was sent
 SIGNATURE_BYTES = 16
@@ -27,7 +28,9 @@ LLDP: bytes = ETH_TYPE_LLDP.to_bytes(2)
 ETH_TO_ALL = 0x8942  # as other controllers have it for the same purpose
 TO_ALL = b"\xff" * 6
 HEAD = struct.Struct("!6s6sH")
-LEAST_BYTES = 60  # of a frame
+LEAST_BYTES, MOST_BYTES = 60, 1518  # of a frame
+_TLV_HEAD, _TLV_LENGTHS = 2, 1 << 9  # seven bits of type, nine of length (IEEE 802.1AB)
+_ORGANIZATION = 127  # the type of what an organization tells
 
 
 class Found(NamedTuple):
@@ -89,25 +92,19 @@ def is_discovery(data: bytes) -> bool:
 
 def read_discovery_frame(data: bytes, secret: bytes) -> Found | None:
     """Return what a frame of ours tells; None for all others, and for one that somebody else has signed."""
-    told = _parsed(data) if is_discovery(data) else None
-    for field in told.tlvs if told is not None else ():
-        if not isinstance(field, lldp.OrganizationallySpecific) or (field.oui, field.subtype) != (
-            OUI,
-            SUBTYPE,
-        ):
-            continue
-        body, signature = field.info[: BODY.size], field.info[BODY.size :]
-        if len(body) == BODY.size and hmac.compare_digest(signature, _signature(body, secret)):
+    if not is_discovery(data):
+        return None
+    at, end = HEAD.size, min(len(data), MOST_BYTES)
+    while at + _TLV_HEAD <= end:  # read here: os-ken would copy the rest of the frame for each of its TLVs
+        kind, length = divmod(int.from_bytes(data[at : at + _TLV_HEAD]), _TLV_LENGTHS)
+        told = data[at + _TLV_HEAD : at + _TLV_HEAD + length]
+        body, signature = told[len(OURS) : len(OURS) + BODY.size], told[len(OURS) + BODY.size :]
+        is_one = kind == _ORGANIZATION and told.startswith(OURS) and len(body) == BODY.size
+        if is_one and hmac.compare_digest(signature, _signature(body, secret)):
             switch, number, sent_s = BODY.unpack(body)
             return Found(Port(switch, number), sent_s)
+        at += _TLV_HEAD + length
     return None
-
-
-def _parsed(data: bytes) -> lldp.lldp | None:
-    try:
-        return packet.Packet(data).get_protocol(lldp.lldp)
-    except Exception:  # os-ken has no one error for frames that are broken
-        return None
 
 
 def _signature(body: bytes, secret: bytes) -> bytes:

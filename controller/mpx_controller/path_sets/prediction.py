@@ -3,6 +3,8 @@
 import math
 from collections.abc import Sequence
 
+from mpx.path_set import interleaved
+
 BYTES_PER_STREAM = 1_900_000.0  # of bandwidth times round-trip time: the fewest that huang found (PRAGMA)
 LEARNS = 0.25  # weight of what one transfer reports, and ...
 MOST_STEP = 2.0  # ... by what factor it changes what is believed at most
@@ -65,19 +67,7 @@ def by_ratio(weights: Sequence[float], count: int) -> list[int]:
     At any point of the list each path has had its share, to within one. Raises ValueError for no or bad
     weights.
     """
-    shares = _by_largest_remainder(weights, count)
-    given = [0] * len(shares)
-    order: list[int] = []
-    for _ in range(count):
-        behind = [
-            (share * (len(order) + 1) / count - had, -i)
-            for i, (share, had) in enumerate(zip(shares, given, strict=True))
-            if had < share
-        ]
-        index = -max(behind)[1]
-        given[index] += 1
-        order.append(index)
-    return order
+    return list(interleaved(dict(enumerate(_by_largest_remainder(weights, count)))))
 
 
 def round_robin(paths: int, count: int) -> list[int]:

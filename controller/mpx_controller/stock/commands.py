@@ -119,13 +119,13 @@ def run(
     except ValueError as error:
         raise UsageError(str(error)) from None
     try:
-        count, is_steered = steering.get(pair, time.monotonic()).streams, True
+        count, said = steering.get(pair, time.monotonic()).streams, None
     except Unsteered as error:
         complain(f"streams take one path: {error}")
-        count, is_steered = max(1, paths), False
+        count, said = max(1, paths), str(error)
     streams = Streams(pair, ports, we_send)
     words = [word.replace("{streams}", str(count)) for word in wanted]
-    watch = Watch(steering, streams, connections, complain)
+    watch = Watch(steering, streams, connections, complain, said)
     try:
         code = run_command(words, {**os.environ, **streams.environment}, watch.look)
     except OSError as error:
@@ -133,7 +133,7 @@ def run(
         code = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
     finally:
         steering.release()
-    if is_steered and code == 0 and not watch.has_told:
+    if said is None and code == 0 and not watch.has_told:
         complain(
             f"no stream from {source} to {sink} was seen, so none took several paths: globus-url-copy needs "
             "-p {streams} or -fast, and a file of more than some blocks"

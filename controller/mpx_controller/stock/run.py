@@ -27,11 +27,12 @@ class Watch:
         streams: Streams,
         connections: Connections,
         complain: Callable[[str], None],
+        said: str | None = None,
     ) -> None:
         self._steering, self._streams = steering, streams
         self._connections, self._complain = connections, complain
         self._placed: set[int] = set()
-        self._said: set[str] = set()  # complaints: each is made once
+        self._said = {said}  # complaints: each is made once, and `said` has been made already
         self._again_s = 0.0
         self.has_told = False  # of a stream, or why there is none
 

@@ -1,0 +1,278 @@
+"""Lists a folder of a server: MLSD, else LIST; what a listing leaves open is asked once it has ended.
+
+Nothing that a server lists is left out in silence: an entry that cannot be understood is an error in its
+place. Lines are read as they come; only entries that have to be asked about are kept until then.
+"""
+
+import posixpath
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from mpx.endpoint import FileInfo, Kind
+from mpx.errors import MpxError, PartialFailure
+from mpx.gridftp_listing import CutLine, entry_info, kind_of, parse_time, read_lines
+from mpx.gridftp_session import Session
+from mpx.gridftp_wire import Reply, command, parse_facts
+from mpx.list_formats import parse_list_line
+
+Listed = tuple[str, FileInfo | MpxError]
+Refused = Callable[[Reply], MpxError]
+
+LIST_NOTE = (
+    "{peer} has no MLSD, so folders were listed with LIST: times come from MDTM, where the server has it; "
+    "folders keep no times, and a file without a time is copied again by the next run"
+)
+GROUP = 200  # names that are asked about together
+MOST_KEPT_BYTES = 40 * 1024 * 1024  # lines of one folder that wait to be asked about, some 500,000
+MOST_UNREADABLE = 1000  # lines of one folder, after which it is no listing
+_LINE_COSTS_BYTES = 41  # beside its text
+_NOT_IMPLEMENTED = (500, 501, 502, 504)
+_NO_DATA = (421, 425, 426)
+_NOTHING_THERE = re.compile(r"no (such )?(files?|director|entries)|not found|does not exist|empty")
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """An entry of which something has to be asked."""
+
+    name: str
+    info: FileInfo
+    is_kind_known: bool
+    why: str = ""  # the line is in doubt, and what is not there is an error for this reason
+
+
+class FolderListing:
+    """Lists folders over one session. Remembers in which way that server lists."""
+
+    def __init__(self, session: Session) -> None:
+        self.promised = 0  # how many entries a Globus server says that there are
+        self.count = 0  # how many it listed
+        self._session = session
+        self._has_mlst = "MLST" in session.features
+        self.uses_list = not self._has_mlst and "MLSD" not in session.features
+        self._unreadable_lines = 0
+        self._list_words = ["-a", ""]  # of LIST, in the order in which they are tried
+
+    def entries(self, full: str, refused: Refused) -> Iterator[Listed]:
+        """Yield what is in the folder `full`; raises what `refused` makes of a refusal."""
+        self.promised = self.count = self._unreadable_lines = 0
+        waiting: list[bytes] = []
+        kept_bytes = 0
+        cut: CutLine | None = None
+        for line in self._lines(full, refused):
+            self.count += 1
+            found = self._read(full, line)
+            if isinstance(found, _Open) and isinstance(line, CutLine):
+                cut = line
+            elif isinstance(found, _Open):
+                waiting.append(line.encode("utf-8", "surrogateescape"))
+                kept_bytes += len(waiting[-1]) + _LINE_COSTS_BYTES
+                if kept_bytes > MOST_KEPT_BYTES:
+                    raise PartialFailure(
+                        f"{self._session.peer} lists too many entries in {full} that have to be asked about "
+                        f"one by one ({len(waiting)}); copy its parts apart"
+                    )
+            elif found:
+                yield found
+        waiting.reverse()
+        while waiting:
+            lines = [waiting.pop() for _ in range(min(GROUP, len(waiting)))]
+            yield from self._asked(full, [line.decode("utf-8", "surrogateescape") for line in lines])
+        if cut is not None:
+            yield from self._asked(full, [cut])
+
+    # --- listing -------------------------------------------------------------------------------------
+
+    def _lines(self, full: str, refused: Refused) -> Iterator[str]:
+        if not self.uses_list:
+            lines = 0
+            try:
+                for line in read_lines(self._session, command("MLSD", full), _Refusal):
+                    lines += 1
+                    yield line
+            except _Refusal as refusal:
+                if refusal.reply.code not in _NOT_IMPLEMENTED or lines:
+                    self._unless_empty(full, refusal.reply, lines, refused)
+                    return
+                self.uses_list = True
+            else:
+                return
+        yield from self._lines_of_list(full, refused)
+
+    def _lines_of_list(self, full: str, refused: Refused) -> Iterator[str]:
+        """Yield what LIST says from within the folder: as an argument its name could be taken for a pattern.
+
+        Servers that hide names with a leading dot show them for -a; others take that for the name of a file.
+        """
+        entered = self._session.call(command("CWD", full))
+        if not entered.is_ok:
+            raise refused(entered)
+        for words in list(self._list_words):
+            lines = 0
+            refusal: _Refusal | None = None
+            try:
+                for line in read_lines(self._session, command("LIST", *words.split()), _Refusal):
+                    lines += 1
+                    yield line
+            except _Refusal as error:
+                refusal = error
+            if lines and words != self._list_words[0]:
+                self._list_words = [words]
+            if refusal and (lines or words == self._list_words[-1] or refusal.reply.code in _NO_DATA):
+                self._unless_empty(full, refusal.reply, lines, refused)
+            if lines:
+                return
+
+    def _unless_empty(self, full: str, reply: Reply, lines: int, refused: Refused) -> None:
+        """Raise what a refusal means, unless it only says that nothing is in a folder that is there."""
+        is_empty = reply.code in (450, 550) and _NOTHING_THERE.search(reply.text.lower())
+        if not is_empty or lines or not self._session.call(command("CWD", full)).is_ok:
+            raise refused(reply)
+
+    # --- lines ---------------------------------------------------------------------------------------
+
+    def _read(self, full: str, line: str) -> "Listed | _Open | None":
+        return self._read_list(full, line) if self.uses_list else self._read_facts(full, line)
+
+    def _read_facts(self, full: str, line: str) -> Listed | _Open | None:
+        try:
+            entry = parse_facts(line)
+        except ValueError:
+            return self._unreadable(full, line) if line.strip() else None
+        told = entry.facts.get("type", "").lower()
+        if told in ("cdir", "pdir"):
+            count = entry.facts.get("x.count", "")
+            self.promised = max(self.promised, int(count) if re.fullmatch("[0-9]{1,9}", count) else 0)
+            return None
+        kind = kind_of(entry)
+        name = self._name(full, entry.name, kind)
+        if not isinstance(name, str):
+            return name
+        info = entry_info(entry)
+        why = "" if entry.is_sure and not isinstance(line, CutLine) else self._doubt(full, line)
+        if kind is None or info.size_bytes is None or why:
+            return _Open(name, info, kind is not None, why)
+        return name, info
+
+    def _read_list(self, full: str, line: str) -> Listed | _Open | None:
+        try:
+            found = parse_list_line(line)
+        except ValueError:
+            return self._unreadable(full, line)
+        if found is None:
+            return None
+        told, info = found
+        name = self._name(full, told, info.kind)
+        if not isinstance(name, str):
+            return name
+        why = self._doubt(full, line) if isinstance(line, CutLine) else ""
+        if info.kind is Kind.FILE or why:
+            return _Open(name, info, True, why)
+        return name, info
+
+    def _name(self, full: str, told: str, kind: Kind | None) -> str | Listed | None:
+        """Return the name that a line gives; None for the folder itself and the one above it."""
+        name = told.rstrip("/") if kind is Kind.FOLDER else told
+        if name in (".", "..") and kind in (Kind.FOLDER, None):
+            return None
+        if name.startswith("/") and posixpath.dirname(name) == full.rstrip("/"):
+            name = posixpath.basename(name)  # some servers give whole paths
+        if "/" in name or name in ("", ".", ".."):
+            return told, PartialFailure(
+                f"{self._session.peer} lists {told[:255]!r} in {full}, which is no name of a file; "
+                "not trusting it"
+            )
+        return name
+
+    def _unreadable(self, full: str, line: str) -> Listed:
+        self._unreadable_lines += 1
+        if self._unreadable_lines > MOST_UNREADABLE:
+            raise PartialFailure(
+                f"{self._session.peer} lists in {full} more than {MOST_UNREADABLE} lines that cannot be read"
+            )
+        return "", PartialFailure(
+            f"{self._session.peer} lists in {full} a line that cannot be read: {line[:200]!r}"
+        )
+
+    def _doubt(self, full: str, line: str) -> str:
+        how = "ends in the middle of a line" if isinstance(line, CutLine) else "has a line that is not clear"
+        return f"the listing of {full} by {self._session.peer} {how}: {str(line[:200])!r}"
+
+    # --- asking --------------------------------------------------------------------------------------
+
+    def _asked(self, full: str, lines: list[str]) -> Iterator[Listed]:
+        """Ask about what lines leave open, all at once, and yield the entries as they turn out to be."""
+        entries = [entry for line in lines if isinstance(entry := self._read(full, line), _Open)]
+        questions = [self._questions(full, entry) for entry in entries]
+        replies = iter(self._session.pipeline([line for each in questions for line in each]))
+        for entry, answers in [
+            (e, list(islice(replies, len(q)))) for e, q in zip(entries, questions, strict=True)
+        ]:
+            yield entry.name, self._judged(full, entry, answers)
+
+    def _questions(self, full: str, entry: _Open) -> list[bytes]:
+        name = posixpath.join(full, entry.name)
+        try:
+            ask = [command("SIZE", name), command("MDTM", name)]
+            if not entry.is_kind_known or entry.why:
+                ask.append(command("CWD", name))
+                if self._has_mlst:
+                    ask.append(command("MLST", name))
+        except MpxError:  # a name that no command can carry
+            return []
+        return ask
+
+    def _judged(self, full: str, entry: _Open, answers: list[Reply]) -> FileInfo | MpxError:
+        name = posixpath.join(full, entry.name)
+        if not answers:
+            return entry.info  # whoever uses the name is told why it cannot be used
+        size, modified, *more = answers
+        size_bytes = _size(size)
+        modified_s = entry.info.modified_s
+        if modified_s is None and modified.code == 213:
+            modified_s = parse_time(modified.text)
+        told = replace(entry.info, modified_s=modified_s)
+        if entry.is_kind_known and not entry.why:
+            return replace(told, size_bytes=told.size_bytes if size_bytes is None else size_bytes)
+        described = self._described(more[1]) if len(more) > 1 else None
+        if described and described.kind is not Kind.OTHER:
+            told = replace(described, modified_s=described.modified_s or modified_s)
+        elif more[0].is_ok:
+            told = replace(told, kind=Kind.FOLDER, size_bytes=0)
+        elif size_bytes is not None or modified.code == 213:
+            told = replace(told, kind=Kind.FILE)
+        elif described and not entry.why:
+            return described
+        else:
+            what = entry.why or f"{self._session.peer} does not say what {name} is"
+            return PartialFailure(f"{what}; asked about it, it says: {size.reason}")
+        if told.kind is Kind.FILE and size_bytes is not None:
+            told = replace(told, size_bytes=size_bytes)
+        return told
+
+    @staticmethod
+    def _described(reply: Reply) -> FileInfo | None:
+        """Return what MLST says, None where that says nothing clear."""
+        for line in reply.lines[1:-1] if reply.is_ok else ():
+            try:
+                entry = parse_facts(line, is_indented=True)
+            except ValueError:
+                continue
+            if kind_of(entry):
+                return entry_info(entry)
+        return None
+
+
+class _Refusal(MpxError):
+    """A listing command was refused; what that means is decided by whoever sent it."""
+
+    def __init__(self, reply: Reply) -> None:
+        super().__init__(reply.text)
+        self.reply = reply
+
+
+def _size(reply: Reply) -> int | None:
+    text = reply.text.strip()
+    return int(text) if reply.code == 213 and re.fullmatch(r"[0-9]{1,19}", text) else None

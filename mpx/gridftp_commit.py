@@ -1,0 +1,170 @@
+"""Giving finished files at a server their times, modes and final names, however little of that it can.
+
+A server cannot be asked to sync; names and times go in one pipelined group. The bytes of every file were
+acknowledged before, so a command that is refused harms only its own file: without RNFR its RNTO is refused.
+"""
+
+import contextlib
+import posixpath
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+
+from mpx import telnet_escape
+from mpx.endpoint import Commit, FileInfo, Kind, Note, Stamp, partial_name
+from mpx.errors import DestinationError, MpxError, NotRenamed
+from mpx.gridftp_refusals import is_missing
+from mpx.gridftp_session import Session
+from mpx.gridftp_wire import Reply, command
+
+_TIMES, _MODES = "modification times", "modes"
+_NO_RENAME = "; where a server permits no renaming, --in-place writes under the final name at once"
+
+
+class ServerCommit:
+    """What one server does with finished files. Lives as long as its session."""
+
+    def __init__(
+        self,
+        session: Session,
+        refused: Callable[[Reply, str, str], MpxError],
+        describe: Callable[[Sequence[str]], list[FileInfo | MpxError | None]],
+    ) -> None:
+        """`refused` makes the error of a refusal of what was tried on a name; `describe` is `stats`."""
+        self.sets_times = True  # as far as it is known
+        self._session = session
+        self._refused = refused
+        self._describe = describe
+        self._verb = "MFMT" if "MFMT" in session.features else "MDTM"  # which some servers take as a setter
+
+    def commit(self, files: Sequence[Commit], note: Note) -> list[Exception | None]:
+        """Name finished files; see Endpoint."""
+        stamps = [Stamp(self._name(file.partial), file.modified_s, file.mode) for file in files]
+        lines = [line for stamp in stamps for line in self._stamp(stamp)]
+        moved = [file for file in files if file.partial != file.final]
+        renames = [line for file in moved for line in self._rename(file.partial, file.final)]
+        replies = self._session.pipeline([*(line for _, line in lines), *renames])
+        self._note_refused([kept for kept, _ in lines], replies, note)
+        outcomes = dict(zip(moved, _pairs(replies[len(lines) :]), strict=True))
+        results: dict[Commit, Exception | None] = dict.fromkeys(files)
+        in_the_way = []
+        for file, (first, second) in outcomes.items():
+            if not first.is_ok:
+                error = self._refused(first, "rename to", file.final)
+                is_forbidden = isinstance(error, DestinationError) and not is_missing(first)
+                results[file] = DestinationError(f"{error}{_NO_RENAME}") if is_forbidden else error
+            elif not second.is_ok:
+                results[file] = self._refused(second, "rename to", file.final)
+                in_the_way.append(file)
+        results |= self._replace(in_the_way, results, note)
+        return [results[file] for file in files]
+
+    def _name(self, name: str) -> str:
+        telnet_escape.learn(self._session, name)
+        return self._session.name(name)
+
+    def _rename(self, name: str, other: str) -> tuple[bytes, bytes]:
+        return command("RNFR", self._name(name)), command("RNTO", self._name(other))
+
+    # --- servers whose RNTO replaces nothing -------------------------------------------------------
+
+    def _replace(
+        self, files: Sequence[Commit], errors: dict[Commit, Exception | None], note: Note
+    ) -> dict[Commit, Exception | None]:
+        """Name files where old ones are in the way: the old ones are put aside, and removed at the end.
+
+        An old file that cannot be put aside is removed before the new one, which is whole, gets its name.
+        Where that is then refused the new one stays under its partial name.
+        """
+        there = self._describe([file.final for file in files])
+        old = [
+            file
+            for file, info in zip(files, there, strict=True)
+            if isinstance(info, FileInfo) and info.kind is Kind.FILE
+        ]
+        if not old:
+            return {}
+        asides = {file: _aside(file) for file in old}
+        lines = []
+        for file in old:
+            lines += [
+                command("DELE", self._name(asides[file])),  # of an earlier run
+                *self._rename(file.final, asides[file]),
+            ]
+        replies = self._session.pipeline(lines)
+        put_aside = [file for file, reply in zip(old, replies[2::3], strict=True) if reply.is_ok]
+        # Where RNTO was refused once more it is not the old file that is in the way, so that stays.
+        removed = [file for file, reply in zip(old, replies[1::3], strict=True) if not reply.is_ok]
+        self._session.pipeline([command("DELE", self._name(file.final)) for file in removed])
+        tried = [*put_aside, *removed]
+        lines = [line for file in tried for line in self._rename(file.partial, file.final)]
+        renamed = _pairs(self._session.pipeline(lines))
+        results: dict[Commit, Exception | None] = {}
+        for file, (_, second) in zip(tried, renamed, strict=True):
+            results[file] = None if second.is_ok else errors[file]
+            if not second.is_ok and file in removed and not self._is_there(file.final):
+                results[file] = NotRenamed(f"{errors[file]}; what was sent is whole, as {file.partial}")
+        self._settle_asides({file: asides[file] for file in put_aside}, results, note)
+        return results
+
+    def _settle_asides(
+        self, asides: dict[Commit, str], results: dict[Commit, Exception | None], note: Note
+    ) -> None:
+        """Remove old files whose successors have their names, and bring the others back."""
+        name = self._name
+        done = [aside for file, aside in asides.items() if results[file] is None]
+        back = [
+            line
+            for file, aside in asides.items()
+            if results[file] is not None
+            for line in self._rename(aside, file.final)
+        ]
+        replies = self._session.pipeline([*(command("DELE", name(aside)) for aside in done), *back])
+        for aside, reply in zip(done, replies, strict=False):
+            if not reply.is_ok:
+                note(f"{self._session.peer} does not delete the old file, now {aside} ({reply.code})")
+
+    def _is_there(self, name: str) -> bool:
+        (info,) = self._describe([name])
+        return info is not None
+
+    # --- times and modes -----------------------------------------------------------------------------
+
+    def set_times(self, folders: Sequence[Stamp], note: Note) -> None:
+        """Give folders their times and modes; see Endpoint. All go out together."""
+        lines = [line for folder in folders for line in self._stamp(folder)]
+        replies = self._session.pipeline([line for _, line in lines])
+        self._note_refused([kept for kept, _ in lines], replies, note)
+
+    def _stamp(self, stamp: Stamp) -> Iterator[tuple[str, bytes]]:
+        """Yield what is to be kept of a name, and the command for it."""
+        full = self._name(stamp.name)
+        if stamp.mode is not None:
+            yield _MODES, command("SITE", "CHMOD", f"{stamp.mode & 0o777:04o}", full)
+        if stamp.modified_s is None or not self.sets_times:
+            return
+        with contextlib.suppress(ValueError, OverflowError, OSError):  # there are four digits for the year
+            when = datetime.fromtimestamp(stamp.modified_s, UTC).strftime("%Y%m%d%H%M%S")
+            yield _TIMES, command(self._verb, when, full)
+
+    def _note_refused(self, stamps: Sequence[str], replies: Sequence[Reply], note: Note) -> None:
+        answers = list(zip(stamps, replies, strict=False))
+        refused = {kept: reply.code for kept, reply in answers if not reply.is_ok}
+        peer = self._session.peer
+        if _MODES in refused:
+            note(f"{_MODES} are not kept everywhere: {peer} refuses SITE CHMOD ({refused[_MODES]})")
+        if _TIMES in refused and self._verb == "MFMT":
+            note(f"{_TIMES} are not kept everywhere: {peer} refuses MFMT ({refused[_TIMES]})")
+        elif _TIMES in refused:
+            note(f"{_TIMES} are not kept: {peer} has no MFMT, and no MDTM that sets them")
+            self.sets_times = False
+
+
+def _aside(file: Commit) -> str:
+    """Return where the old file goes meanwhile: hidden if the partial file is."""
+    hidden = posixpath.basename(file.partial).startswith(".")
+    tag = file.partial.removesuffix(".part").rsplit(".mpx-", 1)[-1]
+    return partial_name(file.final, f"{tag}-old", "." if hidden else "")
+
+
+def _pairs(replies: Sequence[Reply]) -> list[tuple[Reply, Reply]]:
+    return list(zip(replies[::2], replies[1::2], strict=True))

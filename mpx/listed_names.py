@@ -1,0 +1,48 @@
+"""Names that stand twice in a listing, or differ only in what some file systems take for the same."""
+
+import unicodedata
+from enum import Enum
+
+
+class Repeat(Enum):
+    """How a name stands to those before it in its folder."""
+
+    NEW = "new"
+    TWICE = "twice"  # the very same name
+    FOLDED = "folded"  # one that differs in upper and lower case only, or in how letters are composed
+
+
+def folded(name: str) -> str:
+    """Return what a file system that ignores case makes of a name."""
+    if name.isascii():
+        return name.lower()
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
+
+
+class ListedNames:
+    """The names of one folder so far, as hashes: some 100 bytes each, and no more than MOST of them.
+
+    Beyond that it begins anew, so a repetition is found within about that many names.
+    """
+
+    MOST = 250_000
+
+    def __init__(self) -> None:
+        self._seen: set[int] = set()
+
+    def add(self, name: str) -> Repeat:
+        """Take the next name and tell whether it came before."""
+        # An even number for the name itself and an odd one for its folded form, where that is another name:
+        # so most names, which are in lower case, take one entry.
+        plain = folded(name)
+        itself, other = hash(name) << 1, hash(plain) << 1
+        seen = self._seen
+        if itself in seen:
+            return Repeat.TWICE
+        is_folded = other | 1 in seen or other in seen
+        if len(seen) >= self.MOST:
+            seen.clear()
+        seen.add(itself)
+        if plain != name:
+            seen.add(other | 1)
+        return Repeat.FOLDED if is_folded else Repeat.NEW

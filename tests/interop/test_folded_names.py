@@ -1,0 +1,111 @@
+"""Names that differ only in case: none replaces another in silence where a server takes them for one."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from interop.foreign_servers import _PYFTPDLIB, ENVIRONMENT, PyFtpdLib
+from interop.trees import TREE, failures, names
+from sites import Site, make
+
+import mpx as api
+
+pytestmark = pytest.mark.peers
+
+KEEPS_CASE = """
+import os
+from pyftpdlib.filesystems import AbstractedFS
+
+class Folding(AbstractedFS):
+    def ftp2fs(self, path):
+        real = self.root
+        for part in self.ftpnorm(path).split("/"):
+            if part:
+                alike = [name for name in self._names(real) if name.lower() == part.lower()]
+                real = os.path.join(real, alike[0] if alike else part)
+        return real
+
+    @staticmethod
+    def _names(folder):
+        try:
+            return os.listdir(folder)
+        except OSError:
+            return []
+
+    def validpath(self, path):
+        return True
+"""
+LOWERS = """
+from pyftpdlib.filesystems import AbstractedFS
+
+class Folding(AbstractedFS):
+    def ftp2fs(self, path):
+        return super().ftp2fs(path.lower())
+"""
+
+
+class FoldingServer(PyFtpdLib):
+    """pyftpdlib that takes names that differ only in case for the same, and keeps the first."""
+
+    file_system = KEEPS_CASE
+
+    def command(self) -> list[str]:
+        settings = {**self._settings, "root": str(self.root), "port": self.port, **ENVIRONMENT}
+        begin = "FTPHandler.authorizer.add_user"
+        program = self.file_system + _PYFTPDLIB.replace(begin, f"FTPHandler.abstracted_fs = Folding\n{begin}")
+        return [sys.executable, "-W", "ignore", "-c", program, json.dumps(settings)]
+
+
+class LoweringServer(FoldingServer):
+    file_system = LOWERS
+
+
+def two_of_each(folder: Path) -> None:
+    for name, size in (("file", 10), ("File", 11), ("FILE", 12), ("sub/inner", 13), ("Sub/inner", 14)):
+        make(folder / name, size)
+    make(folder / "plain", 15)
+
+
+@pytest.mark.parametrize("kind", [FoldingServer, LoweringServer])
+def test_a_server_that_folds_them(kind: type[FoldingServer], tmp_path: Path, with_password: None) -> None:
+    root, up = tmp_path / "ftp", tmp_path / "up"
+    root.mkdir()
+    two_of_each(up)
+    sources = {path.read_bytes() for path in up.rglob("*") if path.is_file()}
+    with kind(root) as server:
+        for overwrite in ("different", "always"):
+            options = api.CopyOptions(recursive=True, overwrite=overwrite)
+            with pytest.raises(api.PartialFailure) as caught:
+                api.copy(str(up), server.url + "dst", options)
+            assert len(failures(caught)) >= 2
+            assert sum("differs only in case" in why for why in failures(caught).values()) >= 2
+            files = [path for path in (root / "dst").rglob("*") if path.is_file()]
+            assert len(files) == 3, files
+            assert all(path.read_bytes() in sources for path in files)
+            assert caught.value.report is not None
+            assert caught.value.report.files.failed == 4  # two files, a folder and what is in it
+
+
+def test_where_they_are_kept_apart_all_arrive(there: Site, here: Path) -> None:
+    two_of_each(here / "up")
+    for _ in range(2):
+        api.copy(str(here / "up"), there.url_of("dst"), TREE)
+    assert names(there.folder / "dst") == names(here / "up")
+    for path in (here / "up").rglob("*"):
+        if path.is_file():
+            copy = there.folder / "dst" / path.relative_to(here / "up")
+            assert copy.read_bytes() == path.read_bytes()
+    report = api.copy(there.url_of("dst"), str(here / "down"), TREE)
+    assert report.files.moved == 6
+    assert names(here / "down") == names(here / "up")
+
+
+def test_sources_given_by_name(tmp_path: Path, with_password: None) -> None:
+    (tmp_path / "ftp").mkdir()
+    make(tmp_path / "one/file", 10)
+    make(tmp_path / "two/FILE", 11)
+    with FoldingServer(tmp_path / "ftp") as server, pytest.raises(api.PartialFailure) as caught:
+        api.copy([str(tmp_path / "one/file"), str(tmp_path / "two/FILE")], server.url + "dst/")
+    assert "differs only in case" in failures(caught)["FILE"]
+    assert (tmp_path / "ftp/dst/file").read_bytes() == (tmp_path / "one/file").read_bytes()

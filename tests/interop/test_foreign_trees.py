@@ -1,0 +1,151 @@
+"""Trees from servers that people run: links however shown, hidden files, folders within themselves."""
+
+import os
+from pathlib import Path
+
+import pytest
+from interop.foreign_servers import ForeignServer, ProFtpd, PureFtpd, PyFtpdLib
+from interop.trees import TREE, failures, names, skips
+from mpx_command import copied, mpx
+from sites import AWKWARD, make
+
+import mpx as api
+
+pytestmark = pytest.mark.peers
+
+
+def same(one: Path, other: Path, *files: str) -> None:
+    for name in files:
+        assert (one / name).read_bytes() == (other / name).read_bytes(), name
+
+
+def readable(root: Path) -> None:
+    """Let the account that serves read all of it."""
+    for path in (root, *root.rglob("*")):
+        if not path.is_symlink():
+            path.chmod(0o755 if path.is_dir() else 0o644)
+
+
+def test_links_are_followed(foreign: ForeignServer, tmp_path: Path) -> None:
+    root = foreign.root
+    make(root / "d/real/f", 10_000)
+    (root / "d/to file").symlink_to("real/f")
+    (root / "d/to folder").symlink_to("real")
+    (root / "d/real/up").symlink_to("..")
+    (root / "d/.hidden").write_bytes(b"h")
+    readable(root)
+    report = api.copy(foreign.url + "d", str(tmp_path / "down"), TREE)
+    expected = [".hidden", "real/", "real/f", "to file", "to folder/", "to folder/f"]
+    assert names(tmp_path / "down") == expected
+    same(root / "d", tmp_path / "down", ".hidden", "real/f", "to file", "to folder/f")
+    assert set(skips(report)) == {"up"}
+    assert "a folder that it is in" in skips(report)["up"]
+
+
+@pytest.mark.parametrize("server", [ProFtpd, PureFtpd])
+def test_links_that_lead_nowhere_do_not_stop_the_rest(
+    server: type[ForeignServer], tmp_path: Path, with_password: None
+) -> None:
+    root = tmp_path / "ftp"
+    make(root / "d/f", 10)
+    (root / "d/dangling").symlink_to("nowhere")
+    readable(root)
+    with server(root) as running:
+        api.copy(running.url + "d", str(tmp_path / "down"), TREE)
+    same(root / "d", tmp_path / "down", "f")
+
+
+@pytest.mark.parametrize("server", [ProFtpd, PureFtpd])
+def test_links_whose_target_is_not_told_cannot_be_kept(
+    server: type[ForeignServer], tmp_path: Path, with_password: None
+) -> None:
+    root = tmp_path / "ftp"
+    make(root / "d/f", 10)
+    (root / "d/link").symlink_to("f")
+    readable(root)
+    with server(root) as running, pytest.raises(api.PartialFailure) as caught:
+        api.copy(running.url + "d", str(tmp_path / "down"), api.CopyOptions(recursive=True, links="keep"))
+    assert set(failures(caught)) == {"link"}
+    same(root / "d", tmp_path / "down", "f")
+
+
+def test_proftpd_that_names_targets(tmp_path: Path, with_password: None) -> None:
+    root = tmp_path / "ftp"
+    make(root / "d/real/f", 10)
+    (root / "d/to folder").symlink_to("real")
+    (root / "d/to file").symlink_to("real/f")
+    readable(root)
+    with ProFtpd(root, "FactsOptions UseSlink") as running:
+        api.copy(running.url + "d", str(tmp_path / "down"), TREE)
+    same(root / "d", tmp_path / "down", "real/f", "to folder/f", "to file")
+
+
+def test_a_link_to_what_holds_the_source(tmp_path: Path, with_password: None) -> None:
+    root = tmp_path / "ftp"
+    make(root / "d/f", 5)
+    make(root / "d/sub/inner", 5)
+    (root / "d/sub/up").symlink_to("..")
+    readable(root)
+    with PyFtpdLib(root) as running:  # which shows no links; what is the same folder, `unique` tells
+        for source, expected in (("d", ["f", "sub/", "sub/inner"]), ("d/sub", ["inner"])):
+            there = tmp_path / source.replace("/", " ")
+            report = api.copy(f"{running.url}{source}", str(there), TREE)
+            assert set(skips(report)) == {"up"}
+            assert names(there) == expected
+
+
+def test_what_a_server_calls_unknown_has_failed(pureftpd: ForeignServer, tmp_path: Path) -> None:
+    root = pureftpd.root
+    make(root / "d/f", 10)
+    readable(root)
+    os.mkfifo(root / "d/fifo", 0o644)
+    ended = mpx("copy", "-r", "--timeout", "5s", "--retries", "1", pureftpd.url + "d", tmp_path / "down")
+    assert ended.code == 10, ended.err
+    assert "fifo" in ended.err
+    same(root / "d", tmp_path / "down", "f")
+
+
+# --- vsftpd, which has LIST only -----------------------------------------------------------------------
+
+
+def test_a_tree_from_vsftpd(vsftpd: tuple[str, Path], tmp_path: Path) -> None:
+    url, served = vsftpd
+    for name in AWKWARD:
+        make(served / "d" / name, len(name))
+    make(served / "d/sub dir/*?[x]/file", 20_000)
+    (served / "d/.hidden").write_bytes(b"h")
+    (served / "d/empty").mkdir()
+    (served / "d/to file").symlink_to("sub dir/*?[x]/file")
+    (served / "d/to folder").symlink_to("sub dir")
+    (served / "d/sub dir/up").symlink_to("..")
+    (served / "d/nowhere").symlink_to("none")
+    (served / "d/read only").mkdir(mode=0o555)
+    readable(served)
+    for _ in range(2):
+        report = api.copy(f"{url}/d", str(tmp_path / "down"), TREE)
+    files = [*AWKWARD, "sub dir/*?[x]/file", ".hidden", "to file", "to folder/*?[x]/file"]
+    same(served / "d", tmp_path / "down", *files)
+    assert (tmp_path / "down/empty").is_dir()
+    assert {name: why for name, why in skips(report).items() if "the same" not in why}.keys() == {
+        "up",
+        "nowhere",
+    }
+    assert report.files.moved == 0  # the second run has nothing to do, as MDTM tells the times
+    assert any("has no MLSD" in note for note in report.notes)
+    assert (tmp_path / "down/.hidden").stat().st_mtime == int((served / "d/.hidden").stat().st_mtime)
+
+
+def test_vsftpd_listed(vsftpd: tuple[str, Path]) -> None:
+    url, served = vsftpd
+    for name in [*AWKWARD, ".hidden"]:
+        make(served / name, 3)
+    (served / "sub").mkdir()
+    ended = mpx("list", url)
+    copied(ended)
+    assert sorted(ended.out.splitlines()) == sorted([*AWKWARD, ".hidden", "sub/"])
+    long = mpx("list", "-l", url)
+    assert long.code == 0
+    assert (
+        sum(line.startswith("file    0644               3 20") for line in long.out.splitlines())
+        == len(AWKWARD) + 1
+    )

@@ -1,0 +1,121 @@
+"""Read-only folders: sealed when all in them is copied, opened again by a run that has more to bring."""
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from interop.foreign_servers import ForeignServer, ProFtpd, PureFtpd
+from interop.trees import TREE, names
+from mpx_command import AS_ANYBODY, copied, mpx
+from sites import Site, make
+
+import mpx as api
+from mpx.destination_folders import LEFT_OPEN
+
+pytestmark = pytest.mark.peers
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@contextmanager
+def sealed(*folders: Path, mode: int = 0o555) -> Iterator[None]:
+    for folder in folders:
+        folder.chmod(mode)
+    yield
+    for folder in folders:
+        folder.chmod(0o755)
+
+
+@pytest.mark.parametrize("mode", [0o555, 0o500, 0o111])
+def test_a_folder_is_sealed_when_all_of_it_is_there(here: Path, mode: int) -> None:
+    """Within this host, as somebody whom modes hinder."""
+    make(here / "src/sub/ok", 5)
+    make(here / "src/sub/deep/inner", 6)
+    make(here / "src/other/file", 7)
+    make(here / "src/sub/deep/closed", 8).chmod(0)
+    # The source is listed and read all the same: its folders get this mode only at the destination.
+    (here / "src/sub").chmod(0o555)
+    (here / "src/other").chmod(0o555)
+    ended = mpx("copy", "-v", "-r", here / "src", here / "dst", ordinary=True)
+    assert ended.code == 10, ended.err
+    assert LEFT_OPEN in ended.out + ended.err
+    assert mode_of(here / "dst/sub") == 0o755  # something below it is missing
+    assert mode_of(here / "dst/other") == 0o555
+    (here / "dst/other").chmod(mode)
+    (here / "src/sub/deep/closed").chmod(0o644)
+    with sealed(here / "src/other", mode=0o755):
+        make(here / "src/other/added/deep/file", 9)
+    (here / "src/other").chmod(0o555)
+    ended = mpx("copy", "-v", "-r", here / "src", here / "dst", ordinary=True)
+    assert (ended.code, ended.err) == (0, ""), ended.err
+    assert LEFT_OPEN not in ended.out
+    assert names(here / "dst") == names(here / "src")
+    assert mode_of(here / "dst/sub") == mode_of(here / "dst/other") == 0o555
+
+
+def test_folders_within_sealed_folders(here: Path) -> None:
+    make(here / "src/a/b/c/file", 5)
+    folders = [here / "src/a/b/c", here / "src/a/b", here / "src/a", here / "src"]
+    for folder in folders:
+        folder.chmod(0o555)
+    copied(mpx("copy", "-q", "-r", here / "src", here / "dst", ordinary=True))
+    with sealed(*reversed(folders), mode=0o755):
+        make(here / "src/a/b/c/new/file", 6)
+    for folder in folders:
+        folder.chmod(0o555)
+    copied(mpx("copy", "-q", "-r", here / "src", here / "dst", ordinary=True))
+    assert names(here / "dst") == names(here / "src")
+    for folder in folders:
+        assert mode_of(here / "dst" / folder.relative_to(here / "src")) == 0o555
+
+
+def test_sealed_folders_at_a_server(far: Site, here: Path) -> None:
+    """A stock server works as an account that modes hinder."""
+    sealed_at(far.url_of("dst"), far.folder / "dst", here)
+
+
+@pytest.mark.parametrize("kind", [ProFtpd, PureFtpd])
+def test_sealed_folders_at_foreign_servers(
+    kind: type[ForeignServer], here: Path, tmp_path: Path, with_password: None
+) -> None:
+    root = tmp_path / "ftp"
+    root.mkdir()
+    with kind(root) as server:
+        sealed_at(server.url + "dst", root / "dst", here)
+
+
+def sealed_at(url: str, there: Path, here: Path) -> None:
+    make(here / "src/sub/ok", 5)
+    make(here / "src/sub/grows", 0)
+    (here / "src/sub").chmod(0o555)
+    (here / "src/sub/grows").chmod(0)
+    ended = mpx("copy", "-r", here / "src", url, ordinary=True)
+    assert ended.code == 10, ended.err
+    assert mode_of(there / "sub") == 0o755
+    (here / "src/sub/grows").chmod(0o644)
+    api.copy(str(here / "src"), url, TREE)
+    assert mode_of(there / "sub") == 0o555
+    (here / "src/sub").chmod(0o755)
+    make(here / "src/sub/added/file", 3)
+    (here / "src/sub").chmod(0o555)
+    api.copy(str(here / "src"), url, TREE)
+    assert names(there) == names(here / "src")
+    assert mode_of(there / "sub") == 0o555
+    assert (there / "sub/added/file").read_bytes() == (here / "src/sub/added/file").read_bytes()
+
+
+def test_a_folder_of_somebody_else_is_not_opened(here: Path) -> None:
+    if os.geteuid() != 0 or not AS_ANYBODY:
+        pytest.skip("gives a folder to another account, as root")
+    make(here / "src/sub/file", 3)
+    (here / "dst/sub").mkdir(parents=True)
+    (here / "dst/sub").chmod(0o555)
+    os.chown(here / "dst/sub", 65534, -1)
+    ended = mpx("copy", "-r", here / "src", here / "dst", ordinary=True)
+    assert ended.code == 4, ended.err
+    assert not list((here / "dst/sub").iterdir())

@@ -1,0 +1,134 @@
+"""Another account that may write to the folder a copy goes to puts something in the place of its files."""
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+from interop.mpx_process import Copy
+from sites import Site
+
+import mpx
+from mpx.journal import Journal
+
+pytestmark = pytest.mark.peers
+SIZE = 24_000_001
+RATE = "80Mbit/s"
+LONG_AGO_S = 1_000_000_000
+
+
+@pytest.fixture
+def victim(tmp_path: Path) -> Path:
+    file = tmp_path / "victim"
+    file.write_bytes(b"private")
+    file.chmod(0o600)
+    os.utime(file, (LONG_AGO_S, LONG_AGO_S))
+    return file
+
+
+def is_untouched(victim: Path) -> bool:
+    status = victim.stat()
+    return (victim.read_bytes(), status.st_mode & 0o777, status.st_mtime) == (b"private", 0o600, LONG_AGO_S)
+
+
+def partial_in(folder: Path) -> Path | None:
+    return next(iter(folder.glob(".*.part")), None)
+
+
+@pytest.mark.parametrize("swap", ["link", "hard link", "fifo", "file"])
+def test_what_was_swapped_while_it_was_copied_is_an_error(
+    there: Site, here: Path, tmp_path: Path, victim: Path, eventually, swap: str
+) -> None:
+    source = there.write("source", os.urandom(SIZE))
+    source.chmod(0o666)
+    (tmp_path / "work").mkdir()
+    copy = Copy(tmp_path / "work", f"{there.url}source", here / "out", "--rate", RATE)
+    eventually(lambda: (part := partial_in(here)) and part.stat().st_size)
+    part = partial_in(here)
+    assert part
+    part.rename(here / "aside")
+    if swap == "link":
+        part.symlink_to(victim)
+    elif swap == "hard link":
+        part.hardlink_to(victim)
+    elif swap == "fifo":
+        os.mkfifo(part)
+    else:
+        part.write_bytes(source.read_bytes())
+    done = copy.end()
+    if there.url.startswith("ftp://"):
+        assert done.code == 4, done
+        assert "in the place of its partial file" in done.stderr
+    else:  # the checksum of what is found under the name may tell first
+        assert done.code in (4, 8), done
+    assert not os.path.lexists(here / "out")
+    assert is_untouched(victim)
+
+
+@pytest.mark.parametrize("left", ["link", "hard link", "fifo"])
+def test_what_no_earlier_run_can_have_left_is_not_continued(
+    there: Site, here: Path, victim: Path, left: str
+) -> None:
+    source = there.write("source", os.urandom(SIZE))
+    final = here / "out"
+    with_slash = f"{there.url}source"
+    whole = mpx.copy(with_slash, str(here / "first"))
+    journal = Journal(whole.source, str(whole.destination).replace("first", "out"))
+    part = here / f".out.mpx-{journal.tag}.part"
+    journal.begin(str(final), str(part), SIZE, mtime_as_listed(there, source))
+    journal.arrived(str(final), [(0, SIZE)])
+    journal.close()
+    if left == "link":
+        part.symlink_to(victim)
+    elif left == "hard link":
+        part.hardlink_to(victim)
+    else:
+        os.mkfifo(part)
+    report = mpx.copy(with_slash, str(final))
+    assert final.read_bytes() == source.read_bytes()
+    assert report.bytes.resumed == 0
+    assert any(note.endswith("starting over") and str(part) in note for note in report.notes), report.notes
+    assert is_untouched(victim)
+
+
+def mtime_as_listed(there: Site, source: Path) -> float:
+    end = there.open(writing=False)
+    info = end.stat(there.name("source"))
+    assert info and source.exists()
+    assert info.modified_s is not None
+    return info.modified_s
+
+
+def test_small_files_that_are_swapped_as_fast_as_can_be(there: Site, here: Path, victim: Path) -> None:
+    """Whatever has its final name in the end is right, or the copy says that it is not."""
+    for i in range(300):
+        there.write(f"{i}", f"content of {i}".encode())
+    stop = threading.Event()
+
+    def swap() -> None:
+        while not stop.is_set():
+            for part in here.glob(".*.part"):
+                try:
+                    part.rename(here / "aside")
+                    part.symlink_to(victim)
+                except OSError:
+                    continue
+
+    attacker = threading.Thread(target=swap)
+    attacker.start()
+    try:
+        report = mpx.copy(there.url, str(here), mpx.CopyOptions(recursive=True))
+        failed: set[str] = set()
+    except mpx.MpxError as error:
+        assert error.report
+        report = error.report
+        failed = {entry["name"].rsplit("/", 1)[1] for entry in report.failures}
+    finally:
+        stop.set()
+        attacker.join()
+    for i in range(300):
+        final = here / f"{i}"
+        if f"{i}" not in failed:
+            assert not final.is_symlink()
+            assert final.read_bytes() == f"content of {i}".encode()
+    assert is_untouched(victim)

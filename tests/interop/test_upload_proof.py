@@ -1,0 +1,341 @@
+"""An upload is whole only when the server shows it; one that cannot be ended well ends with an error."""
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from interop.foreign_servers import PyFtpdLib
+from interop.scripted_server import Dialogue
+from interop.storing_server import FEATURES, StoringDialogue, StoringServer
+from sites import make
+
+from mpx import CopyOptions, copy
+from mpx.errors import (
+    ConnectionLost,
+    IntegrityError,
+    MpxError,
+    NoSpace,
+    PartialFailure,
+    TransferTimeout,
+)
+from mpx.report import Report
+
+Answer = Callable[[Dialogue, str], str | None]
+
+
+def options(**more: object) -> CopyOptions:
+    return CopyOptions(**{"retries": 2, "timeout_s": 2.0, **more})
+
+
+def upload(server: StoringServer, source: Path, **more: object) -> Report:
+    return copy(str(source), server.url + "/up", options(**more))
+
+
+def stores(server: StoringServer) -> int:
+    return server.heard.count("STOR")
+
+
+def keeping(change: Callable[[bytes, int], bytes]) -> Answer:
+    """Store what `change` makes of the bytes; it is told how many files came before."""
+
+    def store(dialogue: Dialogue, name: str) -> str:
+        assert isinstance(dialogue, StoringDialogue)
+        before = dialogue.server.heard.count("STOR") - 1
+        dialogue.server.files[name] = change(dialogue.receive(), before)
+        return "226 Transfer complete."
+
+    return store
+
+
+# --- what was stored has another size ----------------------------------------------------------------------
+
+
+def short(content: bytes, _: int) -> bytes:
+    return content[: len(content) // 2]
+
+
+def empty(content: bytes, _: int) -> bytes:
+    return b""
+
+
+def longer(content: bytes, _: int) -> bytes:
+    return content + b"\n"
+
+
+@pytest.mark.parametrize("change", [short, empty, longer])
+@pytest.mark.parametrize("features", [FEATURES, ("MLST size*;",), ("SIZE",)])
+def test_what_lost_its_end_or_grew_gets_no_name(
+    change: Callable[[bytes, int], bytes], features: tuple[str, ...], tmp_path: Path
+) -> None:
+    source = make(tmp_path / "up", 100_000)
+    script: dict[str, Answer] = {"STOR": keeping(change)}
+    if "SIZE" not in features:
+        script["SIZE"] = lambda *_: "502 not implemented"
+    if features == ("SIZE",):
+        script["MLST"] = lambda *_: "502 not implemented"
+    with StoringServer(script, features=features) as server:
+        server.files["/up"] = b"the old one"
+        with pytest.raises(IntegrityError, match="although it was sent twice") as caught:
+            upload(server, source)
+        assert caught.value.exit_code == 8
+        assert server.files["/up"] == b"the old one"
+        assert stores(server) == 2
+
+
+@pytest.mark.parametrize("change", [short, empty, longer])
+def test_what_arrives_at_the_second_try_is_whole(
+    change: Callable[[bytes, int], bytes], tmp_path: Path
+) -> None:
+    source = make(tmp_path / "up", 100_000)
+    with StoringServer({"STOR": keeping(lambda data, n: change(data, n) if n == 0 else data)}) as server:
+        report = upload(server, source)
+        assert server.files == {"/up": source.read_bytes()}
+        assert report.checksum["result"] == "unverified"
+        assert any("sent again" in note for note in report.notes)
+
+
+def test_an_empty_file_that_grew_is_no_empty_file(tmp_path: Path) -> None:
+    source = make(tmp_path / "up", 0)
+    with StoringServer({"STOR": keeping(longer)}) as server, pytest.raises(IntegrityError):
+        upload(server, source)
+
+
+def test_without_retries_it_is_not_sent_again(tmp_path: Path) -> None:
+    source = make(tmp_path / "up", 1000)
+    with StoringServer({"STOR": keeping(short)}) as server:
+        with pytest.raises(IntegrityError):
+            upload(server, source, retries=0)
+        assert stores(server) == 1
+
+
+def test_of_many_files_only_what_is_short_fails(tmp_path: Path) -> None:
+    for i in range(300):
+        make(tmp_path / f"tree/{i}", 10 + i)
+    cut = os.urandom(500)
+    (tmp_path / "tree/cut").write_bytes(cut)
+    script = {"STOR": keeping(lambda data, _: data[:-1] if data == cut else data)}
+    with StoringServer(script) as server:
+        with pytest.raises(PartialFailure, match="1 of 301 files"):
+            copy(str(tmp_path / "tree"), server.url + "/tree", options(recursive=True))
+        for i in range(300):
+            assert server.files[f"/tree/{i}"] == (tmp_path / f"tree/{i}").read_bytes()
+        assert "/tree/cut" not in server.files
+
+
+def test_a_checksum_decides_over_a_size_that_lies(tmp_path: Path) -> None:
+    """A server may count the bytes of a text as it would send them."""
+    source = make(tmp_path / "up", 1000)
+    script: dict[str, Answer] = {"SIZE": lambda *_: "213 999"}
+    with StoringServer(script, checksums=True) as server:
+        report = upload(server, source)
+        assert server.files == {"/up": source.read_bytes()}
+        assert report.checksum["result"] == "verified"
+
+
+@pytest.mark.parametrize("answer", ["550 SIZE not allowed in ASCII mode", "502 no", "213 many", "213 -1"])
+def test_where_no_size_is_told_the_report_says_so(answer: str, tmp_path: Path) -> None:
+    source = make(tmp_path / "up", 1000)
+    script: dict[str, Answer] = {"SIZE": lambda *_: answer}
+    with StoringServer(script, features=()) as server:
+        report = upload(server, source)
+        assert server.files == {"/up": source.read_bytes()}
+        assert report.checksum["result"] == "unverified"
+        assert any("does not tell the size" in note for note in report.notes)
+
+
+def test_verified_files_cost_no_further_question(tmp_path: Path) -> None:
+    source, asked = make(tmp_path / "up", 1000), []
+
+    def size(dialogue: Dialogue, name: str) -> str:
+        assert isinstance(dialogue, StoringDialogue)
+        asked.append(name)
+        return dialogue._size(name)
+
+    with StoringServer({"SIZE": size}, checksums=True) as server:
+        upload(server, source)
+        assert not [name for name in asked if ".part" in name]
+
+
+# --- answers that never come -----------------------------------------------------------------------------
+
+
+def cutting(dialogue: Dialogue, name: str) -> None:
+    """Take everything, and be gone before the answer."""
+    assert isinstance(dialogue, StoringDialogue)
+    dialogue.server.files[name] = dialogue.receive()
+    dialogue.cut()
+
+
+def silent(dialogue: Dialogue, name: str) -> None:
+    """Take everything, and never answer."""
+    assert isinstance(dialogue, StoringDialogue)
+    dialogue.server.files[name] = dialogue.receive()
+
+
+@pytest.mark.parametrize("store", [cutting, silent])
+@pytest.mark.parametrize("checksums", [False, True])
+def test_what_is_there_whole_is_not_sent_again(
+    store: Callable[[Dialogue, str], None], checksums: bool, tmp_path: Path
+) -> None:
+    source = make(tmp_path / "up", 100_000)
+    with StoringServer({"STOR": store}, checksums=checksums) as server:
+        upload(server, source)
+        assert server.files == {"/up": source.read_bytes()}
+        assert stores(server) == 1
+
+
+def losing(dialogue: Dialogue, name: str) -> None:
+    """Take everything, keep nothing, and be gone."""
+    assert isinstance(dialogue, StoringDialogue)
+    dialogue.receive()
+    dialogue.cut()
+
+
+@pytest.mark.parametrize("retries", [0, 2])
+def test_what_is_lost_every_time_is_sent_as_often_as_allowed(retries: int, tmp_path: Path) -> None:
+    source = make(tmp_path / "up", 100_000)
+    with StoringServer({"STOR": losing}) as server:
+        with pytest.raises(ConnectionLost) as caught:
+            upload(server, source, retries=retries)
+        assert caught.value.exit_code == 6
+        assert stores(server) == retries + 1
+        assert server.files == {}
+
+
+def test_what_cannot_be_shown_to_be_there_is_sent_as_often_as_allowed(tmp_path: Path) -> None:
+    source = make(tmp_path / "up", 100_000)
+    with StoringServer({"STOR": silent, "SIZE": lambda *_: "502 no"}, features=()) as server:
+        with pytest.raises(TransferTimeout) as caught:
+            upload(server, source, timeout_s=0.5)
+        assert caught.value.exit_code == 7
+        assert stores(server) == 3
+
+
+def test_one_file_that_never_arrives_keeps_no_other_from_it(tmp_path: Path) -> None:
+    for i in range(20):
+        make(tmp_path / f"tree/{i}", 100 + i)
+
+    def store(dialogue: Dialogue, name: str) -> str | None:
+        assert isinstance(dialogue, StoringDialogue)
+        return losing(dialogue, name) if "/.7.mpx" in name else dialogue._stor(name)
+
+    with StoringServer({"STOR": store}) as server:
+        with pytest.raises(PartialFailure, match="1 of 20 files"):
+            copy(str(tmp_path / "tree"), server.url + "/tree", options(recursive=True))
+        assert stores(server) <= 20 + 3
+        assert len([name for name in server.files if ".part" not in name]) == 19
+
+
+def test_a_checksum_that_never_matches_ends_the_copy(tmp_path: Path) -> None:
+    source = make(tmp_path / "up", 1000)
+    with StoringServer({"CKSM": lambda *_: "213 deadbeef"}, checksums=True) as server:
+        with pytest.raises(IntegrityError):
+            upload(server, source)
+        assert stores(server) == 2
+        assert server.files == {}
+
+
+# --- full disks ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        ("452 Insufficient storage", NoSpace),
+        ("552 Exceeded", NoSpace),
+        ("451 No space left on device", NoSpace),
+        ("426 Failure writing: disk full", NoSpace),
+        ("550 Disk quota exceeded", NoSpace),
+        ("426 Transfer aborted", ConnectionLost),
+    ],
+)
+@pytest.mark.parametrize("early", [False, True])
+def test_a_full_disk_ends_the_copy(answer: str, error: type[MpxError], early: bool, tmp_path: Path) -> None:
+    """The server says so when it has taken everything, or closes the data connection and says so then."""
+    source = make(tmp_path / "up", 8_000_000)
+
+    def store(dialogue: Dialogue, name: str) -> str:
+        assert isinstance(dialogue, StoringDialogue)
+        if early:
+            with dialogue.open_data() as data:
+                dialogue.say("150 go")
+                data.recv(1000)
+        else:
+            dialogue.receive()
+        return answer
+
+    with StoringServer({"STOR": store}) as server:
+        with pytest.raises(error):
+            upload(server, source)
+        assert stores(server) == (1 if error is NoSpace else 3)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A folder with room for 4 MiB."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a small disk")
+    folder = tmp_path / "small"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=777", "mpx-test", folder], check=True)
+    yield folder
+    subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+@pytest.mark.peers
+def test_a_real_server_with_a_full_disk(tmp_path: Path, with_password: None, small_disk: Path) -> None:
+    source = make(tmp_path / "up", 6_000_000)
+    with PyFtpdLib(small_disk) as server:
+        with pytest.raises((ConnectionLost, NoSpace)):  # it says: 426 None; transfer aborted.
+            copy(str(source), server.url + "up", options())
+        assert server.log_path.read_text().count(" STOR ") == 3
+
+
+# --- the same in MODE E ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size_bytes", [1000, 5_000_000])
+@pytest.mark.parametrize("change", [short, longer])
+def test_blocks_that_were_lost(
+    change: Callable[[bytes, int], bytes], size_bytes: int, tmp_path: Path
+) -> None:
+    source = make(tmp_path / "up", size_bytes)
+    with StoringServer({"STOR": keeping(change)}, mode_e=True) as server:
+        with pytest.raises(IntegrityError, match="although it was sent twice"):
+            upload(server, source, streams=1)
+        assert server.files == {}
+        assert stores(server) == 2
+
+
+@pytest.mark.parametrize("size_bytes", [1000, 5_000_000])
+@pytest.mark.parametrize("store", [cutting, silent])
+def test_blocks_that_are_all_there_are_not_sent_again(
+    store: Callable[[Dialogue, str], None], size_bytes: int, tmp_path: Path
+) -> None:
+    source = make(tmp_path / "up", size_bytes)
+    with StoringServer({"STOR": store}, mode_e=True, checksums=True) as server:
+        upload(server, source, streams=1)
+        assert server.files == {"/up": source.read_bytes()}
+        assert stores(server) == 1
+
+
+def claiming(dialogue: Dialogue, name: str) -> None:
+    """Take everything, claim to have it, lose it, and be gone."""
+    assert isinstance(dialogue, StoringDialogue)
+    dialogue.say(f"111 Range Marker 0-{len(dialogue.receive())}")
+    dialogue.cut()
+
+
+@pytest.mark.parametrize("size_bytes", [1000, 5_000_000])
+@pytest.mark.parametrize("store", [losing, claiming])
+def test_blocks_that_are_lost_every_time(
+    store: Callable[[Dialogue, str], None], size_bytes: int, tmp_path: Path
+) -> None:
+    """What a marker claims counts as progress once."""
+    source = make(tmp_path / "up", size_bytes)
+    with StoringServer({"STOR": store}, mode_e=True, checksums=True) as server:
+        with pytest.raises(ConnectionLost):
+            upload(server, source, streams=1)
+        assert 3 <= stores(server) <= 4

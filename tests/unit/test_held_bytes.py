@@ -1,0 +1,48 @@
+"""Bytes that were written and are not believed yet: they count once, or not at all, whoever brings them."""
+
+import hypothesis.strategies as st
+from hypothesis import given
+from unit.work import a_move
+
+from mpx.ranges import RangeSet
+
+SIZE = 300
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["hold", "believe", "disbelieve", "land"]),
+        st.integers(0, 3),  # who
+        st.integers(0, SIZE),
+        st.integers(0, SIZE),
+    ),
+    max_size=60,
+)
+
+
+@given(STEPS)
+def test_what_is_held_has_not_arrived(steps: list[tuple[str, int, int, int]]) -> None:
+    move, arrived = a_move(SIZE), RangeSet()
+    held = [RangeSet() for _ in range(4)]
+    for step, who, one, other in steps:
+        start, end = min(one, other), max(one, other)
+        if step == "hold" and start < end:
+            others = RangeSet(each for some in held for each in some)
+            is_there = arrived.covers(start, end) or others.covers(start, end)
+            assert move.hold(start, end) != is_there
+            if not is_there:
+                held[who].add(start, end)
+        elif step == "believe":
+            assert move.believe(held[who]) == arrived.update(held[who])
+            for each in held[who]:  # two may hold the same bytes in part, and one lets go of them for both
+                for some in held:
+                    if some is not held[who]:
+                        some.remove(*each)
+            held[who] = RangeSet()
+        elif step == "disbelieve":
+            move.disbelieve(held[who])
+            for each in list(held[who]):
+                for some in held:
+                    some.remove(*each)
+        elif step == "land":
+            assert move.landed(start, end) == arrived.add(start, end)
+        assert move.arrived_bytes == arrived.size
+    assert move.is_whole == (arrived.size == SIZE)

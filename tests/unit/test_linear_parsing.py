@@ -1,0 +1,80 @@
+"""No text of a peer is read in more than linear time: a pattern that backtracks stops all threads for it.
+
+Quadratic, what is read here would take minutes. The process that does it is ended after one, which is far
+more than any machine needs for what is linear.
+"""
+
+import subprocess
+import sys
+
+import pytest
+
+WITHIN_S = 60
+PREPARE = """
+from mpx.gridftp_wire import *
+from mpx.gridftp_refusals import reply_error, cannot_send, is_missing
+from mpx.gridftp_listing import parse_time, entry_info
+from mpx.list_formats import parse_list_line
+from mpx.errors import SourceError
+from mpx.probing import choose
+
+def read(text):
+    reply = Reply(550, (text, text))
+    for parse in (parse_whole, parse_host_port, parse_extended_address, parse_ranges, parse_time):
+        try: parse(text)
+        except ValueError: pass
+    try: entry_info(parse_facts(text))
+    except ValueError: pass
+    for begin in ("", "-rw-r--r-- ", "lrwxrwxrwx 1 u g 5 Jan 1 10:00 ", "01-01-24 10:00 "):
+        try: parse_list_line(begin + text)
+        except ValueError: pass
+    reply.reason, reply.error_class, marker_bytes(reply), marker_bytes(Reply(111, (text,)))
+    is_missing(reply), cannot_send(reply, "peer", "name"), reply_error(reply, "what", SourceError)
+    choose._MAIL.search(text)
+    parse_features(Reply(211, ("a", text, "b")))
+
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "':' * N",
+        "'a' * N",
+        "' ' * N",
+        "'|' * N",
+        "'1' * N",
+        "'1,' * N",
+        "'(' * N",
+        "'1-2,' * N",
+        "'c=' * N",
+        "'c=A' * N",
+        "'a=' * N + ' name'",
+        "'/' * N",
+        "' -> ' * N",
+        "'Jan 1 ' * N",
+        "'1 Jan ' * N",
+        "'[ ' * N",
+        "'<DIR> ' * N",
+        "'no space ' * N",
+        "'E' * N",
+        "'Size=1;' * N + ' name'",
+    ],
+)
+def test_long_text(text: str) -> None:
+    program = f"N = 200_000\n{PREPARE}\nread({text})"
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=WITHIN_S)
+
+
+def test_a_reply_that_comes_byte_by_byte() -> None:
+    program = """
+from mpx.gridftp_wire import ReplyReader
+reader = ReplyReader()
+try:
+    for _ in range(1_000_000):
+        reader.feed(b"2")
+except ValueError:
+    raise SystemExit(0)
+raise SystemExit(1)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=WITHIN_S)

@@ -1,0 +1,221 @@
+"""Partial files of this host: what others put in their place is neither written, changed nor taken."""
+
+import os
+import resource
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mpx.endpoint import Commit, Stamp
+from mpx.errors import DestinationError
+from mpx.local import LocalEndpoint
+from mpx.location import Location
+from mpx.partial_file import NotOurs, PartialFile, open_ours
+
+PRIVATE = b"of somebody else"
+CONTENT = b"what was copied"
+LONG_AGO_S = 1_000_000_000
+
+
+@pytest.fixture
+def victim(tmp_path: Path) -> Path:
+    """A file that nothing may happen to."""
+    (tmp_path / "private").mkdir()
+    file = tmp_path / "private" / "victim"
+    file.write_bytes(PRIVATE)
+    file.chmod(0o600)
+    os.utime(file, (LONG_AGO_S, LONG_AGO_S))
+    return file
+
+
+def state_of(file: Path) -> tuple[bytes, int, float]:
+    status = file.stat()
+    return file.read_bytes(), stat.S_IMODE(status.st_mode), status.st_mtime
+
+
+UNTOUCHED = (PRIVATE, 0o600, float(LONG_AGO_S))
+
+
+def a_link(name: Path, victim: Path) -> None:
+    name.symlink_to(victim)
+
+
+def a_hard_link(name: Path, victim: Path) -> None:
+    name.hardlink_to(victim)
+
+
+def a_fifo(name: Path, _: Path) -> None:
+    os.mkfifo(name)
+
+
+def a_folder(name: Path, _: Path) -> None:
+    name.mkdir()
+
+
+def a_file(name: Path, _: Path) -> None:
+    name.write_bytes(b"of another")
+
+
+def nothing(_: Path, __: Path) -> None:
+    pass
+
+
+SWAPS = [a_link, a_hard_link, a_fifo, a_folder, a_file, nothing]
+Swap = Callable[[Path, Path], None]
+
+
+def end() -> LocalEndpoint:
+    return LocalEndpoint(Location("file", "/"), writing=True)
+
+
+def commit(written: PartialFile, final: Path) -> Exception | None:
+    (result,) = end().commit([Commit(written.name, str(final), 1.0, 0o666, written)], lambda _: None)
+    return result
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> PartialFile:
+    """A partial file with its content, that nobody uses at the moment."""
+    (tmp_path / "to").mkdir()
+    file = PartialFile(str(tmp_path / "to" / ".out.part"))
+    os.write(file.open(create=True), CONTENT)
+    file.close()
+    return file
+
+
+@pytest.mark.parametrize("swap", SWAPS)
+@pytest.mark.parametrize("is_held", [True, False], ids=["held open", "closed"])
+def test_what_was_swapped_gets_no_final_name(
+    tmp_path: Path, victim: Path, written: PartialFile, swap: Swap, is_held: bool
+) -> None:
+    final, name = tmp_path / "to" / "out", Path(written.name)
+    final.write_bytes(b"before")
+    if not is_held:
+        written.release()
+    name.rename(tmp_path / "to" / "aside")  # so that its inode cannot be used again
+    swap(name, victim)
+    assert isinstance(commit(written, final), DestinationError)
+    assert final.read_bytes() == b"before"
+    assert state_of(victim) == UNTOUCHED
+
+
+@pytest.mark.parametrize("swap", [a_link, a_hard_link, a_fifo, a_file])
+def test_what_is_swapped_at_the_last_moment_is_no_copy(
+    tmp_path: Path, victim: Path, written: PartialFile, swap: Swap, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    final, name = tmp_path / "to" / "out", Path(written.name)
+    rename = Path.replace
+
+    def raced(self: Path, target: str) -> Path:
+        monkeypatch.undo()
+        rename(name, tmp_path / "to" / "aside")
+        swap(name, victim)
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "replace", raced)
+    assert isinstance(commit(written, final), DestinationError)
+    assert swap is a_file or not os.path.lexists(final)
+    assert state_of(victim) == UNTOUCHED
+
+
+def test_who_takes_the_file_away_at_once_is_no_fault(
+    tmp_path: Path, written: PartialFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program may wait for files to appear, and move them on."""
+    rename = Path.replace
+
+    def waited_for(self: Path, target: str) -> Path:
+        monkeypatch.undo()
+        return rename(rename(self, target), tmp_path / "taken")
+
+    monkeypatch.setattr(Path, "replace", waited_for)
+    assert commit(written, tmp_path / "to" / "out") is None
+    assert (tmp_path / "taken").read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("swap", [a_link, a_hard_link, a_fifo, a_file])
+def test_what_is_in_the_way_gives_way_to_a_new_file(tmp_path: Path, victim: Path, swap: Swap) -> None:
+    name = tmp_path / ".out.part"
+    swap(name, victim)
+    file = PartialFile(str(name))
+    os.write(file.open(create=True), CONTENT)
+    file.close()
+    assert commit(file, tmp_path / "out") is None
+    assert (tmp_path / "out").read_bytes() == CONTENT
+    assert state_of(victim) == UNTOUCHED
+
+
+@pytest.mark.parametrize("swap", [a_link, a_hard_link, a_fifo, a_folder])
+def test_what_an_earlier_run_cannot_have_left_is_not_continued(
+    tmp_path: Path, victim: Path, swap: Swap
+) -> None:
+    name = tmp_path / ".out.part"
+    swap(name, victim)
+    with pytest.raises(NotOurs, match=r"not a regular file|another name"):
+        PartialFile(str(name)).open(create=False)
+    assert state_of(victim) == UNTOUCHED
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another account")
+def test_a_file_of_another_account_is_not_continued(tmp_path: Path) -> None:
+    name = tmp_path / ".out.part"
+    name.write_bytes(CONTENT)
+    os.chown(name, 65534, 65534)
+    with pytest.raises(NotOurs, match="belongs to somebody else"):
+        open_ours(str(name))
+    assert [each.name for each in tmp_path.iterdir()] == [".out.part"]
+
+
+def test_one_file_for_all_who_use_it(tmp_path: Path) -> None:
+    file = PartialFile(str(tmp_path / ".out.part"))
+    fd = file.open(create=True)
+    assert file.open(create=True) == fd
+    file.close()
+    file.close()
+    assert os.fstat(fd).st_nlink == 1  # it stays open
+    file.release()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(fd)
+
+
+def test_a_file_begun_anew_is_another_one(tmp_path: Path) -> None:
+    file = PartialFile(str(tmp_path / ".out.part"))
+    os.write(file.open(create=True), b"before")
+    file.close()
+    Path(file.name).unlink()
+    file.forget()
+    os.write(file.open(create=True), CONTENT)
+    file.close()
+    assert commit(file, tmp_path / "out") is None
+    assert (tmp_path / "out").read_bytes() == CONTENT
+
+
+def test_few_descriptors_do_for_many_files(tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    files = [PartialFile(str(tmp_path / f".{i}.part")) for i in range(100)]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 60, before[1]))
+    try:
+        for file in files:
+            os.write(file.open(create=True), file.name.encode())
+            file.close()
+        commits = [Commit(file.name, file.name + ".final", 1.0, 0o600, file) for file in files]
+        assert end().commit(commits, lambda _: None) == [None] * len(files)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        for file in files:
+            file.release()
+    for file in files:
+        assert Path(file.name + ".final").read_bytes() == file.name.encode()
+
+
+def test_times_and_mode_of_a_folder_do_not_go_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir(mode=0o700)
+    (tmp_path / "link").symlink_to("folder")
+    noted: list[str] = []
+    end().set_times([Stamp(str(tmp_path / "link"), 1.0, 0o777)], noted.append)
+    assert (tmp_path / "folder").stat().st_mode & 0o777 == 0o700
+    assert noted
+    end().set_times([Stamp(str(tmp_path / "link"), 1.0, 0o777, follow=True)], noted.append)
+    assert (tmp_path / "folder").stat().st_mode & 0o777 == 0o777
