@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tests")]
 
 import serve_attackers
-from figures import Spread, Verdict, drawn, machine
+from figures import Spread, Verdict, concluded, drawn, machine
 from raw_client import RawClient
 
 MOST_RATIO = 10.0  # of the 99th percentile under attack to that of an idle server
@@ -243,6 +243,8 @@ def main() -> int:
         results = {name: [Run(**run) for run in runs] for name, runs in stored.items()}
     else:
         names = [n for n in serve_attackers.ATTACKS if any(word in n for word in given.only.split(","))]
+        if not names:
+            parser.error(f"no attack has any of {given.only!r} in its name")
         results = {name: [] for name in names}
         print(machine(), flush=True)
         for number in range(given.runs):
@@ -253,13 +255,12 @@ def main() -> int:
                 finally:
                     shutil.rmtree(root, ignore_errors=True)
                 print(f"run {number + 1}: {name}: {results[name][-1]}", flush=True)
-    verdicts = [verdict for name, runs in results.items() for verdict in judge(name, runs)]
-    print(table(results), *verdicts, sep="\n")
+    print(table(results))
     if given.results:
         given.results.write_text(json.dumps({n: [asdict(r) for r in runs] for n, runs in results.items()}))
     if given.figure:
         print(drawn(given.figure, lambda axes: draw(results, axes)))
-    return 0 if verdicts and all(verdict.kept for verdict in verdicts) else 1
+    return concluded(verdict for name, runs in results.items() for verdict in judge(name, runs))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Command lines of hostile clients: too long, never ended, dripped, and too many of them."""
 
 import socket
+import time
 
 import pytest
 from raw_client import RawClient, connect
@@ -24,7 +25,8 @@ def answers(sock: socket.socket) -> list[wire.Reply]:
 def drip(sock: socket.socket, byte: bytes) -> None:
     """Send single bytes, with short waits for an end, until the server has closed."""
     sock.settimeout(0.02)
-    while True:
+    until_s = time.monotonic() + 60
+    while time.monotonic() < until_s:
         try:
             sock.send(byte)
             if not sock.recv(1000):
@@ -33,6 +35,7 @@ def drip(sock: socket.socket, byte: bytes) -> None:
             continue
         except ConnectionError:
             return
+    raise AssertionError("a minute of single bytes, and the server still waits")
 
 
 @pytest.mark.parametrize("verb", ["OPTS RETR ", "SITE ", "USER ", "X"])
