@@ -18,7 +18,7 @@ from mpx.probing.way import CALIBRATION_S, CALIBRATIONS, LOST_AFTER_S, Answer, K
 from mpx.rtt_series import p99
 from mpx.timestamped import receive, stamp_arrivals
 
-KEEP_ALIVE_S = 30.0  # mpx serve ends sessions that say nothing for 120 s, and answers only who has one
+KEEP_ALIVE_S = 30.0  # mpx serve ends sessions that say nothing for long, and answers only who has one
 
 
 class EchoWay:

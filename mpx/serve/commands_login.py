@@ -39,8 +39,8 @@ def _features(session: Session, _: str) -> bytes:
         lines += [f"{far_congestion.FEATURE} {' '.join(usable)}"]
     if not mptcp.why_not(session.control.family):
         lines += [mptcp.FEATURE]
-    if session.echo:
-        lines += [session.echo.feature, echo_wire.DIP_FEATURE]
+    if place := session.echo_place():
+        lines += [place.feature, echo_wire.DIP_FEATURE]
     lines += [sink_wire.FEATURE, "PARALLEL", "REST STREAM", "SIZE", "SPAS", "SPOR", "TVFS", "UTF8", "WHOAMI"]
     return reply_line(211, "Extensions supported", *lines, "End.")
 

@@ -148,6 +148,7 @@ class Server:
                 writable=self._writable,
                 limits=self._limits,
                 admit=self._admit,
+                admit_to_echo=self._admit_to_echo,
                 budget=self._budget,
                 turns=self._turns,
             )
@@ -192,6 +193,8 @@ class Server:
             if leaves:
                 leaves.give_way()
             session.logged_in = True
+
+    def _admit_to_echo(self, session: Session) -> None:
         if self._echo:
             session.echo = self._echo.admit(session.control.peer)
 

@@ -57,6 +57,7 @@ class Session:
         writable: bool,
         limits: Limits,
         admit: "Callable[[Session], None]",
+        admit_to_echo: "Callable[[Session], None]",
         budget: ConnectionBudget,
         turns: Turns,
     ) -> None:
@@ -67,12 +68,13 @@ class Session:
         self.root = root
         self.writable = writable
         self.limits = limits
-        self.echo: EchoPlace | None = None  # where this client's probes are sent back, once it is logged in
+        self.echo: EchoPlace | None = None  # where this client's probes are sent back, once it has asked
         self.party = admission.party(control.peer)
         self.since_s = time.monotonic()  # when it was connected, or did its last command
         self.busy = False
         self.gave_way = False
         self._admit = admit
+        self._admit_to_echo = admit_to_echo
         self.channel = DataChannel(control.local, control.peer, control.family, budget)
         self.settings = Settings(congestions=limits.congestion, kernels=control.congestion)
         self.directory = "/"
@@ -106,6 +108,12 @@ class Session:
         """Let the client in; raises ControlClosed if there is no room."""
         self._admit(self)
         self.control.admit()
+
+    def echo_place(self) -> EchoPlace | None:
+        """Return where this client's probes are sent back from now on."""
+        if not self.echo:
+            self._admit_to_echo(self)
+        return self.echo
 
     def give_way(self) -> None:
         """End the session, from another thread, for one that has more right to be here."""

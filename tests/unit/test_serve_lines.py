@@ -1,6 +1,8 @@
 """Command lines of hostile clients: too long, never ended, dripped, and too many of them."""
 
 import socket
+import subprocess
+import sys
 import time
 
 import pytest
@@ -155,3 +157,10 @@ def test_long_arguments_are_answered(client, line):
     assert replies[-1].code == 226 or client.reply().code == 226
     assert replies[0].error_class != "INTERNAL_ERROR" or "unexpected" not in replies[0].text
     assert client.do("NOOP").code == 200
+
+
+def test_a_probe_may_last_longer_than_a_login(root):
+    with Server(root, limits=Limits(login_s=1.0)) as server:
+        words = ["probe", "--window", "2s", f"127.0.0.1:{server.port}"]
+        done = subprocess.run([sys.executable, "-m", "mpx", *words], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
