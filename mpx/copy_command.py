@@ -19,6 +19,7 @@ from mpx.planner import EXISTS, SAME, STARTING_OVER
 from mpx.report import ONE_SUBFLOW, Report
 from mpx.shown import shown
 from mpx.source_change import END_DECIDES
+from mpx.tree_walk import LISTS_MANY
 from mpx.units import format_duration, format_rate, format_size, parse_duration, parse_rate, parse_size
 from mpx.whole_file import check_writable
 
@@ -43,6 +44,7 @@ _BY_HAND = (
     *(FAST_NOT_HAD, MODEL_VARIABLE, ONE_SUBFLOW),
     *("the controller at ", "one path is used: ", "plain TCP instead"),
 )
+_SAID = (*_BY_HAND, STARTING_OVER, END_DECIDES, WHOLE_FILES, LISTS_MANY)
 _READERS: dict[str, Callable[[str], Any]] = {
     "duration": parse_duration,
     "rate": parse_rate,
@@ -259,7 +261,7 @@ def _surprises(report: Report, *, verbose: bool) -> None:
             if "carried_bytes" in each:
                 _say(f"path {each['path']}: {format_size(each['carried_bytes'])} arrived over it")
     for note in report.notes:
-        if verbose or any(words in note for words in (*_BY_HAND, STARTING_OVER, END_DECIDES, WHOLE_FILES)):
+        if verbose or any(words in note for words in _SAID):
             _say(f"note: {note}")
     if report.dry_run:
         return  # it has told what it would leave alone

@@ -4,14 +4,17 @@ import posixpath
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 
 from mpx.endpoint import OPEN, Endpoint, FileInfo, Kind, Note, Stamp
 from mpx.errors import DestinationError, MpxError
 from mpx.folded_names import FoldedNames
 from mpx.insist import Insistent
 from mpx.planner import GROUP
+from mpx.spool import Spool
 from mpx.tree_walk import Task
 
+MOST_NEW = 10_000  # folders that are known to be new; their files come soon after them
 LEFT_OPEN = (
     "folders in which not everything was copied stay writable for their owner, until the same SRC and DST "
     "are copied again"
@@ -34,9 +37,9 @@ class DestinationFolders:
         self._asking = asking  # the same endpoint, asked again where its connection is lost
         self._folded = folded
         self._is_local = end.location.scheme == "file"
-        self._stamps: list[Stamp] = []  # folders get these when all is in them
+        self._stamps = Spool()  # folders get these when all is in them
         self._tops: set[str] = set()  # folders that were there, or made, before all else
-        self._new: set[str] = set()  # folders that this copy has made, so that nothing is in them
+        self._new: dict[str, None] = {}  # the last folders that this copy has made: nothing is in them
         self._sealed: dict[str, int] = {}  # folders that were opened, and their modes before
         self._refused: set[str] = set()  # folders that cannot be made
         self._incomplete: set[str] = set()  # folders in or below which something was not copied
@@ -55,7 +58,7 @@ class DestinationFolders:
             if isinstance(made, MpxError):
                 raise made
             if made:
-                self._new.add(top)
+                self._made_new(top)
         if self._is_local:  # what is made elsewhere has no identity
             there.update(zip(missing, end.stats(missing), strict=True))
         self._tops = {top for top in tops if top in missing or _is_folder(there[top])}
@@ -70,7 +73,8 @@ class DestinationFolders:
         A link in the place of a folder that the user has named is followed; any other gives way.
         """
         # One by one where the name of one may turn out to be that of another, so that nothing goes into that.
-        groups = [[task] for task in tasks] if any(task.is_folded for task in tasks) else [tasks]
+        is_one = any(task.is_folded and not self._folded.keeps_apart(task.target) for task in tasks)
+        groups = [[task] for task in tasks] if is_one else [tasks]
         failed: list[tuple[Task, MpxError]] = []
         for group in groups:
             failed += self._make(group)
@@ -115,7 +119,7 @@ class DestinationFolders:
                 continue
             self._stamp(task)
             if made:
-                self._new.add(task.target)
+                self._made_new(task.target)
         return failed
 
     def _unseal(self, names: Sequence[str]) -> Iterable[str]:
@@ -126,7 +130,12 @@ class DestinationFolders:
     def _stamp(self, task: Task) -> None:
         mode = self._sealed.get(task.target) if task.info.mode is None else task.info.mode
         follow = task.target in self._named
-        self._stamps.append(Stamp(task.target, task.info.modified_s, mode, follow=follow))
+        self._stamps.put((task.target, task.info.modified_s, mode, follow))
+
+    def _made_new(self, folder: str) -> None:
+        self._new[folder] = None
+        if len(self._new) > MOST_NEW:  # what is in an older one is looked up, that is all
+            del self._new[next(iter(self._new))]
 
     def is_in_new(self, target: str) -> bool:
         """Tell whether a name is in a folder that this copy has made."""
@@ -147,9 +156,13 @@ class DestinationFolders:
 
     def seal(self, note: Note) -> None:
         """Give folders their times and modes, the deepest first; incomplete ones stay open to their owner."""
-        stamps = [self._final(stamp, note) for stamp in reversed(self._stamps)]
-        for i in range(0, len(stamps), GROUP):
-            self._asking.ask(partial(self._end.set_times, stamps[i : i + GROUP], note))
+        kept = self._stamps.drain()
+        while some := list(islice(kept, GROUP)):
+            stamps = [
+                self._final(Stamp(name, modified_s, mode, follow=follow), note)
+                for name, modified_s, mode, follow in some
+            ]
+            self._asking.ask(partial(self._end.set_times, stamps, note))
 
     def _final(self, stamp: Stamp, note: Note) -> Stamp:
         if stamp.mode is None or stamp.mode & OPEN == OPEN or stamp.name not in self._incomplete:

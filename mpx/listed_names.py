@@ -28,6 +28,8 @@ class ListedNames:
     MOST = 250_000
 
     def __init__(self) -> None:
+        self.count = 0  # names so far, each once
+        self.repeats = 0  # that came again
         self._seen: set[int] = set()
 
     def add(self, name: str) -> Repeat:
@@ -38,7 +40,9 @@ class ListedNames:
         itself, other = hash(name) << 1, hash(plain) << 1
         seen = self._seen
         if itself in seen:
+            self.repeats += 1
             return Repeat.TWICE
+        self.count += 1
         is_folded = other | 1 in seen or other in seen
         if len(seen) >= self.MOST:
             seen.clear()

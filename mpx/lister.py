@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from mpx.destination_folders import DestinationFolders
-from mpx.endpoint import Endpoint, FileInfo, Kind, partial_name
+from mpx.endpoint import Endpoint, FileInfo, Kind, Note, partial_name
 from mpx.errors import (
     DestinationError,
     MpxError,
@@ -20,17 +20,19 @@ from mpx.finisher import Finisher
 from mpx.folded_names import FoldedNames
 from mpx.insist import Insistent
 from mpx.journal import Journal
-from mpx.listed_names import ListedNames, Repeat, folded
+from mpx.listed_names import ListedNames, Repeat
 from mpx.move import Move
 from mpx.options import CopyOptions
 from mpx.planner import GROUP, SAME, STARTS_OVER, by_overwrite, grouped
 from mpx.pool import Pool
 from mpx.report import Report
 from mpx.sent_notes import SentNotes
+from mpx.spool import Spool
 from mpx.tree_walk import Task, Walkable, walk
 from mpx.units import format_size
 
-MOST_FOLDED = 100_000
+MOST_ROUNDS = 20  # in which files are copied whose names differ from others only in case
+MOST_LINKS = 3_000_000  # that are kept as links; they wait on disk, 150 bytes or so each
 
 Pair = tuple[str, str, FileInfo]
 
@@ -40,12 +42,13 @@ def tasks(
     source_end: Walkable,
     options: CopyOptions,
     avoid: frozenset[tuple[int, int]] = frozenset(),
+    note: Note = lambda _: None,
 ) -> Iterator[Task]:
-    """Yield everything that the sources hold, the folders `avoid` left out."""
+    """Yield everything that the sources hold, the folders `avoid` left out; see walk()."""
     names = ListedNames()
     for source, target, info in pairs:
         is_folded = names.add(target) is Repeat.FOLDED
-        yield from walk(source, target, info, source_end, options, avoid, is_folded=is_folded)
+        yield from walk(source, target, info, source_end, options, avoid, is_folded=is_folded, note=note)
 
 
 def decided(
@@ -151,8 +154,7 @@ class Lister(threading.Thread):
         sums: bool,
     ) -> None:
         super().__init__(name="mpx-lister", daemon=True)
-        self._later: list[Task] = []  # links that could not be made at first
-        self._folded: list[Task] = []  # names that the destination may take for others
+        self._links = Spool()  # that are made at the end
         self._pairs = pairs
         self._options = options
         self._source_end = source_end
@@ -174,11 +176,14 @@ class Lister(threading.Thread):
     def run(self) -> None:
         """List until the end, or until the copy stops."""
         with self._failure.guard():
-            listed = tasks(self._pairs, self._here, self._options, self._folders.make_tops())
+            avoid = self._folders.make_tops()
+            listed = tasks(self._pairs, self._here, self._options, avoid, self._report.note)
             for group in grouped(listed):
                 if self._failure.cancel.is_set():
                     return
                 self._prepare(group)
+                if self._folded_names.is_full:
+                    self._put_folded()
             self._put_folded()
             if note := self._source_end.listing_note():
                 self._report.note(note)
@@ -190,45 +195,26 @@ class Lister(threading.Thread):
         Links come last since some servers make them only to what is there, and so that nothing that a
         listing names later can be written through one that it named before.
         """
-        for task in self._later:
-            if task.is_folded and (conflict := self._folded_names.conflict(task.target)):
-                self._fail(task, conflict)
-                continue
-            try:
-                self._make_link(task)
-            except DestinationError as error:
-                self._fail(task, error)
+        for source, target, where, is_folded in self._links.drain():
+            info = FileInfo(Kind.LINK, 0, link_target=where)
+            self._make_link(Task(source, target, info, is_folded=is_folded))
         for target in self._finisher.incomplete_folders:
             self._folders.not_copied(target)
         self._folders.seal(self._report.note)
 
-    def _put_off(self, task: Task) -> None:
-        """Keep a file until all others are there: the destination may take its name for another's."""
-        if len(self._folded) < MOST_FOLDED:
-            self._folded.append(task)
-        else:
-            many = f"more than {MOST_FOLDED} names differ from others only in case; copy {task.source} apart"
-            self._fail(task, SourceError(many))
-
     def _put_folded(self) -> None:
         """Copy files whose names differ from others only in case, each when those before it are there."""
-        while self._folded:
+        for _ in range(MOST_ROUNDS):
+            if not self._folded_names.is_waiting:
+                return
             self._pool.wait_all_settled()
-            rest: list[Task] = []
-            begun: set[str] = set()
-            ready: list[Task] = []
-            for task in self._folded:
-                if folded(task.target) in begun:
-                    rest.append(task)
-                    continue
-                begun.add(folded(task.target))
-                if conflict := self._folded_names.conflict(task.target):
-                    self._fail(task, conflict)
-                else:
-                    ready.append(replace(task, is_folded=False))
-            self._folded = rest
+            ready, failed = self._folded_names.ready()
+            for task, error in failed:
+                self._fail(task, error)
             for i in range(0, len(ready), GROUP):
-                self._prepare(ready[i : i + GROUP])
+                self._prepare([replace(task, is_folded=False) for task in ready[i : i + GROUP]])
+        for task, error in self._folded_names.give_up():
+            self._fail(task, error)
 
     def _prepare(self, group: Sequence[Task]) -> None:
         named = [_named(task, self._source_end, self._destination_end) for task in group]
@@ -242,8 +228,8 @@ class Lister(threading.Thread):
                 continue  # it is made, or has failed
             if error_of_folder:
                 self._fail(task, error_of_folder)
-            elif task.is_folded and _is_open(task) and task.info.kind is Kind.FILE:
-                self._put_off(task)
+            elif self._has_to_wait(task):
+                self._folded_names.put_off(task)
             else:
                 rest.append(task)
         looked_up = partial(
@@ -262,7 +248,7 @@ class Lister(threading.Thread):
             elif task.skip:
                 self._report.skip(task.source, task.skip, task.info.known_bytes)
             elif task.info.kind is Kind.LINK:
-                self._later.append(task)
+                self._put_link(task)
             elif task.info.kind is not Kind.FOLDER:
                 ready.append(task)
         moves = [move for task in ready if (move := self._move(task))]
@@ -270,13 +256,35 @@ class Lister(threading.Thread):
         for move in moves:
             self._put(move)
 
+    def _has_to_wait(self, task: Task) -> bool:
+        """Tell whether the destination may take the name of a file for another's."""
+        is_file = task.info.kind is Kind.FILE and _is_open(task)
+        return is_file and task.is_folded and not self._folded_names.keeps_apart(task.target)
+
     def _fail(self, task: Task, error: MpxError) -> None:
-        self._folders.not_copied(task.target)
+        is_within = task.info.kind in (Kind.FILE, Kind.LINK)
+        self._folders.not_copied(posixpath.dirname(task.target) if is_within else task.target)
         self._report.begin(task.info.known_bytes)
         self._finisher.failed(task.source, error, task.info.known_bytes)
 
+    def _put_link(self, task: Task) -> None:
+        """Keep a link until all else is there."""
+        if len(self._links) < MOST_LINKS:
+            self._links.put((task.source, task.target, task.info.link_target, task.is_folded))
+        else:
+            many = f"{task.source}: more than {MOST_LINKS} links are to be kept; copy parts of the tree apart"
+            self._fail(task, SourceError(many))
+
     def _make_link(self, task: Task) -> None:
-        made = self._there.ask(partial(self._destination_end.make_link, task.target, task.info.link_target))
+        if task.is_folded and (conflict := self._folded_names.conflict(task.target)):
+            self._fail(task, conflict)
+            return
+        make = partial(self._destination_end.make_link, task.target, task.info.link_target)
+        try:
+            made = self._there.ask(make)
+        except DestinationError as error:
+            self._fail(task, error)
+            return
         if made != task.info.link_target:
             self._report.note("symbolic links became absolute: the server makes no others")
         self._report.begin(0)

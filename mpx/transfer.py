@@ -35,6 +35,7 @@ from mpx.honour import (
     usable_algorithm,
     within_mode_s,
 )
+from mpx.insist import Insistent
 from mpx.journal import Journal
 from mpx.lister import Lister, Pair, decided, rehearse, tasks
 from mpx.location import Location, parse_location
@@ -299,7 +300,8 @@ class _Copy:
 
     def rehearse(self, pairs: list[Pair]) -> None:
         """Tell what would be done, and do nothing of it."""
-        listed = tasks(pairs, self.source_end, self.options)
+        asking = Insistent(self.source_end, self.options.retries, self.cancel)
+        listed = tasks(pairs, asking, self.options, note=self.report.note)
         notes = SentNotes(self.destination)
         for task in decided(listed, self.source_end, self.destination_end, self.options, notes):
             if self.cancel.is_set():

@@ -9,10 +9,20 @@ import marshal
 import posixpath
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
-from mpx.endpoint import FileInfo, Kind
-from mpx.errors import MpxError, PartialFailure, SourceError, UsageError
+from mpx.endpoint import FileInfo, Kind, Note
+from mpx.errors import (
+    AuthenticationError,
+    ConnectionLost,
+    MpxError,
+    NoSpace,
+    PartialFailure,
+    SourceError,
+    TransferTimeout,
+    UsageError,
+)
+from mpx.folder_loops import FolderLoops, Place
 from mpx.listed_names import ListedNames, Repeat
 from mpx.options import CopyOptions
 
@@ -20,8 +30,13 @@ DEEPEST = 1000  # folders within folders
 LONGEST_PATH = 8192  # characters; no system takes longer ones
 MOST_TOO_DEEP = 100  # branches that go deeper, after which the tree has no end
 MOST_WAITING_BYTES = 40 * 1024 * 1024  # folders and links still to be visited, some 300,000 or more
+MANY_ENTRIES = 1_000_000  # of one folder, after which a person is told
+MOST_ENTRIES = 100_000_000  # of one folder; file systems of today hold 10 million, and a few of them more
+MOST_REPEATS = 10_000  # names of one folder that are listed again, beyond twice the whole of it
+MOST_LOST = 3  # folders, one after the other, whose listing is lost although the server answers
+GROUP = 200  # links that are asked about together
 _WAITING_COSTS_BYTES = 41  # beside what stands in it
-_MOST_PARENTS = 100
+LISTS_MANY = f"lists more than {MANY_ENTRIES} entries"
 INSIDE_ITSELF = "a folder that it is in, met once more"
 LEADS_BACK = "a symbolic link to a folder that it is in"
 
@@ -65,32 +80,33 @@ def walk(
     avoid: frozenset[tuple[int, int]] = frozenset(),
     *,
     is_folded: bool = False,
+    note: Note = lambda _: None,
 ) -> Iterator[Task]:
     """Yield a source and everything below it, folders before what is in them; skip the folders `avoid`.
 
     Links are followed, kept or skipped by option, never silently dropped. A folder that is met again within
-    itself, by a link or otherwise, is skipped with that reason. What cannot be read is a task with an error.
+    itself, by a link or otherwise, is skipped with that reason. What cannot be read is a task with an error:
+    also a folder whose listing is lost again and again while the server answers otherwise. `note` is told of
+    listings that go on and on. Raises ConnectionLost, TransferTimeout and AuthenticationError where the
+    server answers nothing any more.
     """
     if info.kind is Kind.LINK:
         yield replace(_unfollowed(_Link(source, target, info, ""), options), is_folded=is_folded)
     elif info.kind is Kind.FOLDER:
-        yield from _TreeWalk(end, options, avoid).walk(source, target, info, is_folded=is_folded)
+        yield from _TreeWalk(end, options, avoid, note).walk(source, target, info, is_folded=is_folded)
     else:
         yield _task(source, target, info, is_folded=is_folded)
 
 
 @dataclass(slots=True)
-class _Folder:
-    """A folder on the way from the top to where the walk is."""
+class _Folder(Place):
+    """A folder that is walked."""
 
-    source: str
     target: str
-    info: FileInfo
-    real: str  # its name without the links that led to it
     depth: int
     is_folded: bool = False
-    is_link: bool = False  # a link led to it
-    waiting: list[bytes] = field(default_factory=list)  # folders and links in it, packed
+    links: list[bytes] = field(default_factory=list)  # in it, to be followed once all is listed, packed
+    waiting: list[bytes] = field(default_factory=list)  # folders in it, or where its links lead to, packed
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,39 +126,35 @@ class _NoEnd(Exception):
 class _TreeWalk:
     """The state of one walk."""
 
-    def __init__(self, end: Walkable, options: CopyOptions, avoid: frozenset[tuple[int, int]]) -> None:
+    def __init__(
+        self, end: Walkable, options: CopyOptions, avoid: frozenset[tuple[int, int]], note: Note
+    ) -> None:
         self._end = end
         self._options = options
         self._avoid = avoid
+        self._note = note
         self._path: list[_Folder] = []  # from the top down
-        self._above: dict[tuple[int, int] | str, str] = {}  # folders that hold the top, by identity
+        self._loops: FolderLoops | None = None
         self._waiting_bytes = 0
         self._too_deep = 0
-        self._believes_identities = True  # until a server gives two folders the same
+        self._listed_before = False  # some folder could be listed
+        self._lost = 0  # listings that were lost, one after the other
 
     def walk(self, source: str, target: str, info: FileInfo, *, is_folded: bool) -> Iterator[Task]:
-        top = _Folder(source, target, info, posixpath.normpath(source), 0, is_folded)
-        self._above = _parents(top, self._end)
+        top = _Folder(source, info, posixpath.normpath(source), False, target, 0, is_folded)
+        self._loops = FolderLoops(top, self._end)
         try:
             yield from self._visit(top)
             while self._path:
-                yield from self._next(self._path[-1])
+                if self._path[-1].waiting:
+                    yield from self._visit(self._next(self._path[-1]))
+                else:
+                    self._path.pop()
         except _NoEnd as error:
             yield Task(source, target, info, error=PartialFailure(str(error)))
 
-    def _next(self, folder: _Folder) -> Iterator[Task]:
-        """Go on with what waits in a folder, or leave it."""
-        if not folder.waiting:
-            self._path.pop()
-            return
-        found = self._unpack(folder)
-        if isinstance(found, _Link):
-            yield from self._resolve(folder, found)
-        else:
-            yield from self._visit(found)
-
     def _visit(self, folder: _Folder) -> Iterator[Task]:
-        """Yield a folder and what is in it; folders and links within wait in it."""
+        """Yield a folder and what is in it; folders within wait in it."""
         if folder.info.identity in self._avoid:
             yield Task(folder.source, folder.target, folder.info, "the destination itself")
         elif folder.depth > DEEPEST or len(folder.source) > LONGEST_PATH:
@@ -157,157 +169,163 @@ class _TreeWalk:
                     f"{self._path[0].source}: {self._too_deep} branches are nested too deep, so it seems to "
                     "have no end; the rest was not listed"
                 )
-        elif folder.depth and self._is_inside_itself(folder):
+        elif folder.depth and self._loops and self._loops.leads_back(folder, self._path):
             reason = LEADS_BACK if folder.is_link else INSIDE_ITSELF
             yield Task(folder.source, folder.target, folder.info, reason)
         else:
             yield Task(folder.source, folder.target, folder.info, is_folded=folder.is_folded)
             self._path.append(folder)
             yield from self._listed(folder)
+            yield from self._followed(folder)
+            folder.waiting.reverse()  # so that they are taken in the order of the listing
+
+    # --- listing -------------------------------------------------------------------------------------
 
     def _listed(self, folder: _Folder) -> Iterator[Task]:
-        names = ListedNames()
+        """Yield what a folder holds but folders and links that are followed, and what cannot be listed."""
         try:
             self._end.check_name(folder.source)
-            for name, info in self._end.entries(folder.source):
-                source, target = posixpath.join(folder.source, name), posixpath.join(folder.target, name)
-                if isinstance(info, MpxError):
-                    yield Task(
-                        f"{folder.source.rstrip('/')}/{name}", folder.target, FileInfo(Kind.OTHER), error=info
-                    )
-                    continue
-                repeat = names.add(name)
-                if repeat is Repeat.TWICE:
-                    yield Task(source, target, info, "listed twice")
-                elif info.kind in (Kind.FOLDER, Kind.LINK):
-                    self._wait(folder, name, info, is_folded=repeat is Repeat.FOLDED)
-                else:
-                    yield _task(source, target, info, is_folded=repeat is Repeat.FOLDED)
         except UsageError:
-            return  # reported with the folder itself
-        except (SourceError, PartialFailure) as error:
+            return  # whoever makes the folder is told the same of its name
+        names = ListedNames()
+        try:
+            for name, info in self._end.entries(folder.source):
+                yield from self._entry(folder, names, name, info)
+        except (SourceError, PartialFailure, UsageError, NoSpace) as error:
             yield Task(folder.source, folder.target, folder.info, error=error)
-        folder.waiting.reverse()  # so that they are taken in the order of the listing
+        except (ConnectionLost, TransferTimeout, AuthenticationError) as error:
+            if not self._answers(folder.source):
+                raise
+            yield Task(folder.source, folder.target, folder.info, error=error)
+        else:
+            self._listed_before, self._lost = True, 0
+
+    def _entry(
+        self, folder: _Folder, names: ListedNames, name: str, info: FileInfo | MpxError
+    ) -> Iterator[Task]:
+        if isinstance(info, MpxError):
+            yield Task(f"{folder.source.rstrip('/')}/{name}", folder.target, FileInfo(Kind.OTHER), error=info)
+            return
+        source, target = posixpath.join(folder.source, name), posixpath.join(folder.target, name)
+        repeat = names.add(name)
+        is_folded = repeat is Repeat.FOLDED
+        self._check_end(folder, names)
+        if repeat is Repeat.TWICE:
+            yield Task(source, target, info, "listed twice")
+        elif info.kind is Kind.FOLDER:
+            self._wait(folder, name, info, is_folded=is_folded)
+        elif info.kind is Kind.LINK and self._options.links == "follow":
+            self._keep(folder, folder.links, (name, info.size_bytes, info.link_target, is_folded))
+        elif info.kind is Kind.LINK:
+            link = _Link(source, target, info, posixpath.join(folder.real, name), self._path[0].real)
+            yield replace(_unfollowed(link, self._options), is_folded=is_folded)
+        else:
+            yield _task(source, target, info, is_folded=is_folded)
+
+    def _check_end(self, folder: _Folder, names: ListedNames) -> None:
+        """Raise PartialFailure for a listing that repeats itself or that no file system can have."""
+        if names.count == MANY_ENTRIES:
+            self._note(
+                f"{folder.source} {LISTS_MANY}; where that cannot be, interrupt the copy: what is there is "
+                "kept, and the same SRC and DST continue it"
+            )
+        if names.repeats > MOST_REPEATS + 2 * names.count:
+            raise PartialFailure(
+                f"{folder.source} lists the same {names.count} names again and again; the listing was left"
+            )
+        if names.count > MOST_ENTRIES:
+            raise PartialFailure(
+                f"{folder.source} lists more than {MOST_ENTRIES} entries, and so seems to have no end; the "
+                "rest was not listed"
+            )
+
+    def _answers(self, name: str) -> bool:
+        """Tell whether a folder whose listing was lost can be described, so that only its listing fails."""
+        self._lost += 1
+        if not self._listed_before or self._lost > MOST_LOST:
+            return False
+        try:
+            self._end.stat(name)
+        except SourceError:
+            return True
+        except MpxError:
+            return False
+        return True
 
     # --- what waits ----------------------------------------------------------------------------------
 
-    def _wait(self, folder: _Folder, name: str, info: FileInfo, *, is_folded: bool) -> None:
-        """Keep a folder or link until its turn; raises _NoEnd when too many wait."""
-        kept = marshal.dumps(
-            (name, info.kind is Kind.LINK, info.size_bytes, info.modified_s, info.mode, info.link_target,
-             info.link_resolved, info.identity, is_folded)
-        )  # fmt: skip
+    def _wait(self, folder: _Folder, name: str, info: FileInfo, *, is_folded: bool, led_to: str = "") -> None:
+        """Keep a folder until its turn; `led_to`: the real name of where the link of this name leads."""
+        self._keep(
+            folder,
+            folder.waiting,
+            (name, info.size_bytes, info.modified_s, info.mode, info.identity, is_folded, led_to),
+        )
+
+    def _keep(self, folder: _Folder, where: list[bytes], told: tuple[Any, ...]) -> None:
+        """Pack what waits; raises _NoEnd when too much does."""
+        kept = marshal.dumps(told)
         self._waiting_bytes += len(kept) + _WAITING_COSTS_BYTES
         if self._waiting_bytes > MOST_WAITING_BYTES:
             raise _NoEnd(
                 f"{folder.source} holds too many folders and links to go through them in one copy "
-                f"({len(folder.waiting)} of them were listed), so the rest was not "
+                f"({len(where)} of them were listed), so the rest was not "
                 "listed; copy its parts apart"
             )
-        folder.waiting.append(kept)
+        where.append(kept)
 
-    def _unpack(self, folder: _Folder) -> "_Folder | _Link":
-        kept = folder.waiting.pop()
+    def _take(self, where: list[bytes]) -> Any:
+        kept = where.pop()
         self._waiting_bytes -= len(kept) + _WAITING_COSTS_BYTES
-        name, is_link, size, modified_s, mode, link_target, link_resolved, identity, is_folded = (
-            marshal.loads(kept)
+        return marshal.loads(kept)
+
+    def _next(self, folder: _Folder) -> _Folder:
+        """Return the next of the folders that wait in one."""
+        name, size, modified_s, mode, identity, is_folded, led_to = self._take(folder.waiting)
+        return _Folder(
+            posixpath.join(folder.source, name),
+            FileInfo(Kind.FOLDER, size, modified_s, mode, identity=identity),
+            led_to or posixpath.join(folder.real, name),
+            bool(led_to),
+            posixpath.join(folder.target, name),
+            folder.depth + 1,
+            is_folded,
         )
-        info = FileInfo(
-            Kind.LINK if is_link else Kind.FOLDER,
-            size,
-            modified_s,
-            mode,
-            link_target,
-            link_resolved,
-            identity,
-        )
-        source, target = posixpath.join(folder.source, name), posixpath.join(folder.target, name)
-        real = posixpath.join(folder.real, name)
-        if info.kind is Kind.LINK:
-            return _Link(source, target, info, real, self._path[0].real, is_folded)
-        return _Folder(source, target, info, real, folder.depth + 1, is_folded)
 
     # --- links ---------------------------------------------------------------------------------------
 
-    def _resolve(self, folder: _Folder, link: _Link) -> Iterator[Task]:
-        """Yield what a link is, by option: itself, or what it leads to."""
-        if self._options.links != "follow":
-            yield replace(_unfollowed(link, self._options), is_folded=link.is_folded)
-            return
-        try:
-            self._end.check_name(link.source)
-            info = self._end.stat(link.source)
-        except (SourceError, UsageError) as error:
-            yield Task(link.source, link.target, link.info, error=error)
-            return
-        if info is None:
+    def _followed(self, folder: _Folder) -> Iterator[Task]:
+        """Yield what the links in a folder lead to, asked for together; folders wait as the others do."""
+        folder.links.reverse()
+        while folder.links:
+            links = []
+            for _ in range(min(GROUP, len(folder.links))):
+                name, size, where, is_folded = self._take(folder.links)
+                info = FileInfo(Kind.LINK, size, link_target=where)
+                source, target = posixpath.join(folder.source, name), posixpath.join(folder.target, name)
+                link = _Link(source, target, info, posixpath.join(folder.real, name), is_folded=is_folded)
+                try:
+                    self._end.check_name(source)
+                except UsageError as error:
+                    yield Task(source, target, info, error=error)
+                else:
+                    links.append(link)
+            for link, found in zip(links, self._end.stats([link.source for link in links]), strict=True):
+                yield from self._led_to(folder, link, found)
+
+    def _led_to(self, folder: _Folder, link: _Link, found: FileInfo | MpxError | None) -> Iterator[Task]:
+        if isinstance(found, MpxError):
+            yield Task(link.source, link.target, link.info, error=found)
+        elif found is None:
             yield Task(link.source, link.target, link.info, "a symbolic link that leads nowhere")
-        elif info.kind is Kind.FOLDER:
-            yield from self._visit(self._led_to(folder, link, info))
+        elif found.kind is Kind.FOLDER:
+            real, where = link.real, link.info.link_target
+            if where:  # some servers say only that it is a link
+                real = posixpath.normpath(posixpath.join(posixpath.dirname(real), where))
+            name = posixpath.basename(link.source)
+            self._wait(folder, name, found, is_folded=link.is_folded, led_to=real)
         else:
-            yield _task(link.source, link.target, info, is_folded=link.is_folded)
-
-    @staticmethod
-    def _led_to(folder: _Folder, link: _Link, info: FileInfo) -> _Folder:
-        real, where = link.real, link.info.link_target
-        if where:  # some servers say only that it is a link
-            real = posixpath.normpath(posixpath.join(posixpath.dirname(real), where))
-        return _Folder(link.source, link.target, info, real, folder.depth + 1, link.is_folded, is_link=True)
-
-    # --- folders within themselves -------------------------------------------------------------------
-
-    def _is_inside_itself(self, folder: _Folder) -> bool:
-        """Tell whether a folder is one of those that lead to it, or holds the top.
-
-        Here device and inode decide; a server's word for them only where it also lists the same in both.
-        """
-        identity = folder.info.identity
-        by_identity = {each.info.identity: each.source for each in self._path} | self._above
-        if isinstance(identity, tuple):
-            return identity in by_identity
-        if folder.is_link and any(_holds(folder.real, each.real) for each in self._path):
-            return True
-        if identity is None or identity not in by_identity or not self._believes_identities:
-            return False
-        self._believes_identities = self._lists_the_same(folder.source, by_identity[identity])
-        return self._believes_identities
-
-    def _lists_the_same(self, one: str, other: str) -> bool:
-        try:
-            return self._digest(one) == self._digest(other)
-        except (SourceError, PartialFailure, UsageError):
-            return False
-
-    def _digest(self, name: str) -> tuple[int, int]:
-        """Return how many entries a folder has, and a sum over them that does not depend on their order."""
-        count, total = 0, 0
-        for entry, info in self._end.entries(name):
-            count += 1
-            total += hash((entry, info.identity if isinstance(info, FileInfo) else None))
-        return count, total
-
-
-def _holds(folder: str, name: str) -> bool:
-    """Tell whether a real name is that of the folder or below it."""
-    return f"{name}/".startswith(f"{folder.rstrip('/')}/")
-
-
-def _parents(top: _Folder, end: Walkable) -> dict[tuple[int, int] | str, str]:
-    """Return the folders that hold the top by identity, where the endpoint knows any."""
-    if top.info.identity is None:
-        return {}
-    if isinstance(top.info.identity, str):  # servers make `..` of a name what they like
-        steps = [part for part in top.real.split("/") if part]
-        names = ["/" + "/".join(steps[:i]) for i in range(len(steps))][-_MOST_PARENTS:]
-    else:
-        depth = min(top.real.count("/"), _MOST_PARENTS)
-        names = [posixpath.join(top.source, *[".."] * i) for i in range(1, depth + 1)]
-    found = zip(names, end.stats(names), strict=True)
-    return {
-        info.identity: name
-        for name, info in found
-        if isinstance(info, FileInfo) and info.identity and info.identity != top.info.identity
-    }
+            yield _task(link.source, link.target, found, is_folded=link.is_folded)
 
 
 def _task(source: str, target: str, info: FileInfo, *, is_folded: bool = False) -> Task:

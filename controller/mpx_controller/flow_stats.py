@@ -1,7 +1,8 @@
 """The entries that a switch lists (OFPMP_FLOW), read here: of their actions os-ken knows far more than ours.
 
-Only entries of ours are read, and of their instructions those that we give; all others are passed over by
-their lengths, each of which is checked. OpenFlow 1.3.5, sections 7.2.4, 7.2.5 and 7.3.5.2.
+Only entries of ours are read, and of their instructions those that we give, with every length in them
+checked. Those of others are passed over as a whole, whatever is in them. OpenFlow 1.3.5, sections 7.2.4,
+7.2.5 and 7.3.5.2.
 """
 
 import struct
@@ -31,9 +32,9 @@ def listed_entries(data: bytes) -> Iterator[Counted]:
         end = at + length
         if length < _HEAD.size + _LEAST or end > len(data):
             raise Malformed(f"an entry of {length} bytes does not fit")
-        instructions = match_end(data, at + _HEAD.size, end)
-        outputs, goto = _instructions(data, instructions, end)
         if is_ours(cookie):
+            instructions = match_end(data, at + _HEAD.size, end)
+            outputs, goto = _instructions(data, instructions, end)
             fields = read_match(data, at + _HEAD.size)
             entry = Entry(table, priority, fields, cookie, tuple(outputs), goto, idle_s)
             yield Counted(entry, packets, octets)

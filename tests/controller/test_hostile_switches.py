@@ -227,6 +227,15 @@ def test_entries_that_switches_list(entries: list[Entry]) -> None:
     assert wire.read(multipart(ofp.OFPMP_FLOW, b"".join(map(listed, entries)))).body == told
 
 
+@given(ENTRIES, st.lists(st.binary(min_size=8, max_size=80), max_size=3), st.integers(0, 3))
+def test_entries_of_others_are_passed_over_whatever_is_in_them(
+    entry: Entry, others: list[bytes], at: int
+) -> None:
+    foreign = [struct.pack("!HBxIIHHHH4xQQQ", 48 + len(each), *[0] * 7, 0x77, 3, 4) + each for each in others]
+    foreign.insert(at, listed(entry))
+    assert list(listed_entries(multipart(ofp.OFPMP_FLOW, b"".join(foreign)))) == [Counted(entry, 3, 4)]
+
+
 @given(ENTRIES, st.data())
 def test_a_length_that_does_not_fit_is_malformed_wherever_it_is(entry: Entry, data: st.DataObject) -> None:
     """Any two bytes of what a switch lists, as a length: it is read or refused, and never for ever."""

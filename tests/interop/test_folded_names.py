@@ -5,11 +5,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from interop.control_relay import ControlRelay
 from interop.foreign_servers import _PYFTPDLIB, ENVIRONMENT, PyFtpdLib
 from interop.trees import TREE, failures, names
-from sites import Site, make
+from mpx_command import mpx
+from sites import Site, make, own_site
 
 import mpx as api
+from mpx.folded_names import FoldedNames
 
 pytestmark = pytest.mark.peers
 
@@ -109,3 +112,70 @@ def test_sources_given_by_name(tmp_path: Path, with_password: None) -> None:
         api.copy([str(tmp_path / "one/file"), str(tmp_path / "two/FILE")], server.url + "dst/")
     assert "differs only in case" in failures(caught)["FILE"]
     assert (tmp_path / "ftp/dst/file").read_bytes() == (tmp_path / "one/file").read_bytes()
+
+
+def variants(count: int) -> list[str]:
+    """So many names that differ only in case."""
+    letters = "abcdefghijkl"
+    return ["".join(c.upper() if i >> at & 1 else c for at, c in enumerate(letters)) for i in range(count)]
+
+
+def heard(relay: ControlRelay, verb: bytes) -> int:
+    return sum(line.split()[0] == verb for line in relay.heard)
+
+
+def test_many_such_names_are_asked_about_together(tmp_path: Path) -> None:
+    """All of a folder go at once when it is known to keep them apart, however many differ from one."""
+    for name in variants(600):
+        make(tmp_path / "up" / name, 3)
+    (tmp_path / "served").mkdir()
+    with (
+        own_site(tmp_path / "served") as site,
+        ControlRelay(int(site.url.rstrip("/").rpartition(":")[2])) as relay,
+    ):
+        api.copy(str(tmp_path / "up"), f"ftp://127.0.0.1:{relay.port}/dst", TREE)
+    assert names(tmp_path / "served/dst") == sorted(variants(600))
+    assert heard(relay, b"MLSD") <= 2
+
+
+def test_many_such_names_at_a_server_that_folds_them(
+    tmp_path: Path, with_password: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FoldedNames, "MOST_WAITING", 60)  # the destination is looked at in between too
+    (tmp_path / "ftp").mkdir()
+    for name in variants(200):
+        make(tmp_path / "up" / name, 3)
+    with (
+        FoldingServer(tmp_path / "ftp") as server,
+        ControlRelay(server.port) as relay,
+        pytest.raises(api.PartialFailure) as caught,
+    ):
+        api.copy(str(tmp_path / "up"), f"ftp://u@127.0.0.1:{relay.port}/dst", TREE)
+    assert len(failures(caught)) == 199
+    assert all("differs only in case" in why for why in failures(caught).values())
+    assert len(names(tmp_path / "ftp/dst")) == 1
+    assert heard(relay, b"MLSD") <= 2
+
+
+def test_more_than_wait_at_once_where_they_are_kept_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FoldedNames, "MOST_WAITING", 10)
+    for name in [*variants(100), "é", "É", "e\u0301", "E\u0301"]:
+        make(tmp_path / "up" / name, 3)
+    report = api.copy(str(tmp_path / "up"), str(tmp_path / "dst"), TREE)
+    assert report.files.moved == 104
+    assert names(tmp_path / "dst") == names(tmp_path / "up")
+    same = {path.name: path.read_bytes() for path in (tmp_path / "up").iterdir()}
+    assert {path.name: path.read_bytes() for path in (tmp_path / "dst").iterdir()} == same
+
+
+def test_one_that_cannot_be_read_keeps_the_other_from_nothing(tmp_path: Path) -> None:
+    """The one that is there has just its own name, and no other that differs in case stands beside it."""
+    make(tmp_path / "one/file", 10).chmod(0)
+    make(tmp_path / "two/FILE", 11)
+    make(tmp_path / "dst/FILE", 12)
+    ended = mpx("copy", tmp_path / "one/file", tmp_path / "two/FILE", f"{tmp_path}/dst/", ordinary=True)
+    assert ended.code == 10, ended.err
+    assert "differs only in case" not in ended.err
+    assert (tmp_path / "dst/FILE").read_bytes() == (tmp_path / "two/FILE").read_bytes()

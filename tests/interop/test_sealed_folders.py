@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 from interop.foreign_servers import ForeignServer, ProFtpd, PureFtpd
-from interop.trees import TREE, names
+from interop.trees import T0, TREE, failures, names
 from mpx_command import AS_ANYBODY, copied, mpx
 from sites import Site, make
 
 import mpx as api
+from mpx import lister, spool
 from mpx.destination_folders import LEFT_OPEN
 
 pytestmark = pytest.mark.peers
@@ -56,6 +57,34 @@ def test_a_folder_is_sealed_when_all_of_it_is_there(here: Path, mode: int) -> No
     assert LEFT_OPEN not in ended.out
     assert names(here / "dst") == names(here / "src")
     assert mode_of(here / "dst/sub") == mode_of(here / "dst/other") == 0o555
+
+
+def test_links_and_folders_that_wait_on_disk(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spool, "BLOCK", 2)
+    for i in range(7):
+        make(here / f"src/a{i}/b/file", 5)
+        (here / f"src/a{i}/b/link").symlink_to("file")
+        os.utime(here / f"src/a{i}/b", (T0 + i, T0 + i))
+        (here / f"src/a{i}/b").chmod(0o555)
+    report = api.copy(str(here / "src"), str(here / "dst"), api.CopyOptions(recursive=True, links="keep"))
+    assert report.files.moved == 14
+    assert names(here / "dst") == names(here / "src")
+    for i in range(7):
+        folder = here / f"dst/a{i}/b"
+        assert (mode_of(folder), folder.stat().st_mtime) == (0o555, T0 + i)
+        assert os.readlink(folder / "link") == "file"
+
+
+def test_more_links_than_can_be_kept(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lister, "MOST_LINKS", 2)
+    for i in range(4):
+        make(here / f"src/file{i}", 5)
+        (here / f"src/link{i}").symlink_to("file")
+    with pytest.raises(api.PartialFailure) as caught:
+        api.copy(str(here / "src"), str(here / "dst"), api.CopyOptions(recursive=True, links="keep"))
+    assert len(failures(caught)) == 2
+    assert all("more than 2 links" in why for why in failures(caught).values())
+    assert len(os.listdir(here / "dst")) == 6
 
 
 def test_folders_within_sealed_folders(here: Path) -> None:
