@@ -11,6 +11,7 @@ import click
 from mpx.cli import Signals, complain
 from mpx.congestion_plan import FAST_NOT_HAD
 from mpx.errors import MpxError, UsageError
+from mpx.folder_listing import MAY_HIDE
 from mpx.honour import UNVERIFIED, WHOLE_FILES
 from mpx.ops_model import MODEL_VARIABLE
 from mpx.options import CopyOptions, flag_of
@@ -44,7 +45,7 @@ _BY_HAND = (
     *(FAST_NOT_HAD, MODEL_VARIABLE, ONE_SUBFLOW),
     *("the controller at ", "one path is used: ", "plain TCP instead"),
 )
-_SAID = (*_BY_HAND, STARTING_OVER, END_DECIDES, WHOLE_FILES, LISTS_MANY)
+_SAID = (*_BY_HAND, STARTING_OVER, END_DECIDES, WHOLE_FILES, LISTS_MANY, MAY_HIDE)
 _READERS: dict[str, Callable[[str], Any]] = {
     "duration": parse_duration,
     "rate": parse_rate,

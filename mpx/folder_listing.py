@@ -14,6 +14,7 @@ from mpx.endpoint import FileInfo, Kind
 from mpx.errors import MpxError, PartialFailure
 from mpx.gridftp_listing import CutLine, entry_info, kind_of, parse_time, read_lines
 from mpx.gridftp_session import Session
+from mpx.gridftp_sizes import size_of
 from mpx.gridftp_wire import Reply, command, parse_facts
 from mpx.list_formats import parse_list_line
 
@@ -24,6 +25,7 @@ LIST_NOTE = (
     "{peer} has no MLSD, so folders were listed with LIST: times come from MDTM, where the server has it; "
     "folders keep no times, and a file without a time is copied again by the next run"
 )
+MAY_HIDE = "names with a leading dot may be missing in listings"
 GROUP = 200  # names that are asked about together
 MOST_KEPT_BYTES = 40 * 1024 * 1024  # lines of one folder that wait to be asked about, some 500,000
 MOST_UNREADABLE = 1000  # lines of one folder, after which it is no listing
@@ -51,6 +53,7 @@ class FolderListing:
         self.count = 0  # how many it listed
         self._session = session
         self._has_mlst = "MLST" in session.features
+        self.may_hide = False  # names with a leading dot, as the server takes no -a
         self.uses_list = not self._has_mlst and "MLSD" not in session.features
         self._unreadable_lines = 0
         self._list_words = ["-a", ""]  # of LIST, in the order in which they are tried
@@ -109,17 +112,25 @@ class FolderListing:
         entered = self._session.call(command("CWD", full))
         if not entered.is_ok:
             raise refused(entered)
+        is_name = False
         for words in list(self._list_words):
             lines = 0
             refusal: _Refusal | None = None
+            held: list[str] = []  # a line that is of a file `-a` where no other follows it
             try:
                 for line in read_lines(self._session, command("LIST", *words.split()), _Refusal):
-                    lines += 1
-                    yield line
+                    if not lines and not held and words and line.endswith(f" {words}"):
+                        held.append(line)
+                        continue
+                    lines += 1 + len(held)
+                    yield from (*held, line)
+                    held.clear()
             except _Refusal as error:
                 refusal = error
-            if lines and words != self._list_words[0]:
+            is_name = is_name or bool(held)
+            if lines and words != self._list_words[0] and not is_name:
                 self._list_words = [words]
+                self.may_hide = True
             if refusal and (lines or words == self._list_words[-1] or refusal.reply.code in _NO_DATA):
                 self._unless_empty(full, refusal.reply, lines, refused)
             if lines:
@@ -229,7 +240,7 @@ class FolderListing:
         if not answers:
             return entry.info  # whoever uses the name is told why it cannot be used
         size, modified, *more = answers
-        size_bytes = _size(size)
+        size_bytes = size_of(size)
         modified_s = entry.info.modified_s
         if modified_s is None and modified.code == 213:
             modified_s = parse_time(modified.text)
@@ -271,8 +282,3 @@ class _Refusal(MpxError):
     def __init__(self, reply: Reply) -> None:
         super().__init__(reply.text)
         self.reply = reply
-
-
-def _size(reply: Reply) -> int | None:
-    text = reply.text.strip()
-    return int(text) if reply.code == 213 and re.fullmatch(r"[0-9]{1,19}", text) else None

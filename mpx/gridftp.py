@@ -10,7 +10,7 @@ from mpx import gridftp_wire as wire
 from mpx.checksum import digest_in
 from mpx.endpoint import OPEN, Commit, FileInfo, Kind, Note, Part, Rtt, Stamp, partial_name
 from mpx.errors import DestinationError, Interrupted, MpxError, SourceError
-from mpx.folder_listing import LIST_NOTE, FolderListing
+from mpx.folder_listing import LIST_NOTE, MAY_HIDE, FolderListing
 from mpx.gridftp_commit import ServerCommit
 from mpx.gridftp_describe import OtherQuestions, is_clear
 from mpx.gridftp_listing import entry_info, kind_of, read_lines
@@ -207,8 +207,10 @@ class GridFtpEndpoint:
 
     def listing_note(self) -> str:
         """See Endpoint."""
-        uses_list = self._listing is not None and self._listing.uses_list
-        return LIST_NOTE.format(peer=self.session.peer) if uses_list else ""
+        if self._listing is None or not self._listing.uses_list:
+            return ""
+        note = LIST_NOTE.format(peer=self.session.peer)
+        return f"{note}; {MAY_HIDE}, as it takes no LIST -a" if self._listing.may_hide else note
 
     def _links_to_nowhere(self, full: str) -> Iterator[tuple[str, FileInfo]]:
         """Yield what a Globus server counts but does not list: MLSD leaves such links out, MLSR does not.

@@ -10,22 +10,24 @@ from itertools import islice
 from mpx.endpoint import FileInfo, Kind
 
 _KINDS = {"-": Kind.FILE, "d": Kind.FOLDER, "l": Kind.LINK, **dict.fromkeys("bcpsD", Kind.OTHER)}
-_PERMISSIONS = re.compile(r"[-dlbcpsD][-r][-w][-xsS][-r][-w][-xsS][-r][-w][-xtT]")
+_PERMISSIONS = re.compile(r"[-dlbcpsD][-r][-w][-xsS][-r][-w][-xsSlL][-r][-w][-xtT]")
 _NETWARE = re.compile(r"[-d]")  # permissions stand in brackets, behind the next blank
 _WORD = re.compile(r"[^ ]+")
 _MOST_WORDS = 12  # before the name, in any form
 _MONTH = re.compile(r"[^\W\d_]{3,9}\.?|[0-9]{1,2}月")  # also in the words of other countries
 _DAY = re.compile(r"(?:0?[1-9]|[12][0-9]|3[01])[.日]?")
-_CLOCK_OR_YEAR = re.compile(r"[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?|[0-9]{4}年?")
+_CLOCK_OR_YEAR = re.compile(r"[0-9]{1,2}:[0-9]{2}(?P<seconds>:[0-9]{2})?|[0-9]{4}年?")
+_YEAR = re.compile(r"[0-9]{4}")  # behind a clock with seconds, as BSD has it
 _ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _ISO_CLOCK = re.compile(r"[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?")
-_SIZE = re.compile(r"[0-9]{1,19}")
+_SIZE = re.compile(r"-?[0-9]{1,19}")  # negative: 2 GiB and more, at a server that counts in 32 bits
 _DOS = re.compile(
     r"[0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]{2,4} {1,4}[0-9]{1,2}:[0-9]{2}(?: ?[AaPp][Mm])? {1,40}"
-    r"(?:<(?P<kind>[A-Z]{3,10})> {1,10}|(?P<size>[0-9][0-9,.]{0,25}) )(?P<name>.+)"
+    r"(?:<(?P<kind>[A-Z]{3,10})>(?P<gap> {1,10})|(?P<size>[0-9][0-9,.]{0,25}) )(?P<name>.+)"
 )
+_DOS_KIND_COLUMNS = 15  # that `<DIR>` and the blanks behind it take
 _DOS_LINK = re.compile(r"(?P<name>[^\[]+) \[(?P<target>[^\]]*)\]")
-_TOTAL = re.compile(r"[^\W\d_]{2,20} [0-9]{1,19}")  # `total 12`, in whatever language
+_TOTAL = re.compile(r"[^\W\d_]{2,20}:? [0-9.,]{1,19}[kKMGT]?")  # `total 12`, in whatever language
 _ARROW = b" -> "
 
 
@@ -54,11 +56,11 @@ def _unix(line: str) -> tuple[str, FileInfo]:
         if not name:
             break
         kind = _KINDS[line[0]]
-        size = int(texts[i - 1]) if kind in (Kind.FILE, Kind.LINK) else 0
+        size = _whole(texts[i - 1]) if kind in (Kind.FILE, Kind.LINK) else 0
         mode = _mode(first.group()) if first else None
         if kind is not Kind.LINK:
             return name, FileInfo(kind, size, None, mode)
-        name, target = _link(name, size)
+        name, target = _link(name, size or 0)
         return name, FileInfo(kind, size, None, mode, target)
     raise _unknown(line)
 
@@ -67,12 +69,19 @@ def _date_length(words: list[str]) -> int:
     """Return how many words the date takes that these begin with, 0 if they begin with none."""
     if len(words) >= 2 and _ISO_DATE.fullmatch(words[0]) and _ISO_CLOCK.fullmatch(words[1]):
         return 3 if len(words) > 2 and re.fullmatch(r"[+-][0-9]{4}", words[2]) else 2
-    if len(words) < 3 or not _CLOCK_OR_YEAR.fullmatch(words[2]):
+    clock = _CLOCK_OR_YEAR.fullmatch(words[2]) if len(words) > 2 else None
+    if clock is None:
         return 0
+    has_year = clock["seconds"] and len(words) > 4 and _YEAR.fullmatch(words[3])
     for month, day in (words[:2], words[1::-1]):
         if _MONTH.fullmatch(month) and _DAY.fullmatch(day):
-            return 3
+            return 4 if has_year else 3
     return 0
+
+
+def _whole(text: str) -> int | None:
+    """Return a size, None for what no file can have: it is unknown then."""
+    return int(text) if 0 <= int(text) < 1 << 63 else None
 
 
 def _link(text: str, size: int) -> tuple[str, str]:
@@ -90,9 +99,9 @@ def _link(text: str, size: int) -> tuple[str, str]:
 def _mode(permissions: str) -> int:
     mode = 0
     for i, char in enumerate(permissions[1:10]):
-        if char not in "-ST":
+        if char not in "-STlL":
             mode |= 0o400 >> i
-        if char in "sStT":
+        if char in "sStTlL":
             mode |= (0o4000, 0o2000, 0o1000)[i // 3]
     return mode
 
@@ -100,7 +109,8 @@ def _mode(permissions: str) -> int:
 def _dos(found: re.Match[str]) -> tuple[str, FileInfo]:
     kind, name = found["kind"], found["name"]
     if kind is None:
-        return name, FileInfo(Kind.FILE, int(re.sub(r"[,.]", "", found["size"])))
+        return name, FileInfo(Kind.FILE, _whole(re.sub(r"[,.]", "", found["size"])))
+    name = " " * (len(found["gap"]) - (_DOS_KIND_COLUMNS - len(f"<{kind}>"))) + name  # a name may begin so
     if kind == "DIR":
         return name, FileInfo(Kind.FOLDER)
     link = _DOS_LINK.fullmatch(name)  # <JUNCTION>, <SYMLINK>, <SYMLINKD>

@@ -248,6 +248,29 @@ def test_a_server_that_takes_the_option_for_a_name(reply: str | None, tmp_path: 
     assert (ended.code, found) == (0, FILES_HERE), ended.err
 
 
+LONG = b"-rw-r--r-- 1 u g 3 Jan 01 12:00 "
+
+
+@pytest.mark.parametrize("names", [("-a",), ("-a", "one"), ("one", "-a"), ("x -a",)])
+@pytest.mark.parametrize("takes", ["option", "name", "nothing"])
+def test_a_file_of_the_name_of_the_option(takes: str, names: tuple[str, ...], tmp_path: Path) -> None:
+    """Where -a is taken for a name, the file of that name is not all there is."""
+
+    def listing(dialogue: ListingDialogue, argument: str) -> str | None:
+        shown = names if not argument or takes == "option" else [each for each in names if each == argument]
+        if argument and takes == "nothing":
+            return "501 no options"
+        dialogue.server.listings["/d"] = b"".join(LONG + name.encode() + b"\r\n" for name in shown)
+        return dialogue._listing("/d")
+
+    files = {f"/d/{name}": b"111" for name in names}
+    server = ListingServer(files, {"/d": b""}, {**NO_MLST, "LIST": listing})
+    ended, found = copy_tree(server, tmp_path)
+    assert (ended.code, found) == (0, dict.fromkeys(names, b"111")), ended.err
+    if takes == "nothing":
+        assert "names with a leading dot may be missing" in ended.out
+
+
 def test_lines_of_list_in_no_known_form(tmp_path: Path) -> None:
     server = ListingServer(FILES, {"/d": b"FILE.TXT;1   3/4   25-NOV-2026\r\n"}, NO_MLST)
     ended, found = copy_tree(server, tmp_path)

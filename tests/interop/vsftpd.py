@@ -13,7 +13,13 @@ import pytest
 @pytest.fixture
 def vsftpd(tmp_path: Path, peer, eventually) -> Iterator[tuple[str, Path]]:
     """A plain FTP server: no MODE E, no MLST, no CKSM. Needs root to serve anonymously."""
-    program = peer("vsftpd")
+    with vsftpd_serving(tmp_path, peer("vsftpd"), eventually) as served:
+        yield served
+
+
+@contextlib.contextmanager
+def vsftpd_serving(tmp_path: Path, program: str, eventually, **more: str) -> Iterator[tuple[str, Path]]:
+    """As the fixture, with `more` settings of vsftpd.conf."""
     if os.geteuid() != 0:
         pytest.skip("vsftpd serves anonymous users only when started by root")
     root, empty = tmp_path / "ftp", tmp_path / "empty"
@@ -30,7 +36,7 @@ def vsftpd(tmp_path: Path, peer, eventually) -> Iterator[tuple[str, Path]]:
         "anonymous_enable": "YES", "local_enable": "NO", "no_anon_password": "YES", "anon_root": root,
         "write_enable": "YES", "anon_upload_enable": "YES", "anon_mkdir_write_enable": "YES",
         "anon_other_write_enable": "YES", "anon_umask": "022", "seccomp_sandbox": "NO",
-        "secure_chroot_dir": empty,
+        "secure_chroot_dir": empty, **more,
     }  # fmt: skip
     configuration = tmp_path / "vsftpd.conf"
     configuration.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))

@@ -1,6 +1,7 @@
 """Lines of LIST: what servers write is read as it was meant, and nothing else raises but ValueError."""
 
 import stat
+from datetime import date, datetime
 
 import hypothesis.strategies as st
 import pytest
@@ -73,6 +74,14 @@ def test_what_ls_writes_is_read(kind, mode, mark, links, owner, size, width, dat
             "a -> b",
             FileInfo(Kind.LINK, 1, None, 0o777, "c"),
         ),
+        ("-rw-r--r-- 1 u g 5 Nov 25 04:45:10 2024 x", "x", FileInfo(Kind.FILE, 5, None, 0o644)),
+        ("-rw-r--r-- 1 u g 5 Nov 25 04:45:10 2024", "2024", FileInfo(Kind.FILE, 5, None, 0o644)),
+        ("-rw-r--r-- 1 u g 5 Nov 25 04:45:10 x", "x", FileInfo(Kind.FILE, 5, None, 0o644)),
+        ("-rw-r--r-- 1 u g 5 Nov 25 04:45 2024 x", "2024 x", FileInfo(Kind.FILE, 5, None, 0o644)),
+        ("-rw-r-lr-- 1 u g -1294967296 Feb 29  2024 x", "x", FileInfo(Kind.FILE, None, None, 0o2644)),
+        ("-rw-r--r-- 1 u g 9999999999999999999 Feb 29  2024 x", "x", FileInfo(Kind.FILE, None, None, 0o644)),
+        ("02-29-24  09:14AM 99,999,999,999,999,999,999 x", "x", FileInfo(Kind.FILE, None)),
+        ("02-05-24  09:12AM    <DIR> x", "x", FileInfo(Kind.FOLDER)),
         ("-rw-r--r-- 1 u g 5 Jan 01 12:00 ends in a blank ", "ends in a blank ", None),
     ],
 )
@@ -83,7 +92,7 @@ def test_other_forms(line: str, name: str, info: FileInfo | None) -> None:
     assert info is None or found[1] == info
 
 
-@pytest.mark.parametrize("line", ["", "   ", "total 12", "insgesamt 0", "合計 4"])
+@pytest.mark.parametrize("line", ["", "   ", "total 12", "total 1.5G", "total: 8", "insgesamt 0", "合計 4"])
 def test_lines_that_list_nothing(line: str) -> None:
     assert parse_list_line(line) is None
 
@@ -96,6 +105,32 @@ def test_lines_that_list_nothing(line: str) -> None:
 def test_lines_in_no_known_form(line: str) -> None:
     with pytest.raises(ValueError, match="not a line of a listing"):
         parse_list_line(line)
+
+
+@given(
+    day=st.dates(min_value=date(1970, 1, 1), max_value=date(2069, 12, 31)),
+    clock=st.times(),
+    form=st.sampled_from(["%m-%d-%y  %I:%M%p", "%m-%d-%Y  %I:%M%p", "%Y-%m-%d  %H:%M", "%d.%m.%Y  %H:%M",
+                          "%m/%d/%Y  %I:%M %p", "%m-%d-%y  %H:%M"]),
+    kind=st.sampled_from(["", "DIR", "JUNCTION", "SYMLINK", "SYMLINKD"]),
+    size=st.integers(0, 2**63 - 1),
+    with_commas=st.booleans(),
+    name=NAMES.filter(lambda name: not {"[", "]"} & set(name)),
+    target=st.none() | st.sampled_from([r"C:\data\there", "..", "a b"]),
+)  # fmt: skip
+def test_what_windows_writes_is_read(day, clock, form, kind, size, with_commas, name, target):
+    told = f"{name} [{target}]" if target and kind not in ("", "DIR") else name
+    middle = f"<{kind}>".ljust(15) if kind else f"{size:20,}" if with_commas else f"{size:20}"
+    when = datetime.combine(day, clock).strftime(form)
+    found = parse_list_line(f"{when}       {middle}{told}" if kind else f"{when} {middle} {told}")
+    assert found is not None
+    assert found[0] == name
+    info = found[1]
+    assert info.kind is {"": Kind.FILE, "DIR": Kind.FOLDER}.get(kind, Kind.LINK)
+    if not kind:
+        assert info.size_bytes == size
+    if info.kind is Kind.LINK:
+        assert info.link_target == (target or "").replace("\\", "/")
 
 
 @given(st.text() | st.from_regex(r"[-dl][-rwx]{9} .{0,80}"))
