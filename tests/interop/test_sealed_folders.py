@@ -2,6 +2,7 @@
 
 import os
 import stat
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,14 +10,16 @@ from pathlib import Path
 import pytest
 from interop.foreign_servers import ForeignServer, ProFtpd, PureFtpd
 from interop.trees import T0, TREE, failures, names
-from mpx_command import AS_ANYBODY, copied, mpx
-from sites import Site, make
+from mpx_command import AS_ANYBODY, command, copied, mpx
+from sites import SITES, Site, make
 
 import mpx as api
 from mpx import lister, spool
 from mpx.destination_folders import LEFT_OPEN
 
 pytestmark = pytest.mark.peers
+
+ORDINARY = AS_ANYBODY if os.geteuid() == 0 else []
 
 
 def mode_of(path: Path) -> int:
@@ -101,6 +104,40 @@ def test_folders_within_sealed_folders(here: Path) -> None:
     assert names(here / "dst") == names(here / "src")
     for folder in folders:
         assert mode_of(here / "dst" / folder.relative_to(here / "src")) == 0o555
+
+
+@pytest.mark.parametrize("site", ["local", "stock server", "mpx serve"])
+def test_a_run_killed_in_the_middle_of_sealed_folders(site: str, tmp_path: Path, eventually) -> None:
+    """Twice: into folders that it makes, and into folders that an earlier copy has sealed."""
+    source = tmp_path / "src"
+    for name in ("a", "a/b", "a/b/c", "z"):
+        make(source / name / "small", 5)
+    read_only = [source / name for name in ("a/b/c", "a/b", "a", "z")]
+    (tmp_path / "served").mkdir()
+    with SITES[site](tmp_path / "served") as there:
+        dst = there.folder / "dst"
+
+        def copy_and_kill(*large: str) -> None:
+            for folder in reversed(read_only):
+                folder.chmod(0o755)
+            for name in large:
+                make(source / name, 3_000_000)
+            for folder in read_only:
+                folder.chmod(0o555)
+            words = [*ORDINARY, *command("copy", "-r", "--rate", "8Mbit/s", source, there.url_of("dst"))]
+            with subprocess.Popen(words, stderr=subprocess.PIPE) as process:
+                eventually(lambda: list(dst.rglob("*.part")) or process.poll() is not None)
+                assert process.poll() is None, process.communicate()
+                process.kill()
+
+        for large in (("a/b/c/large", "z/large"), ("a/b/more", "z/more", "a/new/deep/file")):
+            copy_and_kill(*large)
+            copied(mpx("copy", "-q", "-r", source, there.url_of("dst"), ordinary=True))
+            assert names(dst) == names(source)
+            for path in source.rglob("*"):
+                copy = dst / path.relative_to(source)
+                assert mode_of(copy) == mode_of(path), path
+                assert path.is_dir() or copy.read_bytes() == path.read_bytes()
 
 
 def test_sealed_folders_at_a_server(far: Site, here: Path) -> None:
