@@ -2,7 +2,8 @@
 
 They wait until those before them are there. Whether a folder of the destination keeps such names apart is
 then seen from what it lists, once for each folder; where it does, none of them waits any more. Names that are
-not ASCII are looked at one by one, as a folder may keep cases apart and not how letters are composed.
+not ASCII are looked at one by one, as a folder may keep cases apart and not how letters are composed; so are
+names with dots and blanks at their ends, which Windows leaves out.
 """
 
 import posixpath
@@ -35,7 +36,7 @@ class FoldedNames:
 
     def keeps_apart(self, target: str) -> bool:
         """Tell whether the folder of a name is known to keep it apart from others that differ in case."""
-        return posixpath.basename(target).isascii() and self._apart.get(posixpath.dirname(target), False)
+        return _is_plain(posixpath.basename(target)) and self._apart.get(posixpath.dirname(target), False)
 
     def conflict(self, target: str) -> MpxError | None:
         """Return the error of a name that the destination takes for another that came before; else None."""
@@ -115,10 +116,10 @@ class FoldedNames:
         for name in unknown:
             alike, is_there = listed.get(folded(name), set()), isinstance(found[name], FileInfo)
             is_apart = bool(alike - {name}) and (name in alike) == is_there
-            if is_there and alike == {name} and name.isascii():  # those before it are not there
+            if is_there and alike == {name} and _is_plain(name):  # those before it are not there
                 other = posixpath.join(folder, name.swapcase())
                 is_apart = self._asking.stats([other], follow=False) == [None]
-            if name.isascii() and (is_there or is_apart):
+            if _is_plain(name) and all(map(_is_plain, alike)) and (is_there or is_apart):
                 self._apart[folder] = is_apart and self._apart.get(folder, True)
             if is_there and not is_apart:
                 errors[name] = _taken_for_another(posixpath.join(folder, name))
@@ -131,6 +132,11 @@ class FoldedNames:
             if (plain := folded(other)) in alike:
                 alike[plain].add(other)
         return alike
+
+
+def _is_plain(name: str) -> bool:
+    """Tell whether a name can differ from others in case only."""
+    return name.isascii() and not name.endswith((".", " "))
 
 
 def _key(target: str) -> tuple[str, str]:

@@ -9,11 +9,13 @@ class Repeat(Enum):
 
     NEW = "new"
     TWICE = "twice"  # the very same name
-    FOLDED = "folded"  # one that differs in upper and lower case only, or in how letters are composed
+    OTHER_KIND = "other kind"  # the very same name, once of a folder and once of something else
+    FOLDED = "folded"  # one that differs in case only, in how letters are composed, or in dots at its end
 
 
 def folded(name: str) -> str:
-    """Return what a file system that ignores case makes of a name."""
+    """Return what a file system makes of a name that ignores case, and dots and blanks at its end."""
+    name = name.rstrip(". ") or name
     if name.isascii():
         return name.lower()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
@@ -31,8 +33,9 @@ class ListedNames:
         self.count = 0  # names so far, each once
         self.repeats = 0  # that came again
         self._seen: set[int] = set()
+        self._folders: set[int] = set()  # names of folders among them
 
-    def add(self, name: str) -> Repeat:
+    def add(self, name: str, *, is_folder: bool = False) -> Repeat:
         """Take the next name and tell whether it came before."""
         # An even number for the name itself and an odd one for its folded form, where that is another name:
         # so most names, which are in lower case, take one entry.
@@ -41,12 +44,15 @@ class ListedNames:
         seen = self._seen
         if itself in seen:
             self.repeats += 1
-            return Repeat.TWICE
+            return Repeat.TWICE if (itself in self._folders) == is_folder else Repeat.OTHER_KIND
         self.count += 1
         is_folded = other | 1 in seen or other in seen
         if len(seen) >= self.MOST:
             seen.clear()
+            self._folders.clear()
         seen.add(itself)
+        if is_folder:
+            self._folders.add(itself)
         if plain != name:
             seen.add(other | 1)
         return Repeat.FOLDED if is_folded else Repeat.NEW

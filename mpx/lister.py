@@ -282,7 +282,7 @@ class Lister(threading.Thread):
         make = partial(self._destination_end.make_link, task.target, task.info.link_target)
         try:
             made = self._there.ask(make)
-        except DestinationError as error:
+        except (DestinationError, UsageError) as error:
             self._fail(task, error)
             return
         if made != task.info.link_target:

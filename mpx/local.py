@@ -17,6 +17,7 @@ from mpx.location import Location
 from mpx.partial_file import PartialFile
 
 SYNCS_AT_ONCE = 8
+LONGEST_NAME_BYTES = 255  # within a folder, on Linux
 
 
 def local_error(error: OSError, name: str, *, writing: bool) -> MpxError:
@@ -50,6 +51,16 @@ def _info(status: os.stat_result, target: str = "") -> FileInfo:
     )
 
 
+def _encoded(name: str) -> bytes:
+    """Return a name as the kernel takes it; raises UsageError for one that it cannot take."""
+    if "\0" in name:
+        raise UsageError(f"the name {name!r} contains a NUL byte; no file can have it")
+    try:
+        return os.fsencode(name)
+    except UnicodeEncodeError:
+        raise UsageError(f"the name {name!r} cannot be written in the locale's encoding; use UTF-8") from None
+
+
 @cache
 def _umask() -> int:
     """Return the umask of this process; os.umask() could only tell by changing it for all threads."""
@@ -68,15 +79,9 @@ class LocalEndpoint:
         return local_error(error, name, writing=self._writing)
 
     def check_name(self, name: str) -> None:
-        """See Endpoint. Any name will do but one with NUL, or that the locale cannot write."""
-        if "\0" in name:
-            raise UsageError(f"the name {name!r} contains a NUL byte; no file can have it")
-        try:
-            os.fsencode(name)
-        except UnicodeEncodeError:
-            raise UsageError(
-                f"the name {name!r} cannot be written in the locale's encoding; use UTF-8"
-            ) from None
+        """See Endpoint. Any name will do that has no NUL, is not too long, and is in the locale's letters."""
+        if len(_encoded(name).rstrip(b"/").rpartition(b"/")[2]) > LONGEST_NAME_BYTES:
+            raise UsageError(f"the name {name!r} has more than {LONGEST_NAME_BYTES} bytes; rename the file")
 
     def can_mode_e(self) -> bool:
         """See Endpoint. Files of this host need no connections."""
@@ -181,6 +186,7 @@ class LocalEndpoint:
 
     def make_link(self, name: str, target: str) -> str:
         """See Endpoint. The new link replaces an old one in one step."""
+        _encoded(target)
         aside = Path(partial_name(name, "link"))
         try:
             aside.unlink(missing_ok=True)

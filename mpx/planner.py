@@ -65,7 +65,21 @@ def pair_up(
             raise UsageError(f"{seen[target]} and {source} would both become {target}; copy them apart")
         seen[target] = source
         pairs.append((source, target, info))
+    _check_apart(pairs)
     return pairs
+
+
+def _check_apart(pairs: Sequence[tuple[str, str, FileInfo]]) -> None:
+    """Raise UsageError for a target within that of a folder, where two may be written to one name."""
+    trees = {target.rstrip("/"): source for source, target, info in pairs if info.kind is Kind.FOLDER}
+    for source, target, _ in pairs if len(pairs) > 1 else ():
+        above = posixpath.dirname(target.rstrip("/"))
+        while above.strip("/"):
+            if above in trees:
+                raise UsageError(
+                    f"{source} would become {target}, within what {trees[above]} becomes; copy them apart"
+                )
+            above = posixpath.dirname(above)
 
 
 def _described(sources: Sequence[str], source_end: Endpoint, options: CopyOptions) -> Iterator[FileInfo]:

@@ -207,11 +207,14 @@ class _TreeWalk:
             yield Task(f"{folder.source.rstrip('/')}/{name}", folder.target, FileInfo(Kind.OTHER), error=info)
             return
         source, target = posixpath.join(folder.source, name), posixpath.join(folder.target, name)
-        repeat = names.add(name)
+        repeat = names.add(name, is_folder=info.kind is Kind.FOLDER)
         is_folded = repeat is Repeat.FOLDED
         self._check_end(folder, names)
         if repeat is Repeat.TWICE:
             yield Task(source, target, info, "listed twice")
+        elif repeat is Repeat.OTHER_KIND:
+            two = f"{source} is listed twice, once as a folder; what comes second is not copied"
+            yield Task(source, folder.target, FileInfo(Kind.OTHER), error=PartialFailure(two))
         elif info.kind is Kind.FOLDER:
             self._wait(folder, name, info, is_folded=is_folded)
         elif info.kind is Kind.LINK and self._options.links == "follow":

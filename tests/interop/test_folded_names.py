@@ -64,6 +64,14 @@ class LoweringServer(FoldingServer):
     file_system = LOWERS
 
 
+class StrippingServer(FoldingServer):
+    """As Windows does it: what stands at the end of a name counts as little as its case."""
+
+    file_system = KEEPS_CASE.replace("== part.lower()", "== part.rstrip('. ').lower()").replace(
+        "else part)", "else part.rstrip('. '))"
+    )
+
+
 def two_of_each(folder: Path) -> None:
     for name, size in (("file", 10), ("File", 11), ("FILE", 12), ("sub/inner", 13), ("Sub/inner", 14)):
         make(folder / name, size)
@@ -88,6 +96,21 @@ def test_a_server_that_folds_them(kind: type[FoldingServer], tmp_path: Path, wit
             assert all(path.read_bytes() in sources for path in files)
             assert caught.value.report is not None
             assert caught.value.report.files.failed == 4  # two files, a folder and what is in it
+
+
+def test_a_server_that_leaves_out_what_is_at_the_end(tmp_path: Path, with_password: None) -> None:
+    root, up = tmp_path / "ftp", tmp_path / "up"
+    root.mkdir()
+    for name in ("a", "a.", "a ", "A..", "b.", "dir./x", "dir/x"):
+        make(up / name, 10 + len(name))
+    with StrippingServer(root) as server, pytest.raises(api.PartialFailure) as caught:
+        api.copy(str(up), server.url + "dst", TREE)
+    files = [path for path in (root / "dst").rglob("*") if path.is_file()]
+    assert sorted(path.name.lower() for path in files) == ["a", "b", "x"]
+    assert caught.value.report is not None
+    assert caught.value.report.files.failed == 5  # three files, a folder and what is in it
+    api.copy(str(up), str(tmp_path / "down"), TREE)
+    assert names(tmp_path / "down") == names(up)
 
 
 def test_where_they_are_kept_apart_all_arrive(there: Site, here: Path) -> None:

@@ -60,6 +60,46 @@ def test_what_is_not_understood_is_named_and_has_failed(line: bytes, shown: str,
 FILES_HERE = {"one": b"111"}
 
 
+@pytest.mark.parametrize("first", ["dir", "file"])
+def test_a_name_of_a_folder_and_of_a_file(first: str, tmp_path: Path) -> None:
+    """As gateways to object stores list them: which of the two comes second has failed."""
+    listing = b"type=dir; x\r\n" + b"type=file;size=1; x\r\n"
+    if first == "file":
+        listing = b"type=file;size=1; x\r\n" + b"type=dir; x\r\n"
+    inside = {"/d/x/in": b"i"} if first == "dir" else {"/d/x": b"x"}
+    server = ListingServer({**FILES, **inside}, {"/d": ONE + listing})
+    server.listings["/d/x"] = b"type=file;size=1; in\r\n"
+    ended, found = copy_tree(server, tmp_path)
+    assert found == {name.removeprefix("/d/"): content for name, content in server.files.items()}
+    assert ended.code == 10, ended.err
+    assert "/d/x is listed twice, once as a folder" in ended.err
+
+
+def test_names_that_are_too_long_are_not_even_asked_for(tmp_path: Path) -> None:
+    long, folder, fits = "é" * 128, "f" * 256, "é" * 127
+    lines = "".join(f"type=file;size=1; {name}\r\n" for name in (long, fits)) + f"type=dir; {folder}\r\n"
+    files = {**FILES, f"/d/{long}": b"x", f"/d/{fits}": b"y", f"/d/{folder}/in": b"z"}
+    server = ListingServer(files, {"/d": ONE + lines.encode(), f"/d/{folder}": b"type=file;size=1; in\r\n"})
+    ended, found = copy_tree(server, tmp_path)
+    assert (ended.code, found) == (10, {**FILES_HERE, fits: b"y"}), ended.err
+    assert ended.err.count("more than 255 bytes") >= 2
+    assert sum(verb in ("RETR", "ERET") for verb in server.heard) == 2
+
+
+def test_link_targets_that_nobody_can_write(tmp_path: Path) -> None:
+    lines = b"".join(
+        b"type=file;size=1;UNIX.slink=%s; link%d\r\n" % (target, i)
+        for i, target in enumerate((b"a%00b", b"x" * 5000, b"one"))
+    )
+    with ListingServer(FILES, {"/d": ONE + lines}) as server:
+        ended = mpx("copy", "-r", "--links", "keep", *FAST, f"{server.url}/d", tmp_path / "d")
+    assert ended.code == 10, ended.err
+    assert "2 of 4 files were not copied" in ended.err
+    assert "Traceback" not in ended.err
+    assert sorted(os.listdir(tmp_path / "d")) == ["link2", "one"]
+    assert os.readlink(tmp_path / "d/link2") == "one"
+
+
 def test_a_line_alone_in_its_folder_has_failed_too(tmp_path: Path) -> None:
     ended, found = copy_tree(ListingServer({}, {"/d": b"what is this\r\n"}), tmp_path)
     assert (ended.code, found) == (10, {}), ended.err
@@ -182,6 +222,65 @@ def test_a_listing_that_ends_with_an_error_is_used_and_has_failed(tmp_path: Path
     ended, found = copy_tree(ListingServer(FILES, {"/d": ends_badly}), tmp_path)
     assert (ended.code, found) == (10, FILES_HERE)
     assert "the disk failed" in ended.err
+
+
+def breaks_off(dialogue: ListingDialogue) -> str:
+    with dialogue.open_data() as data:
+        dialogue.say("150 go")
+        data.sendall(ONE + b"type=file;size=3; in the mid")
+    return "426 Connection closed; transfer aborted."
+
+
+def hangs_up(dialogue: ListingDialogue) -> None:
+    with dialogue.open_data() as data:
+        dialogue.say("150 go")
+        data.sendall(ONE)
+    dialogue.control.shutdown(socket.SHUT_RDWR)
+
+
+def no_data(dialogue: ListingDialogue) -> str:
+    dialogue.close()
+    return "425 Can't open data connection."
+
+
+def not_permitted(dialogue: ListingDialogue) -> str:
+    return "530 Not permitted here"
+
+
+def no_room(dialogue: ListingDialogue) -> str:
+    return "552 Exceeded quota of listings"
+
+
+@pytest.mark.parametrize("answer", [breaks_off, hangs_up, no_data, not_permitted, no_room])
+@pytest.mark.parametrize("script", [{}, NO_MLST], ids=["MLSD", "LIST"])
+def test_a_folder_whose_listing_is_always_lost_has_failed(
+    answer: Callable[[ListingDialogue], str | None], script, tmp_path: Path
+) -> None:
+    """The folders beside it are copied, those that come later too."""
+    folders = ["before", "bad", "after"]
+    listing = b"".join(
+        f"drwxr-xr-x 1 u g 3 Jan 01 12:00 {name}\r\n".encode() if script else f"type=dir; {name}\r\n".encode()
+        for name in folders
+    )
+    line = b"-rw-r--r-- 1 u g 3 Jan 01 12:00 one\r\n" if script else ONE
+    server = ListingServer(
+        {f"/d/{name}/one": b"111" for name in folders},
+        {"/d": listing, **{f"/d/{name}": line for name in folders}, "/d/bad": answer},
+        script,
+    )
+    ended, found = copy_tree(server, tmp_path)
+    assert ended.code == 10, ended.err
+    assert "/d/bad" in ended.err
+    assert {"after/one": b"111", "before/one": b"111"}.items() <= found.items()
+    assert (tmp_path / "d/bad").is_dir()
+
+
+@pytest.mark.parametrize("answer", [breaks_off, hangs_up])
+def test_where_no_listing_works_at_all_the_copy_ends(
+    answer: Callable[[ListingDialogue], str | None], tmp_path: Path
+) -> None:
+    ended, _ = copy_tree(ListingServer(FILES, {"/d": answer}), tmp_path)
+    assert ended.code == 6, ended.err
 
 
 UNIX = (
