@@ -56,6 +56,7 @@ class FolderListing:
         self.may_hide = False  # names with a leading dot, as the server takes no -a
         self.uses_list = not self._has_mlst and "MLSD" not in session.features
         self._unreadable_lines = 0
+        self._shows_itself = False  # LIST -a begins with the folder itself
         self._list_words = ["-a", ""]  # of LIST, in the order in which they are tried
 
     def entries(self, full: str, refused: Refused) -> Iterator[Listed]:
@@ -113,15 +114,17 @@ class FolderListing:
         if not entered.is_ok:
             raise refused(entered)
         is_name = False
+        refusal: _Refusal | None = None
         for words in list(self._list_words):
             lines = 0
-            refusal: _Refusal | None = None
+            refusal = None
             held: list[str] = []  # a line that is of a file `-a` where no other follows it
             try:
                 for line in read_lines(self._session, command("LIST", *words.split()), _Refusal):
                     if not lines and not held and words and line.endswith(f" {words}"):
                         held.append(line)
                         continue
+                    self._shows_itself = self._shows_itself or (bool(words) and line.endswith(" ."))
                     lines += 1 + len(held)
                     yield from (*held, line)
                     held.clear()
@@ -135,6 +138,11 @@ class FolderListing:
                 self._unless_empty(full, refusal.reply, lines, refused)
             if lines:
                 return
+        if self._shows_itself and refusal is None:
+            raise PartialFailure(
+                f"{self._session.peer} lists nothing in {full}, and of other folders at least themselves; "
+                "may it read this one?"
+            )
 
     def _unless_empty(self, full: str, reply: Reply, lines: int, refused: Refused) -> None:
         """Raise what a refusal means, unless it only says that nothing is in a folder that is there."""

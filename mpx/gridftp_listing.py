@@ -11,6 +11,7 @@ from urllib.parse import unquote
 from mpx import tcp
 from mpx.endpoint import FileInfo, Kind
 from mpx.errors import ConnectionLost, MpxError, TransferTimeout
+from mpx.gridftp_refusals import says_failed
 from mpx.gridftp_session import Session
 from mpx.gridftp_sizes import read_size
 from mpx.gridftp_wire import Entry, Reply, command
@@ -78,7 +79,8 @@ class CutLine(str):
 def read_lines(session: Session, line: bytes, refused: Callable[[Reply], MpxError]) -> Iterator[str]:
     """Run a listing command in MODE S and yield its lines as they come.
 
-    Servers may answer that an empty folder is listed without ever using the data connection.
+    Servers may answer that an empty folder is listed without ever using the data connection. Of one that they
+    may not list, some say that they have sent all of it but failed.
     """
     address = passive_reply(session, session.pipeline([command("MODE", "S"), passive_command(session)])[1])
     session.send(line)
@@ -88,15 +90,20 @@ def read_lines(session: Session, line: bytes, refused: Callable[[Reply], MpxErro
     except ConnectionLost as error:
         unreachable = error
     rest = bytearray()
+    lines = 0
     try:
         reply = _first_reply(session, unreachable)
         if not reply.is_preliminary and not reply.is_ok:
             raise refused(reply)
         if connection and reply.is_preliminary:
-            yield from _whole_lines(session, connection, rest, session.options.timeout_s)
+            for each in _whole_lines(session, connection, rest, session.options.timeout_s):
+                lines += 1
+                yield each
         elif connection:  # it is done, and may have left the connection as it is
             with contextlib.suppress(ConnectionLost, TransferTimeout):
-                yield from _whole_lines(session, connection, rest, _ALL_SENT_S)
+                for each in _whole_lines(session, connection, rest, _ALL_SENT_S):
+                    lines += 1
+                    yield each
     except GeneratorExit:
         session.abort()  # the caller stopped in the middle; the dialogue cannot be put in step again
         raise
@@ -105,7 +112,7 @@ def read_lines(session: Session, line: bytes, refused: Callable[[Reply], MpxErro
             connection.close()
     if reply.is_preliminary:
         reply = session.final_reply()
-    if not reply.is_ok:
+    if not reply.is_ok or (not lines and not rest and says_failed(reply)):
         raise refused(reply)
     if rest:
         yield CutLine(_line(rest))

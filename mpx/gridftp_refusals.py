@@ -24,6 +24,7 @@ _WHY = re.compile(
     r"permission|permitted|denied|not allowed|access|privilege|forbidden"
     r"|name too long|input/output error|stale|command failed"
 )
+_FAILED = re.compile(r"\b(fail(ed|ure)|unable|cannot|can't|denied|not permitted)\b")
 _BROKEN_DATA = ("connect", "callback failed", "end-of-file", "broken pipe", "timed out", "econn")
 
 
@@ -91,6 +92,11 @@ def is_unsupported(reply: Reply) -> bool:
 def says_why(reply: Reply) -> bool:
     """Tell whether a refusal gives, in words that are known, another reason than that a name is missing."""
     return bool(reply.error_class or _WHY.search(_words(reply)))
+
+
+def says_failed(reply: Reply) -> bool:
+    """Tell whether an answer says in its words that something failed, as vsftpd's 226 to LIST does."""
+    return bool(_FAILED.search(_words(reply)))
 
 
 def _lost_if_broken(error: MpxError, reply: Reply) -> MpxError:

@@ -7,7 +7,7 @@ import pytest
 from interop.foreign_servers import ForeignServer, ProFtpd, PureFtpd, PyFtpdLib
 from interop.trees import TREE, failures, names, skips
 from mpx_command import copied, mpx
-from sites import AWKWARD, make
+from sites import AWKWARD, make, stock_site
 
 import mpx as api
 
@@ -103,6 +103,43 @@ def test_what_a_server_calls_unknown_has_failed(pureftpd: ForeignServer, tmp_pat
     assert ended.code == 10, ended.err
     assert "fifo" in ended.err
     same(root / "d", tmp_path / "down", "f")
+
+
+@pytest.mark.parametrize("kind", [ProFtpd, PureFtpd])
+def test_a_folder_that_cannot_be_entered(
+    kind: type[ForeignServer], tmp_path: Path, with_password: None
+) -> None:
+    (tmp_path / "ftp").mkdir()
+    with kind(tmp_path / "ftp") as server:
+        closed_folder(server.url + "d", server.root / "d", tmp_path / "down")
+
+
+def test_a_folder_that_cannot_be_entered_at_vsftpd(vsftpd: tuple[str, Path], tmp_path: Path) -> None:
+    closed_folder(f"{vsftpd[0]}/d", vsftpd[1] / "d", tmp_path / "down")
+
+
+def test_a_folder_that_cannot_be_entered_at_globus(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("the server works as we do, whom it may not show what is closed")
+    (tmp_path / "served").mkdir()
+    with stock_site(tmp_path / "served") as site:
+        closed_folder(site.url_of("d"), site.folder / "d", tmp_path / "down")
+
+
+def closed_folder(url: str, there: Path, here: Path) -> None:
+    """Of three folders one lets the server in, but not list, one neither, and the third has a closed file."""
+    for name in ("a/file", "closed/file", "unlisted/file", "z/file", "z/closed"):
+        make(there / name, 10)
+    readable(there)
+    (there / "closed").chmod(0)
+    (there / "unlisted").chmod(0o711)
+    (there / "z/closed").chmod(0)
+    ended = mpx("copy", "-r", "--timeout", "5s", "--retries", "1", url, here)
+    assert ended.code == 10, ended.err
+    for name in ("closed", "unlisted", "z/closed"):
+        assert f"d/{name}: " in ended.err, ended.err
+    assert "3 of 5 files were not copied" in ended.err
+    same(there, here, "a/file", "z/file")
 
 
 # --- vsftpd, which has LIST only -----------------------------------------------------------------------

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from interop.control_relay import ControlRelay
 from interop.foreign_servers import ProFtpd, PureFtpd, PyFtpdLib
-from interop.trees import names
+from interop.trees import failures, names
 from interop.vsftpd import vsftpd_serving
 from sites import AWKWARD, make, own_site, stock_site
 
@@ -124,6 +124,25 @@ def test_every_name_is_listed_as_it_is(listed: tuple[str, Path]) -> None:
         else:
             assert (info.kind, info.size_bytes) == (Kind.FILE, files[name]), name
             assert info.modified_s in (None, int(there.st_mtime)), name
+
+
+def test_folders_that_may_not_be_listed_have_failed(
+    request: pytest.FixtureRequest, listed: tuple[str, Path], tmp_path: Path
+) -> None:
+    if any(f"[{kind}]" in request.node.name for kind in ("mpx serve", "pyftpdlib")) or os.geteuid() != 0:
+        pytest.skip("the server works as we do, and may list all")
+    url, folder = listed
+    for name in ("a/file", "closed/file", "unlisted/file", "z/file"):
+        make(folder / "d" / name, 10)
+    (folder / "d/empty").mkdir()
+    readable(folder)
+    (folder / "d/closed").chmod(0)
+    (folder / "d/unlisted").chmod(0o711)
+    with pytest.raises(api.PartialFailure) as caught:
+        api.copy(f"{url}/d", str(tmp_path / "down"), CopyOptions(recursive=True, retries=1))
+    assert failures(caught).keys() == {"closed", "unlisted"}
+    assert (tmp_path / "down/z/file").read_bytes() == (folder / "d/z/file").read_bytes()
+    assert (tmp_path / "down/empty").is_dir()
 
 
 def test_a_tree_is_copied_whole_and_not_again(listed: tuple[str, Path], tmp_path: Path) -> None:
