@@ -159,6 +159,7 @@ def test_many_such_names_are_asked_about_together(tmp_path: Path) -> None:
         api.copy(str(tmp_path / "up"), f"ftp://127.0.0.1:{relay.port}/dst", TREE)
     assert names(tmp_path / "served/dst") == sorted(variants(600))
     assert heard(relay, b"MLSD") <= 2
+    assert heard(relay, b"SIZE") < 50  # which is asked for with MLST where it is about one name
 
 
 def test_many_such_names_at_a_server_that_folds_them(
