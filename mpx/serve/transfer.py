@@ -100,6 +100,7 @@ class Transfer:
         started_s, whole = time.monotonic(), False
         self._turn.end()
         try:
+            self._control.flush()  # the client may wait for these before it connects
             self._start_all(connections)
             if any(connection.cached for connection in connections):
                 self._begin(b"125 Beginning transfer; reusing existing data connection.\r\n")

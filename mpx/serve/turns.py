@@ -18,7 +18,7 @@ Line = TypeVar("Line")
 
 AT_ONCE = 2
 PATIENCE_S = 0.02
-LINES_OF_A_TURN = 24  # of a listing
+LINES_OF_A_TURN = 8  # of a listing
 _LITTLE_S = 0.02
 _HALF_LIFE_S = 1.0  # in which what a client used counts half
 
