@@ -18,7 +18,8 @@ from mpx.serve.progress import Progress, performance_marker, restart_marker
 from mpx.serve.replies import DataChannelError, NoDataConnection, Refusal
 from mpx.serve.turns import Turn
 
-_LOOK_AGAIN_S = 0.02  # after commands came: who sends them byte by byte does not keep us busy
+# After commands came: who sends them byte by byte does not keep us busy.
+_LOOK_AGAIN_S, _RAREST_LOOK_S = 0.005, 0.1
 
 _log = logging.getLogger(__name__)
 
@@ -178,7 +179,7 @@ class Transfer:
                 poll.register(listener, select.POLLIN)
         waiting[1].register(self._control, select.POLLIN)
         moved_bytes, moved_at_s = 0, time.monotonic()
-        look_s = moved_at_s  # when the control connection is looked at next
+        look_s, look_after_s = moved_at_s, _LOOK_AGAIN_S  # when the control connection is looked at next
         while True:
             with self._progress.lock:
                 failure, running, connected = self._failure, self._running, self._connected
@@ -191,8 +192,12 @@ class Transfer:
             if complete or (not running and not wanted):
                 return
             now_s = time.monotonic()
-            if now_s >= look_s and self._commands_came():
-                look_s = now_s + _LOOK_AGAIN_S
+            if now_s >= look_s:
+                if self._commands_came():
+                    look_s = now_s + look_after_s
+                    look_after_s = min(2 * look_after_s, _RAREST_LOOK_S)
+                else:
+                    look_after_s = _LOOK_AGAIN_S
             if now_bytes != moved_bytes:
                 moved_bytes, moved_at_s = now_bytes, now_s
             due_s = moved_at_s + self._stall_timeout_s
@@ -214,7 +219,9 @@ class Transfer:
     def _commands_came(self) -> bool:
         """Look at the control connection; tell whether anything came. Raises what ends a transfer."""
         before = self._control.received_bytes
-        if self._control.interrupted():
+        with self._turn:
+            interrupted = self._control.interrupted()
+        if interrupted:
             if self._control.closed:
                 raise ControlClosed("the client went away during a transfer")
             raise Refusal(426, "Transfer aborted.")

@@ -27,8 +27,9 @@ class Share:
     """What one client has used lately, in seconds of the processor."""
 
     def __init__(self) -> None:
-        self._used_s = 0.0  # until _at_s, the older the less
-        self._at_s = 0.0
+        # Until _at_s, the older the less. Who has just come is behind those known to use little.
+        self._used_s = 2 * _LITTLE_S
+        self._at_s = time.monotonic()
         self._without_pause_s = 0.0
 
     def used_s(self, now_s: float) -> float:

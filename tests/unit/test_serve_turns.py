@@ -1,6 +1,7 @@
 """Turns: few work at a time, who uses little comes first, and nobody waits for ever."""
 
 import threading
+import time
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,7 +38,7 @@ def test_no_more_than_that_work_at_a_time():
 def test_who_used_little_comes_first(eventually):
     turns = Turns(at_once=1, patience_s=FOREVER_S)
     busy, modest = Share(), Share()
-    busy.add(10.0, 0.0)
+    busy.add(10.0, time.monotonic())
     order: list[str] = []
     first = Turn(turns, Share())
     first.take()
@@ -73,11 +74,12 @@ def test_patience_ends_and_takes_no_turn_of_others():
 
 @given(st.lists(st.floats(0, 1), max_size=20), st.floats(0, 100))
 def test_a_share_falls_with_time_and_a_pause_forgets_what_was_done_in_one_go(used, later_s):
+    now_s = time.monotonic()
     share = Share()
-    for number, seconds in enumerate(used):
-        share.add(seconds, float(number))
-    now_s = float(len(used))
-    assert 0 <= share.used_s(now_s + later_s) <= share.used_s(now_s) <= sum(used) + 1e-9
+    for seconds in used:
+        now_s += 1.0
+        share.add(seconds, now_s)
+    assert 0 <= share.used_s(now_s + later_s) <= share.used_s(now_s) <= sum(used) + 0.1
     before = share.rank(now_s)
     share.pause()
     assert share.rank(now_s) <= before
