@@ -99,8 +99,9 @@ class Session:
             if error.farewell:
                 self.control.say_farewell(reply_line(*error.farewell))
         finally:
-            self.channel.close()
-            self.control.close()
+            with self.turn:
+                self.channel.close()
+                self.control.close()
 
     def log_in(self) -> None:
         """Let the client in; raises ControlClosed if there is no room."""

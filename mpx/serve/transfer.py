@@ -12,12 +12,14 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
+from mpx.serve.allowance import Allowance
 from mpx.serve.control import Control, ControlClosed
 from mpx.serve.data import MOST_CONNECTIONS, Connection, DataChannel
 from mpx.serve.progress import Progress, performance_marker, restart_marker
 from mpx.serve.replies import DataChannelError, NoDataConnection, Refusal
-from mpx.serve.turns import Turn
+from mpx.serve.turns import LONG_PATIENCE_S, Turn
 
+_CONNECTIONS_RATE = 50.0  # in a second, once a transfer has had as many as it may have at a time
 # After commands came: who sends them byte by byte does not keep us busy.
 _LOOK_AGAIN_S, _RAREST_LOOK_S = 0.005, 0.1
 
@@ -73,6 +75,7 @@ class Transfer:
         self._engine = engine
         self._progress = progress
         self._turn = turn
+        self._calm = Allowance(_CONNECTIONS_RATE, MOST_CONNECTIONS)
         self._stall_timeout_s = stall_timeout_s
         self._streams: list[tuple[Connection, threading.Thread]] = []
         self._marks: list[_Mark] = []
@@ -234,11 +237,17 @@ class Transfer:
         self._streams = [(open_, thread) for open_, thread in self._streams if not open_.closed]
         while connection := self._channel.accept():
             if wanted and len(self._streams) < MOST_CONNECTIONS:
-                with self._turn:
+                self._turn.take(LONG_PATIENCE_S)
+                try:
                     self._start_all([connection])
+                finally:
+                    self._turn.end()
                 wanted = self._engine.accepts_more
             else:
                 connection.close()
+            if not self._calm.take(time.monotonic()):
+                time.sleep(1 / _CONNECTIONS_RATE)  # the others wait in the kernel meanwhile
+                return
 
     def _begin(self, reply: bytes) -> None:
         self._begun = True
