@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 
 from zlib_ng import zlib_ng
@@ -9,6 +10,8 @@ from zlib_ng import zlib_ng
 from mpx.ranges import RangeSet
 
 ALGORITHMS = ("adler32", "md5", "sha256")
+_DIGITS = {"adler32": 8, "md5": 32, "sha256": 64}
+_ZEROS = 4  # that may be missing in front; five are missing in one of a million
 SECTION_BYTES = 64 * 1024 * 1024  # verified as one; a mismatch costs one section, not the file
 
 _BASE = 65521  # the largest prime below 2**16 (RFC 1950)
@@ -30,6 +33,26 @@ def adler32_combine(first: int, second: int, second_bytes: int) -> int:
     a = (a1 + a2 - 1) % _BASE
     b = (b1 + b2 + second_bytes * (a1 - 1)) % _BASE
     return b << 16 | a
+
+
+def digest_in(text: str, algorithm: str, name: str = "") -> str | None:
+    """Return the checksum that a reply states, in full length and lower case; None if it states none.
+
+    Servers leave leading zeros out, write upper case or 0x, and put the algorithm or the file's name beside.
+    """
+    digits = _DIGITS[algorithm]
+    text = text.strip()
+    for shown in (name, name.rsplit("/", 1)[-1]):
+        if shown and re.search(r"\s", text):
+            text = text.removesuffix(f" {shown}").removeprefix(f"{shown} ")
+    words = [re.sub("^0[xX]", "", word) for word in re.split(r"[\s:=,;()\"']+", text) if word]
+    words = [word for word in words if word.lower().replace("-", "") != algorithm]
+    full = {word.lower() for word in words if re.fullmatch(f"[0-9a-fA-F]{{{digits}}}", word)}
+    if len(full) == 1:
+        return full.pop()
+    if len(words) == 1 and re.fullmatch(f"[0-9a-fA-F]{{{digits - _ZEROS},{digits}}}", words[0]):
+        return words[0].lower().zfill(digits)
+    return None
 
 
 def of_file(algorithm: str, fd: int, start: int, end: int, stop: Callable[[], bool] = lambda: False) -> str:

@@ -146,6 +146,7 @@ class StreamLane(threading.Thread):
                     was_open = self._is_open
                     self._drop()
                     self._first_piece = max(self._first_piece // 4, SMALLEST_PIECE)
+                    self._goodput = 0.0  # what was too much for this connection is not asked for again
                     self._return(piece, error, was_tried=was_open)
                     if not self._ever_opened and (self._number > 0 or work.let_in.is_set()):
                         work.note(f"no further session with {self._location.host}: {error}")
@@ -194,11 +195,12 @@ class StreamLane(threading.Thread):
                 move.landed(0, move.size_bytes)
             elif self._upload:
                 self._store(piece, fd)
+                self._measured(piece, began)
             elif piece.start == piece.end and move.is_whole:
                 os.ftruncate(fd, move.size_bytes)  # an earlier run has brought all of it
             else:
                 self._download.bring(piece, fd)
-            self._goodput = (piece.end - piece.start) / max(time.monotonic() - began, 1e-3)
+                self._measured(piece, began)
         except (ConnectionLost, TransferTimeout, Interrupted, NoSpace, OffsetsUnproven):
             raise
         except MpxError as error:
@@ -209,6 +211,11 @@ class StreamLane(threading.Thread):
             move.close()
         if move.claim_whole():
             self._work.whole(move)
+
+    def _measured(self, piece: Piece, began_s: float) -> None:
+        """Note how fast a piece was carried, by which the next is measured out; in bytes per second."""
+        if piece.end > piece.start:
+            self._goodput = (piece.end - piece.start) / max(time.monotonic() - began_s, 1e-3)
 
     @property
     def _new_bytes(self) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from mpx import far_congestion, telnet_escape
 from mpx import gridftp_wire as wire
+from mpx.checksum import digest_in
 from mpx.endpoint import OPEN, Commit, FileInfo, Kind, Note, Part, Rtt, Stamp, partial_name
 from mpx.errors import DestinationError, Interrupted, MpxError, SourceError
 from mpx.folder_listing import LIST_NOTE, FolderListing
@@ -348,9 +349,9 @@ class GridFtpEndpoint:
         replies = self.session.replies([command("OPTS", "CKSM", "Markers=1;"), *lines])
         next(replies)  # a server without these markers refuses them, and may do so
         for part, reply in zip(parts, replies, strict=True):
-            found = re.fullmatch(r"\s*([0-9a-fA-F]+)\s*", reply.text)
-            if reply.code == 213 and found:
-                sums.append(found.group(1).lower())
+            found = digest_in(reply.text, algorithm, self._full(part.name)) if reply.code == 213 else None
+            if found:
+                sums.append(found)
             else:
                 sums.append(self._refused(reply, "checksum", part.name))
             if stop():

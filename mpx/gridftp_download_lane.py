@@ -174,7 +174,8 @@ class DownloadLane(threading.Thread):
                         work.note(f"no further session with {self.location.host}: {error}")
                         self.gone = True
                         break
-                    self._refuse_fruitless(session, error)
+                    if not settled:
+                        self._refuse_fruitless(session, error)
                     if settled or (session and session.believed_bytes):
                         retry.progressed()
                     retry.again(error)

@@ -48,6 +48,7 @@ class DownloadSession:
         self.proven_to = 0  # the largest offset from which files ended where they should
         self.lengths_proven = False  # a part that ends within its file had its length
         self.believed_bytes = 0
+        self._kept_part = False  # some of a part that ends within its file came before the session was lost
         self._ends_believed = 0
         self._ends_asked = 0  # how often a retrieve was queued that reaches the end of its file
         self._asked_to = 0  # as `proven_to`, with what is queued
@@ -177,7 +178,7 @@ class DownloadSession:
     @property
     def brought_only_ends(self) -> bool:
         """Whether it has proven itself and has then brought no part of a file."""
-        return self._ends_believed > 0 and not self.lengths_proven
+        return self._ends_believed > 0 and not self.lengths_proven and not self._kept_part
 
     def believe(self, pull: Pull) -> None:
         """Take what a retrieve brought for what was asked for; to be called in their order."""
@@ -302,7 +303,9 @@ class DownloadSession:
                 return
             is_proven = self._ends_believed >= ENDS and pull.start <= self.proven_to
             if not pull.is_stream and not pull.is_last and (is_proven or not pull.start):
-                self.believed_bytes += pull.believe()
+                kept = pull.believe()
+                self.believed_bytes += kept
+                self._kept_part |= kept > 0
 
     def close(self) -> list[Pull]:
         """Reset everything and wait until no stream writes any more; return what is left to be retrieved."""

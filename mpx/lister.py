@@ -191,10 +191,10 @@ class Lister(threading.Thread):
         listing names later can be written through one that it named before.
         """
         for task in self._later:
-            conflict = self._folded_names.conflict(task.target) if task.is_folded else None
+            if task.is_folded and (conflict := self._folded_names.conflict(task.target)):
+                self._fail(task, conflict)
+                continue
             try:
-                if conflict:
-                    raise conflict
                 self._make_link(task)
             except DestinationError as error:
                 self._fail(task, error)

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,8 @@ def test_it_is_said_with_both_addresses_and_refused_where_paths_are_required(
         (tmp_path / "served/far").write_bytes(content)
         (tmp_path / "near").write_bytes(content)
         names = (str(tmp_path / "near"), f"{url}new") if upload else (f"{url}far", str(tmp_path / "new"))
-        report = copy(*names, CopyOptions(controller=controller))
+        elsewhere = CopyOptions(controller=controller, data_address_from_server=True)
+        report = copy(*names, elsewhere)
         arrived = tmp_path / ("served/new" if upload else "new")
         assert arrived.read_bytes() == content
         assert sorted(book.pairs[1]) == [DATA, ELSEWHERE]
@@ -46,5 +48,5 @@ def test_it_is_said_with_both_addresses_and_refused_where_paths_are_required(
         assert not book.feedback
         arrived.unlink()
         with pytest.raises(ControllerError, match=f"data at {DATA}.*lead to {ELSEWHERE}"):
-            copy(*names, CopyOptions(controller=controller, require_controller=True))
+            copy(*names, replace(elsewhere, require_controller=True))
         assert not arrived.exists()

@@ -1,5 +1,6 @@
 """A copy whose streams switch while they flow, both ways; what the background is, is scripted here."""
 
+import contextlib
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -69,8 +70,24 @@ def copying(source: str, destination: str, streams: int | None = 2) -> Iterator[
 
 
 def congestions(but: int) -> set[str]:
-    """With what connections are sent, those to that port left out."""
-    return {one.congestion for one in SocketTable().open() if but not in (one.local[1], one.peer[1])}
+    """With what connections of this process are sent, those to that port left out; other tests run beside."""
+    ours = own_inodes()
+    return {
+        one.congestion
+        for one in SocketTable().open()
+        if one.inode in ours and but not in (one.local[1], one.peer[1])
+    }
+
+
+def own_inodes() -> set[int]:
+    """Those of the sockets of this process."""
+    found = set()
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            target = str(descriptor.readlink())
+            if target.startswith("socket:["):
+                found.add(int(target[8:-1]))
+    return found
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from mpx_lab.topology import Topology, wan
 from mpx import tcp
 from mpx.errors import UsageError
 from mpx.serve import Server
+from mpx.serve.buffers import BLOCK_BYTES
 from mpx.serve.data import Connection
 
 PAIR = Topology("pair", ("src",), ("dst",), (wan("src", "dst", 50_000_000, 0.01),))
@@ -58,7 +59,7 @@ def test_what_is_asked_for_takes_the_place_of_the_routes(
 
 def test_so_it_does_at_a_server_that_sends(lab: Lab, listener: tcp.Address) -> None:
     with inside(lab.host("src").netns, socket.socket) as sock:
-        connection = Connection(sock, listener)
+        connection = Connection(sock, BLOCK_BYTES, lambda: None, listener)
         connection.use_congestion("bbr")
         connection.connect()
         assert tcp.congestion_of(sock) == "bbr"
@@ -73,7 +74,7 @@ def test_a_route_that_locks_its_own_is_said(lab: Lab, listener: tcp.Address, tmp
         with pytest.raises(UsageError, match="the route has reno and locks it"):
             tcp.set_congestion(connection, "bbr")
     with inside(lab.host("src").netns, socket.socket) as sock:
-        sending = Connection(sock, listener)
+        sending = Connection(sock, BLOCK_BYTES, lambda: None, listener)
         sending.use_congestion("bbr")
         sending.connect()  # a server sends all the same
         assert tcp.congestion_of(sock) == "reno"
