@@ -13,6 +13,7 @@ from mpx.failure import Failure
 from mpx.move import Move
 from mpx.pool import Pool
 from mpx.retry import Retry
+from mpx.session_pool import SessionPool
 from mpx.source_change import AGAIN, changed
 from mpx.verify import compare
 
@@ -31,6 +32,7 @@ class Finishing:
     backlog: Backlog
     litter: deque[Move]  # given up, with a partial file that is worth nothing
     pool: Pool
+    session_pool: SessionPool
     failure: Failure
     retries: int
     note: Callable[[str], None]  # a line for the report
@@ -97,8 +99,16 @@ class FinisherSession(threading.Thread):
                 retry.progressed()
 
     def _rest(self) -> None:
-        """Connect while the first files still move; when idle for long, stay connected or go."""
+        """Connect while the first files still move; when idle for long, stay connected or go.
+
+        Where sessions are scarce there is none before there is work for it.
+        """
+        for endpoint in (self._source, self._destination):
+            if endpoint is not None:
+                endpoint.pause()
         self._idle_ticks += 1
+        if self._finishing.session_pool.takes_turns:
+            return
         if self._idle_ticks >= IDLE_TICKS:
             self._idle_ticks = 0
             if self._is_first:  # a server that admits few may have no room when it comes back

@@ -290,6 +290,12 @@ class LocalEndpoint:
             return None
         return status.f_bavail * status.f_frsize
 
+    def pause(self) -> None:
+        """See Endpoint. Nobody waits for anything of this host."""
+
+    def let_go(self) -> None:
+        """See Endpoint."""
+
     def close(self) -> None:
         """See Endpoint."""
 
