@@ -60,8 +60,12 @@ class StoringDialogue(Dialogue):
         return "250 ok"
 
     def _size(self, argument: str) -> str:
-        content = self.server.files.get(self.name(argument))
-        return "550 No such file" if content is None else f"213 {len(content)}"
+        name = self.name(argument)
+        return f"213 {self.size(name)}" if name in self.server.files else "550 No such file"
+
+    def size(self, name: str) -> int:
+        """Return how many bytes a file has."""
+        return len(self.server.files[name])
 
     def _mdtm(self, argument: str) -> str:
         if self.name(argument) not in self.server.files:
@@ -79,7 +83,7 @@ class StoringDialogue(Dialogue):
         if name in self.server.folders:
             return "type=dir;"
         when = self.server.times.get(name, self.server.modified)
-        return f"type=file;size={len(self.server.files[name])};modify={when};"
+        return f"type=file;size={self.size(name)};modify={when};"
 
     def _mlst(self, argument: str) -> str:
         name = self.name(argument)
@@ -110,13 +114,14 @@ class StoringDialogue(Dialogue):
     def _list(self, argument: str) -> str | None:
         lines = []
         for each in self.children(self.folder):
-            size = len(self.server.files.get(each, b""))
-            kind = "d" if each in self.server.folders else "-"
-            about = f"{kind}rw-r--r-- 1 u g {size} Jan  2  2020"
+            is_file = each in self.server.files
+            about = (
+                f"{'-' if is_file else 'd'}rw-r--r-- 1 u g {self.size(each) if is_file else 0} Jan  2  2020"
+            )
             lines.append(f"{about} {posixpath.basename(each)}\r\n")
         return self.send_lines(lines)
 
-    def send_lines(self, lines: list[str]) -> str:
+    def send_lines(self, lines: list[str]) -> str | None:
         """Send a listing, which is always in MODE S."""
         return self.send_stream("".join(lines).encode("utf-8", "surrogateescape"))
 
@@ -124,26 +129,24 @@ class StoringDialogue(Dialogue):
 
     def send(self, content: bytes) -> str:
         """Send (a part of) a file; return the last reply."""
-        return self._send_blocks(content) if self.blocks else self.send_stream(content)
+        if not self.blocks:
+            return self.send_stream(content)
+        if self._kept is None:  # which stays for the next transfer
+            self._kept = self.open_data()
+        self.say("150 go")
+        return self.transmit(self._kept, content)
 
     def send_stream(self, content: bytes) -> str:
         with self.open_data() as data:
             self.say("150 go")
-            try:
-                data.sendall(content)
-            except OSError:
-                return "426 you closed it"
-        return "226 done"
+            return self.transmit(data, content)
 
-    def _send_blocks(self, content: bytes) -> str:
-        """Send blocks over one connection, which stays for the next transfer."""
-        if self._kept is None:
-            self._kept = self.open_data()
-        self.say("150 go")
-        for at in range(0, len(content), BLOCK_BYTES):
-            block = content[at : at + BLOCK_BYTES]
-            self._kept.sendall(BlockHeader(0, len(block), at).pack() + block)
-        self._kept.sendall(BlockHeader(EOD | EOF, 0, 1).pack())
+    def transmit(self, data: socket.socket, content: bytes) -> str:
+        """Send over a data connection; return the last reply."""
+        try:
+            data.sendall(framed(content) if self.blocks else content)
+        except OSError:
+            return "426 you closed it"
         return "226 done"
 
     def receive(self) -> bytes:
@@ -179,9 +182,14 @@ class StoringDialogue(Dialogue):
         return MISSING if content is None else self.send(content[start:])
 
     def _eret(self, argument: str) -> str | None:
-        _, start, size, name = argument.split(" ", 3)
+        start, size, name = self.part(argument)
         content = self.server.files.get(self.name(name))
-        return MISSING if content is None else self.send(content[int(start) : int(start) + int(size)])
+        return MISSING if content is None else self.send(content[start : start + size])
+
+    def part(self, argument: str) -> tuple[int, int, str]:
+        """Read the offset, the length and the name of ERET P."""
+        _, start, size, name = argument.split(" ", 3)
+        return int(start), int(size), name
 
     def _stor(self, argument: str) -> str | None:
         name = self.name(argument)
@@ -223,8 +231,17 @@ class StoringDialogue(Dialogue):
         return "250 ok"
 
 
+def framed(content: bytes) -> bytes:
+    """Return the blocks of a transfer that uses one connection."""
+    sent = bytearray()
+    for at in range(0, len(content), BLOCK_BYTES):
+        block = content[at : at + BLOCK_BYTES]
+        sent += BlockHeader(0, len(block), at).pack() + block
+    return bytes(sent + BlockHeader(EOD | EOF, 0, 1).pack())
+
+
 class StoringServer(ScriptedServer):
-    """Runs while in the `with` block. `files` holds what it has, by absolute name; `folders` those it is in."""
+    """Runs while in the `with` block. `files` holds what it has, by absolute name."""
 
     dialogue = StoringDialogue
     modified = "20200102030405"  # when all was, but what `times` has
