@@ -19,7 +19,7 @@ from mpx.gridftp_session import Session, SessionOptions
 from mpx.gridftp_sizes import sized_by, trusts_sizes
 from mpx.gridftp_wire import Reply, command
 from mpx.location import Location
-from mpx.stored_size import stored_sizes
+from mpx.stored_size import stored_sizes, stores_faithfully
 
 
 class GridFtpEndpoint:
@@ -318,6 +318,10 @@ class GridFtpEndpoint:
     def set_times(self, folders: Sequence[Stamp], note: Note) -> None:
         """See Endpoint. All go out together."""
         self._committing.set_times(folders, note)
+
+    def stores_faithfully(self) -> bool:
+        """See Endpoint."""
+        return stores_faithfully(self.session.features)
 
     def keeps_times(self) -> bool:
         """See Endpoint. Known once some were to be set."""

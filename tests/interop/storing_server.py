@@ -166,7 +166,10 @@ class StoringDialogue(Dialogue):
         self.blocks_come = self.blocks_come or self.open_data().makefile("rb")
         self.say("150 go")
         while True:
-            header = unpack_header(self.blocks_come.read(HEADER_BYTES))
+            raw = self.blocks_come.read(HEADER_BYTES)
+            if len(raw) < HEADER_BYTES:
+                raise ConnectionError("the data connection has ended before the data")
+            header = unpack_header(raw)
             content[header.offset : header.offset + header.count] = self.blocks_come.read(header.count)
             if header.descriptor & CLOSE:
                 self.blocks_come = None
