@@ -8,10 +8,8 @@ without a file that looks whole and is not. What nobody could know is left out o
 - a name that a listing leaves out, or calls otherwise.
 """
 
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from random import Random
 
 from hypothesis import strategies as st
@@ -22,7 +20,6 @@ from interop.bent_server import DEEDS, BentServer
 import mpx as api
 
 TIMEOUT_S = 0.4
-HANGS_S = 100.0  # what takes longer than that has no end
 LOGIN = ("greeting", "USER", "FEAT", "TYPE", "PWD", "MODE", "EPSV", "PASV")
 ASKED = ("MLST", "SIZE", "MDTM", "CWD", "REST")
 DOWN = ("150", "RETR", "ERET", "PORT", "OPTS")
@@ -42,11 +39,11 @@ class Case:
     """One copy and the server that it meets."""
 
     bends: tuple[Bend, ...]
-    size_bytes: int
-    mode_e: bool
-    checksums: bool
-    lacks: frozenset[str]  # features that the server does not have
-    streams: int | None
+    size_bytes: int = 0
+    mode_e: bool = False
+    checksums: bool = False
+    lacks: frozenset[str] = frozenset()  # features that the server does not have
+    streams: int | None = 1
     is_there: bool = False  # an older file is at the destination
 
     @property
@@ -63,6 +60,13 @@ class Case:
             checksum="adler32",
             explicit=frozenset({"checksum"} if self.checksums else ()),
         )
+
+    @property
+    def words(self) -> list[str]:
+        """Return the options as the command takes them."""
+        words = ["-q", "--timeout", f"{TIMEOUT_S}s", "--connect-timeout", f"{TIMEOUT_S}s", "--retries", "1"]
+        words += ["--streams", str(self.streams)] if self.streams else []
+        return [*words, "--checksum", "adler32"] if self.checksums else words
 
     def bends_any(self, *places: str) -> bool:
         return any(bend.place in places for bend in self.bends)
@@ -114,35 +118,3 @@ def cases(draw: st.DrawFn, direction: str) -> Case:
         1 if direction == "up" else draw(st.sampled_from([None, 1, 3])),
         draw(st.booleans()) if direction == "up" else False,
     )
-
-
-def ended(source: str, destination: str, options: api.CopyOptions) -> api.MpxError | api.Report:
-    """Copy, and return the report or the error. Fails when it hangs; raises what is no error of mpx."""
-    stop = threading.Event()
-    watch = threading.Timer(HANGS_S, stop.set)
-    watch.start()
-    try:
-        return api.copy(source, destination, options, cancel=stop)
-    except api.MpxError as error:
-        assert not stop.is_set(), f"no end after {HANGS_S:g} s"
-        return error
-    finally:
-        watch.cancel()
-
-
-def is_right(case: Case, server: BentServer, got: bytes, true: bytes) -> bool:
-    """Tell whether this is what the server has, or what it says that it has whenever it is asked."""
-    if got == true:
-        return True
-    if got not in server.claims or (len(got) < len(true) and not case.bends_any(*SIZES)):
-        return False
-    return not case.checksums or case.bends_any(*SIZES)
-
-
-def folder_of(path: Path) -> dict[str, bytes]:
-    """Return the files below a folder that have their final names, by name."""
-    return {
-        str(each.relative_to(path)): each.read_bytes()
-        for each in path.rglob("*")
-        if each.is_file() and not each.name.endswith(".part")
-    }
