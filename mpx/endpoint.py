@@ -197,6 +197,10 @@ class Endpoint(Protocol):
         """
         ...
 
+    def stores_faithfully(self) -> bool:
+        """Tell whether it is known to do what it acknowledges; others are asked what they have stored."""
+        ...
+
     def keeps_times(self) -> bool:
         """Tell whether files can be given modification times, once some have been given theirs."""
         ...

@@ -215,16 +215,21 @@ class FinisherSession(threading.Thread):
     def _misfits(self, moves: Sequence[Move], destination: Endpoint) -> dict[Move, int]:
         """Return the uploads that lost their end, or grew, and how much of them is stored.
 
-        Asks only of those that no checksum has proven.
+        A checksum proves what was sent, and not that nothing follows it: where one was compared, only servers
+        that are not known well are asked, and only more bytes than were sent are wrong.
         """
         work = self._finishing
-        unproven = [move for move in moves if not move.rename_asked and not _is_proven(move)]
-        if work.far_is_source or not unproven:
+        if work.far_is_source:
             return {}
+        is_faithful = destination.stores_faithfully()
+        asked = [move for move in moves if not move.rename_asked and not (is_faithful and _is_proven(move))]
         misfits: dict[Move, int] = {}
-        sizes = destination.sizes([move.partial for move in unproven])
-        for move, stored_bytes in zip(unproven, sizes, strict=True):
-            if stored_bytes is None:
+        sizes = destination.sizes([move.partial for move in asked])
+        for move, stored_bytes in zip(asked, sizes, strict=True):
+            if _is_proven(move):
+                if stored_bytes is not None and stored_bytes > move.size_bytes:
+                    misfits[move] = stored_bytes
+            elif stored_bytes is None:
                 work.note(f"unverified: {destination.location.host} does not tell the size of what it stored")
             elif stored_bytes != move.size_bytes:
                 misfits[move] = stored_bytes

@@ -166,16 +166,20 @@ class StreamLane(threading.Thread):
     def _return(self, piece: Piece, error: MpxError, *, was_tried: bool) -> None:
         """Have what was not carried carried once more; a whole file only as often as --retries allows.
 
-        One that failed twice waits behind the others, so that it keeps none of them from being carried.
+        One that failed twice waits behind the others, so that it keeps none of them from being carried. A file
+        of which every byte came, and which the server then did not end well, is read again too.
         """
         move = piece.move
-        if not self._whole_files and not move.is_streamed:
+        was_whole = move.is_whole and not move.is_claimed
+        if not self._whole_files and not move.is_streamed and not was_whole:
             self._shelf.give_back(move, piece.start, piece.end)
             return
         move.failures += was_tried
         if move.failures > self._work.options.retries:
             self._shelf.give_up(move, error)
         else:
+            if was_whole:
+                move.redo(0, move.size_bytes)
             self._work.pool.put_again(move, last=move.failures > 1)
 
     def _next_piece(self) -> Piece | None:

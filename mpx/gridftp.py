@@ -21,7 +21,7 @@ from mpx.gridftp_wire import Reply, command
 from mpx.listing_transfer import ListingTransfer
 from mpx.location import Location
 from mpx.session_pool import open_session
-from mpx.stored_size import stored_sizes
+from mpx.stored_size import stored_sizes, stores_faithfully
 
 
 class GridFtpEndpoint:
@@ -316,6 +316,10 @@ class GridFtpEndpoint:
     def set_times(self, folders: Sequence[Stamp], note: Note) -> None:
         """See Endpoint. All go out together."""
         self._committing.set_times(folders, note)
+
+    def stores_faithfully(self) -> bool:
+        """See Endpoint."""
+        return stores_faithfully(self.session.features)
 
     def keeps_times(self) -> bool:
         """See Endpoint. Known once some were to be set."""

@@ -255,6 +255,10 @@ class LocalEndpoint:
             finally:
                 os.close(fd)
 
+    def stores_faithfully(self) -> bool:
+        """See Endpoint."""
+        return True
+
     def keeps_times(self) -> bool:
         """See Endpoint."""
         return True

@@ -88,7 +88,14 @@ class Shelf:
         return opened
 
     def give_back(self, move: Move, start: int, end: int) -> None:
-        """Return a piece that was taken and not brought, or not all of it."""
+        """Return a piece that was taken and not brought, or not all of it.
+
+        What is streamed is no range: it waits in the pool again, to be read from its first byte.
+        """
+        if move.is_streamed and start == end:
+            if not move.is_claimed:
+                self._work.pool.put_again(move)
+            return
         move.give_back(start, end)
         self.put_back(move)
 
