@@ -98,6 +98,7 @@ for piece in pieces:
     assert move.hold(*piece)
     move.summed(*piece, 1)
 move.disbelieve(pieces)
-assert move.section_sum(0, 2 * MOST_PIECES, lambda start, end, value: value + end - start) == 1 + 2 * MOST_PIECES
+size = 2 * MOST_PIECES
+assert move.section_sum(0, size, lambda start, end, value: value + end - start) == 1 + size
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=WITHIN_S)

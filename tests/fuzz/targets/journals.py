@@ -25,14 +25,15 @@ def _noted() -> bytes:
     return _notes.read_bytes()
 
 
-HEAD = b'{"mpx": 1, "source": "/a", "destination": "ftp://h:2811/b", "boot": "%s"}\n' % boot_id().encode()
+BOOT = b"@boot@"  # stands for what this host says; nothing is believed after it was started again
+HEAD = b'{"mpx": 1, "source": "/a", "destination": "ftp://h:2811/b", "boot": "%s"}\n' % BOOT
 BEGUN = b'{"file": "/b/f", "partial": "/b/.f.0123456789ab.mpx", "size": 1000, "modified": 1.5}\n'
 SEEDS = [
     HEAD + BEGUN + b'{"arrived": [[0, 100], [200, 300]], "of": "/b/f"}\n{"lost": [[50, 60]], "of": "/b/f"}\n',
     HEAD + BEGUN + b'{"done": "/b/f"}\n' + BEGUN.replace(b"1.5", b"null"),
     HEAD + BEGUN[:30],
     HEAD.replace(b'"mpx": 1', b'"mpx": 2') + BEGUN,
-    HEAD.replace(boot_id().encode(), b"") + BEGUN,
+    HEAD.replace(BOOT, b"") + BEGUN,
     _noted(),
 ]
 ALLOWED = ()
@@ -43,7 +44,7 @@ def parse(data: bytes) -> None:
     """Read it as a journal, which people are shown and a copy goes on from, and as the notes."""
     os.environ["MPX_STATE_DIR"] = str(_state)
     is_notes = data.startswith(b"SQLite")
-    (_notes if is_notes else _journal).write_bytes(data)
+    (_notes if is_notes else _journal).write_bytes(data.replace(BOOT, boot_id().encode()))
     if is_notes:
         for name in ("/f", "/g"):
             SentNotes(SERVER).knows(name, _source, FileInfo(Kind.FILE, 7, 2.5))

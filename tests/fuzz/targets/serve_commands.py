@@ -38,7 +38,7 @@ SEEDS = [
 ]
 ALLOWED = ()
 WEIGHT = 15
-MOST_BYTES = 8192  # of commands: each walks all folders of its path, and more could make 2000 of them
+MOST_BYTES = 2048  # of commands: each walks all folders of its path, and more could make 2000 of them
 CLIENT = "127.93.7.1"  # where nobody else listens, as data may be sent there
 _folder = Path(tempfile.mkdtemp())
 _outside, _served = _folder / "outside", _folder / "served"
