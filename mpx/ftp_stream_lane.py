@@ -166,8 +166,8 @@ class StreamLane(threading.Thread):
     def _return(self, piece: Piece, error: MpxError, *, was_tried: bool) -> None:
         """Have what was not carried carried once more; a whole file only as often as --retries allows.
 
-        One that failed twice waits behind the others, so that it keeps none of them from being carried. A file
-        of which every byte came, and which the server then did not end well, is read again too.
+        One that failed twice waits behind the others, so that it keeps none of them from being carried. A
+        file of which every byte came, and which the server then did not end well, is read again too.
         """
         move = piece.move
         was_whole = move.is_whole and not move.is_claimed
