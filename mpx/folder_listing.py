@@ -4,6 +4,7 @@ Nothing that a server lists is left out in silence: an entry that cannot be unde
 place. Lines are read as they come; only entries that have to be asked about are kept until then.
 """
 
+import contextlib
 import posixpath
 import re
 from collections.abc import Callable, Iterator
@@ -12,11 +13,12 @@ from itertools import islice
 
 from mpx.endpoint import FileInfo, Kind
 from mpx.errors import MpxError, PartialFailure
-from mpx.gridftp_listing import CutLine, entry_info, kind_of, parse_time, read_lines
+from mpx.gridftp_listing import entry_info, kind_of, parse_time
 from mpx.gridftp_session import Session
 from mpx.gridftp_sizes import size_of
 from mpx.gridftp_wire import Reply, command, parse_facts
 from mpx.list_formats import parse_list_line
+from mpx.listing_transfer import CutLine, ListingTransfer
 
 Listed = tuple[str, FileInfo | MpxError]
 Refused = Callable[[Reply], MpxError]
@@ -46,18 +48,36 @@ class _Open:
 
 
 class FolderListing:
-    """Lists folders over one session. Remembers in which way that server lists."""
+    """Lists folders of one server. Remembers in which way that lists.
 
-    def __init__(self, session: Session) -> None:
+    `session` returns the session to ask over; where the endpoint let it go meanwhile, that is another.
+    """
+
+    def __init__(self, session: Callable[[], Session]) -> None:
         self.promised = 0  # how many entries a Globus server says that there are
         self.count = 0  # how many it listed
-        self._session = session
-        self._has_mlst = "MLST" in session.features
         self.may_hide = False  # names with a leading dot, as the server takes no -a
-        self.uses_list = not self._has_mlst and "MLSD" not in session.features
+        self._open = session
+        self._transfer: ListingTransfer | None = None  # under way
+        features = self._session.features
+        self._has_mlst = "MLST" in features
+        self.uses_list = not self._has_mlst and "MLSD" not in features
         self._unreadable_lines = 0
         self._shows_itself = False  # LIST -a begins with the folder itself
         self._list_words = ["-a", ""]  # of LIST, in the order in which they are tried
+
+    @property
+    def _session(self) -> Session:
+        return self._open()
+
+    def read_ahead(self) -> bool:
+        """Read a listing under way to its end, and keep it; False where it is too long for that."""
+        return self._transfer is None or self._transfer.read_ahead()
+
+    def give_up(self) -> None:
+        """Have a listing under way fail as if its connection were lost."""
+        if self._transfer is not None:
+            self._transfer.give_up()
 
     def entries(self, full: str, refused: Refused) -> Iterator[Listed]:
         """Yield what is in the folder `full`; raises what `refused` makes of a refusal."""
@@ -89,11 +109,18 @@ class FolderListing:
 
     # --- listing -------------------------------------------------------------------------------------
 
+    def _transferred(self, line: bytes) -> Iterator[str]:
+        self._transfer = transfer = ListingTransfer(self._session, line, _Refusal)
+        try:
+            yield from transfer.lines()
+        finally:
+            self._transfer = None
+
     def _lines(self, full: str, refused: Refused) -> Iterator[str]:
         if not self.uses_list:
             lines = 0
             try:
-                for line in read_lines(self._session, command("MLSD", full), _Refusal):
+                for line in self._transferred(command("MLSD", full)):
                     lines += 1
                     yield line
             except _Refusal as refusal:
@@ -120,11 +147,11 @@ class FolderListing:
             refusal = None
             held: list[str] = []  # a line that is of a file `-a` where no other follows it
             try:
-                for line in read_lines(self._session, command("LIST", *words.split()), _Refusal):
+                for line in self._transferred(command("LIST", *words.split())):
                     if not lines and not held and words and line.endswith(f" {words}"):
                         held.append(line)
                         continue
-                    self._shows_itself = self._shows_itself or (bool(words) and line.endswith(" ."))
+                    self._shows_itself = self._shows_itself or (bool(words) and _is_itself(line))
                     lines += 1 + len(held)
                     yield from (*held, line)
                     held.clear()
@@ -282,6 +309,15 @@ class FolderListing:
             if kind_of(entry):
                 return entry_info(entry)
         return None
+
+
+def _is_itself(line: str) -> bool:
+    """Tell whether a line of LIST is that of the folder which is listed."""
+    found = None
+    if line.endswith(" ."):
+        with contextlib.suppress(ValueError):
+            found = parse_list_line(line)
+    return found is not None and found[0] == "."
 
 
 class _Refusal(MpxError):

@@ -8,6 +8,7 @@ import re
 from itertools import islice
 
 from mpx.endpoint import FileInfo, Kind
+from mpx.gridftp_sizes import read_size
 
 _KINDS = {"-": Kind.FILE, "d": Kind.FOLDER, "l": Kind.LINK, **dict.fromkeys("bcpsD", Kind.OTHER)}
 _PERMISSIONS = re.compile(r"[-dlbcpsD][-r][-w][-xsS][-r][-w][-xsSlL][-r][-w][-xtT]")
@@ -55,13 +56,13 @@ def _unix(line: str) -> tuple[str, FileInfo]:
         name = line[words[i + length - 1].end() + 1 :]
         if not name:
             break
-        kind = _KINDS[line[0]]
-        size = _whole(texts[i - 1]) if kind in (Kind.FILE, Kind.LINK) else 0
+        kind = _KINDS[texts[0][0]]
+        size = read_size(texts[i - 1]) if kind in (Kind.FILE, Kind.LINK) else 0
         mode = _mode(first.group()) if first else None
         if kind is not Kind.LINK:
             return name, FileInfo(kind, size, None, mode)
         name, target = _link(name, size or 0)
-        return name, FileInfo(kind, size, None, mode, target)
+        return name, FileInfo(kind, size or 0, None, mode, target)
     raise _unknown(line)
 
 
@@ -77,11 +78,6 @@ def _date_length(words: list[str]) -> int:
         if _MONTH.fullmatch(month) and _DAY.fullmatch(day):
             return 4 if has_year else 3
     return 0
-
-
-def _whole(text: str) -> int | None:
-    """Return a size, None for what no file can have: it is unknown then."""
-    return int(text) if 0 <= int(text) < 1 << 63 else None
 
 
 def _link(text: str, size: int) -> tuple[str, str]:
@@ -109,7 +105,7 @@ def _mode(permissions: str) -> int:
 def _dos(found: re.Match[str]) -> tuple[str, FileInfo]:
     kind, name = found["kind"], found["name"]
     if kind is None:
-        return name, FileInfo(Kind.FILE, _whole(re.sub(r"[,.]", "", found["size"])))
+        return name, FileInfo(Kind.FILE, read_size(re.sub(r"[,.]", "", found["size"])))
     name = " " * (len(found["gap"]) - (_DOS_KIND_COLUMNS - len(f"<{kind}>"))) + name  # a name may begin so
     if kind == "DIR":
         return name, FileInfo(Kind.FOLDER)

@@ -18,6 +18,8 @@ from mpx.journal import state_folder
 from mpx.location import Location
 
 TOLERANCE_S = 1.0
+# What sqlite3 raises of a file that is damaged, or is no database; its own messages may be no UTF-8 then.
+_UNREADABLE = (sqlite3.Error, ValueError, TypeError, OverflowError)
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS sent "
     "(file BLOB PRIMARY KEY, size INTEGER, source_s REAL, there_s REAL) WITHOUT ROWID"
@@ -55,7 +57,7 @@ class SentNotes:
     def record(self, files: Iterable[Sent]) -> None:
         """Note files that were sent; what was noted of them before is forgotten."""
         rows = [(self._key(file.name), file.size_bytes, file.source_s, file.there_s) for file in files]
-        with self._lock, contextlib.suppress(sqlite3.Error), self._database() as database, database:
+        with self._lock, contextlib.suppress(*_UNREADABLE), self._database() as database, database:
             database.execute(_TABLE)
             database.executemany("INSERT OR REPLACE INTO sent VALUES (?, ?, ?, ?)", rows)
 
@@ -63,7 +65,7 @@ class SentNotes:
         """Tell whether `source`, as it is, was sent to `name` and is still there as it was."""
         if not self._path.exists():
             return False
-        with self._lock, contextlib.suppress(sqlite3.Error), self._database() as database:
+        with self._lock, contextlib.suppress(*_UNREADABLE), self._database() as database:
             query = "SELECT size, source_s, there_s FROM sent WHERE file = ?"
             row = database.execute(query, (self._key(name),)).fetchone()
             return row is not None and is_unchanged(Sent(name, *row), source, there)

@@ -4,22 +4,25 @@ import contextlib
 import os
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+STARTED_WITHIN_S = 30
+
 
 @pytest.fixture
-def vsftpd(tmp_path: Path, peer, eventually) -> Iterator[tuple[str, Path]]:
+def vsftpd(tmp_path: Path, peer) -> Iterator[tuple[str, Path]]:
     """A plain FTP server: no MODE E, no MLST, no CKSM. Needs root to serve anonymously."""
-    with vsftpd_serving(tmp_path, peer("vsftpd"), eventually) as served:
+    with serving(tmp_path, peer("vsftpd")) as served:
         yield served
 
 
 @contextlib.contextmanager
-def vsftpd_serving(tmp_path: Path, program: str, eventually, **more: str) -> Iterator[tuple[str, Path]]:
-    """As the fixture, with `more` settings of vsftpd.conf."""
+def serving(tmp_path: Path, program: str, **more: str | int) -> Iterator[tuple[str, Path]]:
+    """As the fixture, with `more` settings."""
     if os.geteuid() != 0:
         pytest.skip("vsftpd serves anonymous users only when started by root")
     root, empty = tmp_path / "ftp", tmp_path / "empty"
@@ -42,7 +45,11 @@ def vsftpd_serving(tmp_path: Path, program: str, eventually, **more: str) -> Ite
     configuration.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
     process = subprocess.Popen([program, str(configuration)])
     try:
-        eventually(lambda: _listens(port))
+        deadline_s = time.monotonic() + STARTED_WITHIN_S
+        while not _listens(port):
+            assert process.poll() is None, "vsftpd has ended at once"
+            assert time.monotonic() < deadline_s, "vsftpd does not listen"
+            time.sleep(0.02)
         yield f"ftp://127.0.0.1:{port}/pub", root / "pub"
     finally:
         process.kill()
