@@ -1,5 +1,19 @@
-"""`python -m mpx` is `mpx`."""
+"""`mpx` and `python -m mpx`: signals end either cleanly before the rest is imported, which takes a while."""
 
-from mpx.cli import main
+from mpx.signals import end_at_once
 
-main()
+TYPE_CHECKING = False  # as in mpx/__init__.py
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+
+def main() -> "NoReturn":
+    """Run the command line."""
+    end_at_once()
+    from mpx import cli
+
+    cli.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,6 +1,5 @@
 """`mpx copy`: reads the command line into CopyOptions, shows progress, writes the report."""
 
-import contextlib
 import sys
 from collections.abc import Callable
 from dataclasses import fields
@@ -8,9 +7,9 @@ from typing import Any
 
 import click
 
-from mpx.cli import Signals, complain
+from mpx.cli import complain
 from mpx.congestion_plan import FAST_NOT_HAD
-from mpx.errors import MpxError, UsageError
+from mpx.errors import Interrupted, MpxError, UsageError
 from mpx.honour import UNVERIFIED, WHOLE_FILES
 from mpx.ops_model import MODEL_VARIABLE
 from mpx.options import CopyOptions, flag_of
@@ -18,6 +17,7 @@ from mpx.path_set import DEFAULT_PATH
 from mpx.planner import EXISTS, SAME, STARTING_OVER
 from mpx.report import ONE_SUBFLOW, Report
 from mpx.shown import shown
+from mpx.signals import Signals
 from mpx.source_change import END_DECIDES
 from mpx.units import format_duration, format_rate, format_size, parse_duration, parse_rate, parse_size
 from mpx.whole_file import check_writable
@@ -161,33 +161,39 @@ def copy_command(
     sources, targets, destination = _sources(list(names), from_file)
     if report_file:
         check_writable(report_file)
-    report: Report | None = None
-    with Signals() as signals, view(progress) as show:
+    report = Report(" ".join(sources), destination, dry_run=options.dry_run)  # until there is a real one
+
+    def begun(real: Report) -> None:
+        nonlocal report
+        report = real
+
+    with Signals() as signals:
+        signals.last_words = lambda: _write_interrupted(report, signals, report_file)
         try:
-            report = copy(
-                sources,
-                destination,
-                options,
-                targets=targets,
-                on_progress=show,
-                on_rehearsed=None if quiet else _say,
-                cancel=signals.cancel,
-            )
+            with view(progress) as show:
+                copy(
+                    sources,
+                    destination,
+                    options,
+                    targets=targets,
+                    on_begun=begun,
+                    on_progress=show,
+                    on_rehearsed=None if quiet else _say,
+                    cancel=signals.cancel,
+                )
         except MpxError as error:
             failure = signals.translate(error)
-            report = failure.report or Report(" ".join(sources), destination, dry_run=options.dry_run)
             report.ended_by(failure)
-            with contextlib.suppress(UsageError):  # why the copy failed matters more
-                _write(report, report_file)
+            _write(report, report_file)
             _details(report, verbose=verbose, quiet=quiet)
             raise failure from None
-    _write(report, report_file)
-    _details(report, verbose=verbose, quiet=quiet)
-    if not quiet:
-        if report.dry_run:
-            _rehearsed(report)
-        else:
-            _summary(report, verbose=verbose)
+        _write(report, report_file)
+        _details(report, verbose=verbose, quiet=quiet)
+        if not quiet:
+            if report.dry_run:
+                _rehearsed(report)
+            else:
+                _summary(report, verbose=verbose)
 
 
 def _sources(names: list[str], from_file: str | None) -> tuple[list[str], list[str | None] | None, str]:
@@ -233,8 +239,19 @@ def _say(line: str) -> None:
 
 
 def _write(report: Report, name: str | None) -> None:
+    """Write the report; the exit code stays that of the copy where that fails."""
     if name:
-        report.write(name)
+        try:
+            report.write(name)
+        except UsageError as error:
+            complain(f"no report was written: {error}")
+
+
+def _write_interrupted(report: Report, signals: Signals, name: str | None) -> None:
+    """Write the report of a copy that does not end although it is to."""
+    report.ended_by(signals.translate(Interrupted()))
+    report.close()
+    _write(report, name)
 
 
 def _details(report: Report, *, verbose: bool, quiet: bool) -> None:

@@ -69,6 +69,7 @@ def copy(
     options: CopyOptions | None = None,
     *,
     targets: Sequence[str | None] | None = None,
+    on_begun: Callable[[Report], None] | None = None,
     on_progress: OnProgress | None = None,
     on_rehearsed: Callable[[str], None] | None = None,
     cancel: threading.Event | None = None,
@@ -76,7 +77,8 @@ def copy(
     """Copy files and, with `recursive`, folders; return the report.
 
     With `targets` the destination is a folder, and each source gets that name below it (None: its own).
-    `on_rehearsed` is called with a line for each thing that a dry run would do. `cancel` stops the copy
+    `on_begun` is called with the report before it is filled, `on_rehearsed` with a line for each thing that a
+    dry run would do. `cancel` stops the copy
     within a second; what has arrived stays, and the next run continues. Works from any thread, installs
     no signal handler and prints nothing.
 
@@ -89,6 +91,8 @@ def copy(
         raise UsageError(f"{len(names)} sources and {len(targets)} targets: there must be one for each")
     tell = on_rehearsed or (lambda _: None)
     run = _Copy(names, destination, options or CopyOptions(), targets, on_progress, tell, cancel)
+    if on_begun:
+        on_begun(run.report)
     try:
         run.copy()
         run.report.done()
