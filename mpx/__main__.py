@@ -1,5 +1,6 @@
 """`mpx` and `python -m mpx`: signals end either cleanly before the rest is imported, which takes a while."""
 
+from mpx.output import hold_standard_descriptors
 from mpx.signals import end_at_once
 
 TYPE_CHECKING = False  # as in mpx/__init__.py
@@ -9,6 +10,7 @@ if TYPE_CHECKING:
 
 def main() -> "NoReturn":
     """Run the command line."""
+    hold_standard_descriptors()
     end_at_once()
     from mpx import cli
 

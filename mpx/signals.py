@@ -3,9 +3,11 @@
 From the first line of `mpx` on they end it at once (`end_at_once`). A copy and a probe then stop in order and
 keep what they have (`Signals`), within a bounded time. This module is imported before all that takes time, so
 it imports little.
+
+A thread acts on them: Python's own handlers wait until the main thread runs again, which may be in a system
+call that only the end of the process ends, as with a file system over the network that does not answer.
 """
 
-import _thread
 import os
 import select
 import signal
@@ -18,7 +20,42 @@ from mpx.errors import HungUp, Interrupted, MpxError, Terminated
 
 GRACE_S = 1.0  # for what stops in order, after the first signal
 LAST_WORDS_S = 0.5  # more, for what is written where that did not suffice
+SAME_S = 0.1  # within which two of a kind are one: timeout(1) sends to the command and to its process group
 _KINDS: dict[int, type[Interrupted]] = {signal.SIGTERM: Terminated, signal.SIGHUP: HungUp}
+
+
+class _Listener:
+    """The thread that hears of signals from the C handler of Python, through a pipe, and calls `react`."""
+
+    def __init__(self) -> None:
+        self.react: Callable[[int], None] = _at_once
+        self._reader, self._writer = os.pipe()
+        os.set_blocking(self._writer, False)
+        self._thread = threading.Thread(target=self._run, name="mpx-signals", daemon=True)
+        self._thread.start()
+        signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
+
+    def _run(self) -> None:
+        while number := os.read(self._reader, 1)[0]:
+            if signal.getsignal(number) is _heard:
+                self.react(number)
+
+    def end(self) -> None:
+        signal.set_wakeup_fd(-1)
+        os.write(self._writer, b"\0")
+        self._thread.join()
+        os.close(self._reader)
+        os.close(self._writer)
+
+
+_listener: _Listener | None = None
+
+
+def _listen() -> _Listener:
+    global _listener  # noqa: PLW0603 - a process has one handler for each signal
+    if _listener is None:
+        _listener = _Listener()
+    return _listener
 
 
 def end_at_once() -> None:
@@ -26,16 +63,20 @@ def end_at_once() -> None:
 
     No exception is raised: in the middle of an import it could be lost, or shown with a traceback.
     """
+    _listen().react = _at_once
     for number in _taken():
-        signal.signal(number, _at_once)
+        signal.signal(number, _heard)
 
 
 def raise_again() -> None:
     """Undo `end_at_once`, for a command that cleans up: SIGINT raises KeyboardInterrupt again."""
+    global _listener  # noqa: PLW0603
+    if _listener is None:
+        return
     for number in _taken():
-        if signal.getsignal(number) is _at_once:
-            usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
-            signal.signal(number, usual)
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    _listener.end()
+    _listener = None
 
 
 def _taken() -> tuple[signal.Signals, ...]:
@@ -44,15 +85,23 @@ def _taken() -> tuple[signal.Signals, ...]:
     return (signal.SIGINT, signal.SIGTERM) if ignored else (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def _at_once(number: int, _: FrameType | None) -> None:
+def _heard(_number: int, _frame: FrameType | None) -> None:
+    """Be the handler of a signal that the listener acts on."""
+
+
+def _at_once(number: int) -> None:
     _leave(number, f"interrupted by {signal.Signals(number).name}")
 
 
+_leaving = threading.Lock()
+
+
 def _leave(number: int, line: str) -> None:
-    """End the process, with a line if standard error takes one now."""
-    is_terminal = os.isatty(2)
+    """End the process, with a line if standard error takes one now; who comes second says nothing."""
+    if not _leaving.acquire(blocking=False):
+        return
     text = f"mpx: {line}\n" if line else ""
-    if is_terminal:
+    if os.isatty(2):
         text = f"\r\x1b[K{text}"  # over the line that progress may stand in
     writable = select.poll()
     writable.register(2, select.POLLOUT)
@@ -78,35 +127,37 @@ class Signals:
         self._grace_s = grace_s
         self.cancel = threading.Event()
         self.received: int | None = None
+        self._received_s = 0.0
         self.last_words: Callable[[], None] | None = None
         self._before: dict[signal.Signals, signal._HANDLER] = {}
         self._is_left = False  # whoever called tells the rest
 
     def __enter__(self) -> "Signals":
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        self._before = {number: signal.signal(number, self._received) for number in _taken()}
+        listener = _listen()
+        self._react_before, listener.react = listener.react, self._received
+        self._before = {number: signal.signal(number, _heard) for number in _taken()}
         return self
 
     def __exit__(self, *_: object) -> None:
         self._is_left = True
         for number, handler in self._before.items():
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        _listen().react = self._react_before
 
-    def _received(self, number: int, _: FrameType | None) -> None:
+    def _received(self, number: int) -> None:
         if self.received is not None:
+            if number == self.received and time.monotonic() - self._received_s < SAME_S:
+                return
             _leave(number, f"ended at once by a second signal, {signal.Signals(number).name}")
-        self.received = number
-        try:  # the event has a lock, which the code that was interrupted may hold
-            _thread.start_new_thread(self._end, (number,))
-        except RuntimeError:  # no thread is left
-            _leave(number, str(Interrupted()))
-
-    def _end(self, number: int) -> None:
-        """Cancel; end the process where that does not."""
+        self.received, self._received_s = number, time.monotonic()
         self.cancel.set()
-        if self._grace_s is None:
-            return
-        time.sleep(self._grace_s)
+        if self._grace_s is not None:
+            threading.Thread(target=self._end, args=(number, self._grace_s), daemon=True).start()
+
+    def _end(self, number: int, grace_s: float) -> None:
+        """End the process, unless it ends in time."""
+        time.sleep(grace_s)
         if self.last_words is not None and not self._is_left:
             speaking = threading.Thread(target=self.last_words, name="mpx-last-words", daemon=True)
             speaking.start()

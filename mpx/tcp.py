@@ -448,16 +448,15 @@ def receive(
     """Receive some bytes; empty at the end. Raises TransferTimeout, ConnectionLost or Interrupted."""
     deadline_s = time.monotonic() + timeout_s
     try:
-        while True:
+        while not stop():
             connection.settimeout(max(0.001, min(STOP_INTERVAL_S, deadline_s - time.monotonic())))
             try:
                 return connection.recv(65536)
             except TimeoutError as error:
                 if error.errno is not None:
                     raise  # not our clock: the kernel has given the connection up
-                if stop():
-                    raise Interrupted from None
                 if time.monotonic() >= deadline_s:
                     raise TransferTimeout(f"{what} did not answer within {timeout_s:g} s") from None
     except OSError as error:
         raise ConnectionLost(f"the connection to {what} was lost: {error.strerror or error}") from None
+    raise Interrupted
