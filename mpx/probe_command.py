@@ -30,8 +30,8 @@ Examples:
   mpx probe --mode active ftp://dtn.example.org/
   mpx probe --plot rtt.png 192.0.2.7:22
 
-Exit codes: 0 done, 2 usage, 5 login refused, 6 cannot reach or lost, 7 takes no more, 130 and 143
-interrupted. What is known by then is printed first.
+Exit codes: 0 done, 2 usage, 5 login refused, 6 cannot reach or lost, 7 takes no more, 129, 130
+and 143 interrupted. What is known by then is printed first.
 
 More: docs/probe.md in the sources of mpx.
 """

@@ -31,9 +31,13 @@ class _Listener:
         self.react: Callable[[int], None] = _at_once
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._writer, False)
-        self._thread = threading.Thread(target=self._run, name="mpx-signals", daemon=True)
-        self._thread.start()
         signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
+        self._thread = threading.Thread(target=self._run, name="mpx-signals", daemon=True)
+
+    def start(self) -> None:
+        """Begin to react, first to what has come since this was made."""
+        if self._thread.ident is None:
+            self._thread.start()
 
     def _run(self) -> None:
         while number := os.read(self._reader, 1)[0]:
@@ -41,6 +45,7 @@ class _Listener:
                 self.react(number)
 
     def end(self) -> None:
+        """React no more."""
         signal.set_wakeup_fd(-1)
         os.write(self._writer, b"\0")
         self._thread.join()
@@ -63,9 +68,10 @@ def end_at_once() -> None:
 
     No exception is raised: in the middle of an import it could be lost, or shown with a traceback.
     """
-    _listen().react = _at_once
+    listener = _listen()
     for number in _taken():
         signal.signal(number, _heard)
+    listener.start()  # afterwards, as that takes a while
 
 
 def raise_again() -> None:
@@ -137,6 +143,7 @@ class Signals:
         listener = _listen()
         self._react_before, listener.react = listener.react, self._received
         self._before = {number: signal.signal(number, _heard) for number in _taken()}
+        listener.start()
         return self
 
     def __exit__(self, *_: object) -> None:
