@@ -1,95 +1,31 @@
 """`mpx copy`: reads the command line into CopyOptions, shows progress, writes the report."""
 
 import sys
-from collections.abc import Callable
-from dataclasses import fields
 from typing import Any
 
 import click
 
 from mpx.cli import complain
+from mpx.command_options import with_options
 from mpx.congestion_plan import FAST_NOT_HAD
 from mpx.errors import Interrupted, MpxError, UsageError
 from mpx.honour import UNVERIFIED, WHOLE_FILES
 from mpx.ops_model import MODEL_VARIABLE
-from mpx.options import CopyOptions, flag_of
+from mpx.options import CopyOptions
 from mpx.path_set import DEFAULT_PATH
 from mpx.planner import EXISTS, SAME, STARTING_OVER
 from mpx.report import ONE_SUBFLOW, Report
 from mpx.shown import shown
 from mpx.signals import Signals
 from mpx.source_change import END_DECIDES
-from mpx.units import format_duration, format_rate, format_size, parse_duration, parse_rate, parse_size
+from mpx.units import format_duration, format_rate, format_size
 from mpx.whole_file import check_writable
-
-
-def _reader(read: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, str | None], Any]:
-    def callback(_: click.Context, __: click.Parameter, value: str | None) -> Any:
-        return None if value is None else read(value)
-
-    return callback
-
-
-def _count(text: str) -> int | None:
-    if text == "auto":
-        return None
-    if not text.isdigit():
-        raise UsageError(f"{text!r} is not a number; write a whole number, or auto")
-    return int(text)
-
 
 # What was asked for by hand and is not had, which is no detail.
 _BY_HAND = (
     *(FAST_NOT_HAD, MODEL_VARIABLE, ONE_SUBFLOW),
     *("the controller at ", "one path is used: ", "plain TCP instead"),
 )
-_READERS: dict[str, Callable[[str], Any]] = {
-    "duration": parse_duration,
-    "rate": parse_rate,
-    "size": parse_size,
-    "count": _count,
-}
-_METAVARS = {"duration": "TIME", "rate": "RATE", "size": "SIZE", "count": "N|auto", "text": "TEXT"}
-
-
-def _shown_default(kind: str, value: Any) -> str | None:
-    if value is None:
-        return "auto" if kind == "count" else None
-    shown = {"duration": format_duration, "rate": format_rate, "size": format_size}.get(kind, str)
-    return shown(value).replace(" ", "")
-
-
-def _with_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Derive the options of the command line from CopyOptions."""
-    for option in reversed(fields(CopyOptions)):
-        about = option.metadata
-        if not about:
-            continue
-        kind, flags = about["kind"], [flag_of(option.name)]
-        if "short" in about:
-            flags.append(about["short"])
-        more: dict[str, Any] = {"help": about["help"], "default": None}
-        if kind == "flag":
-            if option.default is True:
-                more["help"] += f"  [default: {flags[0][2:]}]"
-                flags = [f"{flags[0]}/--no-{flags[0][2:]}"]
-            more |= {"is_flag": True}
-        elif kind == "choice":
-            more |= {"type": click.Choice(about["choices"])}
-        elif kind == "number":
-            more |= {"type": int, "metavar": "N"}
-        elif kind == "factor":
-            more |= {"type": float, "metavar": "FACTOR"}
-        else:
-            more |= {"metavar": _METAVARS[kind]}
-            if kind in _READERS:
-                more |= {"callback": _reader(_READERS[kind])}
-        default = _shown_default(kind, option.default)
-        if default is not None and kind != "flag":
-            more["help"] += f"  [default: {default}]"
-        command = click.option(*flags, option.name, **more)(command)
-    return command
-
 
 _EPILOG = """
 \b
@@ -112,7 +48,7 @@ The guide: docs/user-guide.md in the sources of mpx.
 
 @click.command("copy", epilog=_EPILOG)
 @click.argument("names", nargs=-1, metavar="SRC... DST")
-@_with_options
+@with_options()
 @click.option(
     "--from-file",
     metavar="FILE",

@@ -6,6 +6,7 @@ import fcntl
 import ipaddress
 import os
 import random
+import re
 import select
 import socket
 import struct
@@ -417,7 +418,7 @@ def show(address: Address) -> str:
 def parse_ports(text: str) -> PortRange:
     """Read `40000-41000` or the GCT's `40000,41000`; raises UsageError."""
     first, _, last = text.replace(",", "-").partition("-")
-    if first.strip().isdigit() and last.strip().isdigit():
+    if all(re.fullmatch(r" *[0-9]{1,5} *", each) for each in (first, last)):
         ports = int(first), int(last)
         if 0 < ports[0] <= ports[1] < 65536:
             return ports
