@@ -58,6 +58,7 @@ from mpx.selection import Loading, Selection
 from mpx.sent_notes import SentNotes
 from mpx.slowed import Slowed
 from mpx.tuners import beginning, sessions_of, tuners
+from mpx.units import counted
 from mpx.watcher import OnProgress, Watcher
 
 PROBE_CONNECT_S, PROBE_REPLY_S = 1.0, 3.0  # over a path that may be lost
@@ -88,7 +89,8 @@ def copy(
     if not names:
         raise UsageError("nothing to copy; name at least one source")
     if targets is not None and len(targets) != len(names):
-        raise UsageError(f"{len(names)} sources and {len(targets)} targets: there must be one for each")
+        both = f"{counted(len(names), 'source')} and {counted(len(targets), 'target')}"
+        raise UsageError(f"{both}: there must be one for each")
     tell = on_rehearsed or (lambda _: None)
     run = _Copy(names, destination, options or CopyOptions(), targets, on_progress, tell, cancel)
     if on_begun:

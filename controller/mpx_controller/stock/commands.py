@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from mpx.units import counted
 from mpx_controller.ask import DEFAULT_URL
 
 if TYPE_CHECKING:
@@ -58,7 +59,10 @@ def assign(source: str, sink: str, paths: int, url: str, token_file: Path | None
     if as_json:
         click.echo(json.dumps(made.told))
         return
-    click.echo(f"path set {made.number}: {made.paths} paths, {made.streams} streams, for {made.lease_s:g} s")
+    click.echo(
+        f"path set {made.number}: {counted(made.paths, 'path')}, {counted(made.streams, 'stream')}, "
+        f"for {made.lease_s:g} s"
+    )
     for number, path in enumerate(made.told["paths"]):
         click.echo(f"  path {number}: {_described(path)}")
 
@@ -200,6 +204,5 @@ def _is_ours(address: str) -> bool:
 
 def _described(path: dict[str, Any]) -> str:
     rate = f"{path['rate_bps'] / 1e6:g} Mbit/s" if path["rate_bps"] is not None else "no limit known"
-    return (
-        f"{path['streams']} streams, {rate}, RTT {path['rtt_s'] * 1e3:.1f} ms, {'-'.join(path['switches'])}"
-    )
+    streams, way = counted(path["streams"], "stream"), "-".join(path["switches"])
+    return f"{streams}, {rate}, RTT {path['rtt_s'] * 1e3:.1f} ms, {way}"
