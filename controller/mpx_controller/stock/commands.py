@@ -122,11 +122,12 @@ def run(
         ports = chosen_ports(os.environ, SENDS if we_send else RECEIVES, ephemeral, used, random.Random())
     except ValueError as error:
         raise UsageError(str(error)) from None
+    said: Unsteered | None = None
     try:
-        count, said = steering.get(pair, time.monotonic()).streams, None
+        count = steering.get(pair, time.monotonic()).streams
     except Unsteered as error:
         complain(f"streams take one path: {error}")
-        count, said = max(1, paths), str(error)
+        count, said = max(1, paths), error
     streams = Streams(pair, ports, we_send)
     words = [word.replace("{streams}", str(count)) for word in wanted]
     watch = Watch(steering, streams, connections, complain, said)
