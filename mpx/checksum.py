@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from zlib_ng import zlib_ng
 
+from mpx.holes import adler32_of_zeros, is_sparse, next_data
 from mpx.ranges import RangeSet
 
 ALGORITHMS = ("adler32", "md5", "sha256")
@@ -71,9 +72,16 @@ def of_file(algorithm: str, fd: int, start: int, end: int, stop: Callable[[], bo
 def adler32_of_file(
     fd: int, start: int, end: int, value: int = 1, stop: Callable[[], bool] = lambda: False
 ) -> int:
-    """Return the Adler-32 of [start, end) of an open file continued from `value`."""
-    for piece in _pieces(fd, start, end, stop):
-        value = adler32(piece, value)
+    """Return the Adler-32 of [start, end) of an open file continued from `value`; holes are not read."""
+    status = os.fstat(fd)
+    if has_holes := is_sparse(status):
+        end = min(end, status.st_size)
+    while start < end and not stop():
+        first, last = next_data(fd, start, end) if has_holes else (start, end)
+        value = adler32_combine(value, adler32_of_zeros(first - start), first - start)
+        for piece in _pieces(fd, first, last, stop):
+            value = adler32(piece, value)
+        start = last
     return value
 
 

@@ -300,8 +300,9 @@ class Lister(threading.Thread):
             info.size_bytes,
             info.modified_s,
             info.mode,
-            streamed=self._is_local and self._source_end.location.scheme != "file" and not info.size_bytes,
+            streamed=not info.size_bytes and (self._is_local or self._source_end.location.scheme == "file"),
             sums=self._sums,
+            hole_bytes=info.hole_bytes if self._is_local else 0,
         )
         known = self._journal.unfinished.get(task.target)
         if known and self._options.resume and not move.is_small:
@@ -332,7 +333,7 @@ class Lister(threading.Thread):
         needed: dict[str, int] = {}
         for move in moves:
             folder = posixpath.dirname(move.final)
-            needed[folder] = needed.get(folder, 0) + move.size_bytes - move.resumed_bytes
+            needed[folder] = needed.get(folder, 0) + move.missing_room_bytes
         for folder, size_bytes in needed.items():
             free = self._destination_end.free_bytes(folder)
             if free is None:

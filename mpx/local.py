@@ -28,6 +28,8 @@ def local_error(error: OSError, name: str, *, writing: bool) -> MpxError:
         )
     if writing:
         return DestinationError(f"cannot write {name}: {reason}")
+    if error.errno == errno.ESPIPE:
+        return SourceError(f"{name} is a pipe and cannot be read a second time; run the command again")
     return SourceError(f"cannot read {name}: {reason}")
 
 
@@ -47,6 +49,7 @@ def _info(status: os.stat_result, target: str = "") -> FileInfo:
         stat.S_IMODE(status.st_mode),
         target,
         identity=(status.st_dev, status.st_ino),
+        hole_bytes=max(0, status.st_size - 512 * status.st_blocks) if kind is Kind.FILE else 0,
     )
 
 
@@ -266,11 +269,8 @@ class LocalEndpoint:
         sums: list[str | Exception] = []
         for part in parts:
             try:
-                fd = os.open(part.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-                try:
+                with _opened(part) as fd:
                     sums.append(checksum.of_file(algorithm, fd, part.start, part.end, stop))
-                finally:
-                    os.close(fd)
             except OSError as error:
                 sums.append(self._error(error, part.name))
         return sums
@@ -292,6 +292,20 @@ class LocalEndpoint:
 
     def close(self) -> None:
         """See Endpoint."""
+
+
+@contextlib.contextmanager
+def _opened(part: Part) -> Iterator[int]:
+    """Open what a part is of: the file that was written, else what has its name."""
+    if part.written:
+        with part.written.opened() as fd:
+            yield fd
+        return
+    fd = os.open(part.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
 
 
 def _settle(note: Note, file: Commit, written: PartialFile) -> None:

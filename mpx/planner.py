@@ -8,6 +8,7 @@ from itertools import islice
 from mpx.endpoint import Endpoint, FileInfo, Kind
 from mpx.errors import DestinationError, MpxError, SourceError, UsageError
 from mpx.options import CopyOptions
+from mpx.special_source import named_source
 from mpx.tree_walk import Task
 
 GROUP = 200  # files whose destinations are looked up together
@@ -46,7 +47,8 @@ def pair_up(
     pairs: list[tuple[str, str, FileInfo]] = []
     seen: dict[str, str] = {}
     infos = _described(sources, source_end, options)
-    for source, wanted, info in zip(sources, targets or [None] * len(sources), infos, strict=True):
+    for source, wanted, described in zip(sources, targets or [None] * len(sources), infos, strict=True):
+        info = named_source(source, described, source_end)
         if info.kind is Kind.FOLDER and not options.recursive:
             raise UsageError(f"{source} is a folder; to copy it with all that is in it, give -r")
         if wanted is not None:

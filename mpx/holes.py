@@ -1,0 +1,36 @@
+"""Holes of sparse files: where a file of this host has data, and what the zeros between sum up to."""
+
+import errno
+import os
+
+from mpx.ranges import Range
+
+_BASE = 65521  # of Adler-32 (RFC 1950)
+
+
+def is_sparse(status: os.stat_result) -> bool:
+    """Tell whether a file takes less room than its size, so that looking for holes may pay."""
+    return status.st_blocks * 512 < status.st_size
+
+
+def next_data(fd: int, start: int, end: int) -> Range:
+    """Return the first stretch with data within [start, end) of an open file; (end, end) if it is all hole.
+
+    Where a file system cannot tell, everything is data. Raises OSError.
+    """
+    try:
+        first = os.lseek(fd, start, os.SEEK_DATA)
+    except OSError as error:
+        if error.errno == errno.ENXIO:  # none up to the end of the file
+            return end, end
+        if error.errno == errno.EINVAL:
+            return start, end
+        raise
+    if first >= end:
+        return end, end
+    return first, min(end, os.lseek(fd, first, os.SEEK_HOLE))
+
+
+def adler32_of_zeros(size_bytes: int) -> int:
+    """Return the Adler-32 of so many zero bytes."""
+    return size_bytes % _BASE << 16 | 1
