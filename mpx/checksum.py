@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from zlib_ng import zlib_ng
 
-from mpx.holes import adler32_of_zeros, is_sparse, next_data
+from mpx.holes import stretches
 from mpx.ranges import RangeSet
 
 ALGORITHMS = ("adler32", "md5", "sha256")
@@ -72,27 +72,24 @@ def of_file(algorithm: str, fd: int, start: int, end: int, stop: Callable[[], bo
 def adler32_of_file(
     fd: int, start: int, end: int, value: int = 1, stop: Callable[[], bool] = lambda: False
 ) -> int:
-    """Return the Adler-32 of [start, end) of an open file continued from `value`; holes are not read."""
-    status = os.fstat(fd)
-    if has_holes := is_sparse(status):
-        end = min(end, status.st_size)
-    while start < end and not stop():
-        first, last = next_data(fd, start, end) if has_holes else (start, end)
-        value = adler32_combine(value, adler32_of_zeros(first - start), first - start)
-        for piece in _pieces(fd, first, last, stop):
-            value = adler32(piece, value)
-        start = last
+    """Return the Adler-32 of [start, end) of an open file continued from `value`."""
+    for piece in _pieces(fd, start, end, stop):
+        value = adler32(piece, value)
     return value
 
 
 def _pieces(fd: int, start: int, end: int, stop: Callable[[], bool]) -> Iterator[memoryview]:
-    buffer = memoryview(bytearray(min(_READ_BYTES, max(1, end - start))))
-    while start < end and not stop():
-        got = os.preadv(fd, [buffer[: end - start]], start)
-        if not got:
-            return
-        yield buffer[:got]
-        start += got
+    """Yield the bytes [start, end) of an open file, as far as they are there; each is gone with the next."""
+    for first, last, is_hole in stretches(fd, start, end):
+        buffer = memoryview(bytearray(min(_READ_BYTES, max(1, last - first))))  # zeros, until it is read into
+        position = first
+        while position < last and not stop():
+            wanted = buffer[: last - position]
+            got = len(wanted) if is_hole else os.preadv(fd, [wanted], position)
+            if not got:
+                return
+            yield buffer[:got]
+            position += got
 
 
 class RunningSums:

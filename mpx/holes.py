@@ -2,6 +2,7 @@
 
 import errno
 import os
+from collections.abc import Iterator
 
 from mpx.ranges import Range
 
@@ -29,6 +30,23 @@ def next_data(fd: int, start: int, end: int) -> Range:
     if first >= end:
         return end, end
     return first, min(end, os.lseek(fd, first, os.SEEK_HOLE))
+
+
+def stretches(fd: int, start: int, end: int) -> Iterator[tuple[int, int, bool]]:
+    """Yield what [start, end) of an open file is made of, as (start, end, is it a hole). Raises OSError.
+
+    A hole is told only up to the end of the file; beyond it, as in a file without holes, all may be data.
+    """
+    status = os.fstat(fd)
+    while is_sparse(status) and start < (inside := min(end, status.st_size)):
+        first, last = next_data(fd, start, inside)
+        if first > start:
+            yield start, first, True
+        if last > first:
+            yield first, last, False
+        start = last
+    if start < end:
+        yield start, end, False
 
 
 def adler32_of_zeros(size_bytes: int) -> int:
