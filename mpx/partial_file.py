@@ -15,7 +15,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-_NEVER_FOLLOW = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+NEVER_FOLLOW = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _TRIES = 3  # to create, against somebody who keeps putting something in the way
 
 
@@ -135,7 +135,7 @@ class PartialFile:
     def _create(self) -> int:
         for left in reversed(range(_TRIES)):
             try:
-                fd = os.open(self.name, os.O_RDWR | os.O_CREAT | os.O_EXCL | _NEVER_FOLLOW, 0o600)
+                fd = os.open(self.name, os.O_RDWR | os.O_CREAT | os.O_EXCL | NEVER_FOLLOW, 0o600)
             except FileExistsError:
                 if not left:
                     raise
@@ -178,7 +178,7 @@ def open_ours(name: str) -> int:
     Raises NotOurs where it is not, OSError.
     """
     try:
-        fd = os.open(name, os.O_RDWR | _NEVER_FOLLOW)
+        fd = os.open(name, os.O_RDWR | NEVER_FOLLOW)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR) and (
             reason := what_it_is_not(os.lstat(name))
@@ -198,19 +198,29 @@ def what_it_is_not(found: os.stat_result, folder: Path | None = None) -> str:
     With `folder`, another owner counts unless new files in that folder have it too, as some network file
     systems give all files one owner.
     """
-    if not stat.S_ISREG(found.st_mode):
-        return "is not a regular file"
-    if found.st_nlink > 1:
-        return "has another name too (a hard link)"
-    if found.st_uid != os.geteuid() and (folder is None or found.st_uid != _owner_of_new_files(folder)):
+    if reason := not_a_plain_file(found):
+        return reason
+    if found.st_uid != os.geteuid() and (folder is None or found.st_uid != owner_of_new_files(folder)):
         return "belongs to somebody else"
     return ""
 
 
-def _owner_of_new_files(folder: Path) -> int | None:
+def not_a_plain_file(found: os.stat_result) -> str:
+    """Say what keeps something from being a regular file with one name; empty if it is that."""
+    if stat.S_ISLNK(found.st_mode):
+        return "is not a regular file but a symbolic link"
+    if not stat.S_ISREG(found.st_mode):
+        return "is not a regular file"
+    if found.st_nlink > 1:
+        return "has another name too (a hard link)"
+    return ""
+
+
+def owner_of_new_files(folder: Path) -> int | None:
+    """Return who owns what this process makes in a folder; None if it can make nothing there."""
     name = folder / f".mpx-owner-{os.getpid()}-{threading.get_ident()}"
     try:
-        fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NEVER_FOLLOW, 0o600)
+        fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NEVER_FOLLOW, 0o600)
     except OSError:
         return None
     try:
