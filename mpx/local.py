@@ -3,18 +3,17 @@
 import contextlib
 import errno
 import os
-import re
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
 from mpx import checksum
 from mpx.endpoint import OPEN, Commit, FileInfo, Kind, Note, Part, Rtt, Stamp, partial_name
 from mpx.errors import DestinationError, MpxError, NoSpace, SourceError, UsageError
 from mpx.location import Location
-from mpx.partial_file import PartialFile
+from mpx.partial_file import PartialFile, umask
 
 SYNCS_AT_ONCE = 8
 
@@ -51,13 +50,6 @@ def _info(status: os.stat_result, target: str = "") -> FileInfo:
         identity=(status.st_dev, status.st_ino),
         hole_bytes=max(0, status.st_size - 512 * status.st_blocks) if kind is Kind.FILE else 0,
     )
-
-
-@cache
-def _umask() -> int:
-    """Return the umask of this process; os.umask() could only tell by changing it for all threads."""
-    found = re.search(r"^Umask:\s*([0-7]+)", Path("/proc/self/status").read_text(), re.MULTILINE)
-    return int(found.group(1), 8) if found else 0o022
 
 
 class LocalEndpoint:
@@ -312,7 +304,7 @@ def _settle(note: Note, file: Commit, written: PartialFile) -> None:
     """Make the bytes, the time and the mode of a finished file safe; raises OSError."""
     with written.opened() as fd:
         # Set-user-id bits of another host mean nothing here; a server that tells no mode means the usual.
-        mode = 0o666 & ~_umask() if file.mode is None else file.mode
+        mode = 0o666 & ~umask() if file.mode is None else file.mode
         _stamp(fd, file.modified_s, mode, note)
         os.fsync(fd)
 

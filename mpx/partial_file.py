@@ -9,10 +9,12 @@ through that descriptor, and a name counts only while it means the same inode.
 import contextlib
 import errno
 import os
+import re
 import resource
 import stat
 import threading
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 NEVER_FOLLOW = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -229,3 +231,10 @@ def owner_of_new_files(folder: Path) -> int | None:
         os.close(fd)
         with contextlib.suppress(OSError):
             name.unlink()
+
+
+@cache
+def umask() -> int:
+    """Return the umask of this process; os.umask() could only tell by changing it for all threads."""
+    found = re.search(r"^Umask:\s*([0-7]+)", Path("/proc/self/status").read_text(), re.MULTILINE)
+    return int(found.group(1), 8) if found else 0o022
