@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 
 from mpx.checksum import SECTION_BYTES, RunningSums, sum_of
 from mpx.errors import ConnectionLost
+from mpx.local_folders import LocalFolders
 from mpx.partial_file import PartialFile
 from mpx.ranges import Range, RangeSet
 from mpx.read_once import ReadOnce
@@ -39,6 +40,7 @@ class Move:
         streamed: bool = False,
         sums: bool = False,
         hole_bytes: int = 0,
+        folders: LocalFolders | None = None,
     ) -> None:
         self.source = source
         self.final = final
@@ -66,7 +68,7 @@ class Move:
         self._lost = RangeSet()  # had arrived and does not count any more; the journal was not told
         self._always_streamed = self.is_streamed
         self._sums = RunningSums() if sums else None
-        self.written = PartialFile(partial)  # where this host is the destination
+        self.written = PartialFile(partial, folders)  # where this host is the destination
         self._fd: int | None = None  # of the source, where this host is that
         self._users = 0
         self._claimed = False

@@ -12,6 +12,7 @@ from mpx.gridftp_data import DownloadCarrier, StreamCarrier, UploadCarrier
 from mpx.gridftp_session import SessionOptions
 from mpx.local import LocalEndpoint
 from mpx.local_carrier import LocalCarrier
+from mpx.local_folders import LocalFolders
 from mpx.location import Location
 from mpx.options import CopyOptions
 
@@ -41,13 +42,14 @@ def open_endpoint(
     writing: bool,
     bound: Callable[[int], None] | None = None,
     note: Note = lambda _: None,
+    folders: LocalFolders | None = None,
 ) -> Endpoint:
     """Return the endpoint of a location; a remote one connects when first used. `bound`: see above.
 
-    `note` takes lines for the report.
+    `note` takes lines for the report, `folders` are those that the copy writes to on this host.
     """
     if location.scheme == "file":
-        return LocalEndpoint(location, writing=writing)
+        return LocalEndpoint(location, writing=writing, folders=folders)
     return GridFtpEndpoint(location, session_options(options, stop, bound), writing=writing, note=note)
 
 

@@ -45,7 +45,7 @@ class StateFolder:
                 f"take that away (chmod o-w), or {HINT}"
             )
         # Some network file systems give all files one owner.
-        if status.st_uid != os.geteuid() and status.st_uid != owner_of_new_files(self.path):
+        if status.st_uid != os.geteuid() and status.st_uid != owner_of_new_files(self._fd):
             raise UsageError(
                 f"{self.path}, where mpx keeps its journals, belongs to another account "
                 f"(user id {status.st_uid}); {HINT}"

@@ -182,7 +182,8 @@ def test_what_was_taken_back_is_not_in_the_journal(folder: Path) -> None:
     play.failure.cancel.set()
     play.finisher.join()
     play.journal.close()
-    (path,) = Path(os.environ["MPX_STATE_DIR"]).glob("*.journal")
-    (file,) = read_files(path)
+    with StateFolder() as state:
+        (name,) = state.names(".journal")
+        (file,) = read_files(state, name)
     assert '"arrived"' in path.read_text()
     assert file.arrived.size == 0
