@@ -19,6 +19,7 @@ from mpx.move import Move
 from mpx.pool import Pool
 from mpx.report import Report
 from mpx.sent_notes import SentNotes
+from mpx.state_folder import StateFolder
 
 FILES = 900
 SESSIONS = 4
@@ -185,5 +186,5 @@ def test_what_was_taken_back_is_not_in_the_journal(folder: Path) -> None:
     with StateFolder() as state:
         (name,) = state.names(".journal")
         (file,) = read_files(state, name)
-    assert '"arrived"' in path.read_text()
+        assert '"arrived"' in (state.path / name).read_text()
     assert file.arrived.size == 0
