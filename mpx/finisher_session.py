@@ -180,7 +180,9 @@ class FinisherSession(threading.Thread):
         """Give proven files their final names, but those whose source has changed."""
         source, destination = self._endpoints()
         errors: dict[Move, MpxError] = {}
-        for move, now in zip(moves, source.stats([move.source for move in moves]), strict=True):
+        again_there = [move for move in moves if not move.read_once]  # a pipe may be gone with its writer
+        described = source.stats([move.source for move in again_there])
+        for move, now in zip(again_there, described, strict=True):
             if isinstance(now, MpxError):
                 errors[move] = now
             elif how := self._changed(move, now):

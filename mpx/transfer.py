@@ -37,6 +37,7 @@ from mpx.honour import (
 )
 from mpx.journal import Journal
 from mpx.lister import Lister, Pair, decided, rehearse, tasks
+from mpx.local_folders import LocalFolders
 from mpx.location import Location, parse_location
 from mpx.multipath import Multipath, find_paths
 from mpx.ops_chooser import Chooser
@@ -138,6 +139,7 @@ class _Copy:
         self.mode_e = True  # data moves in MODE E, if a network is in between at all
         self.algorithm = options.checksum
         self.first_error: MpxError | None = None  # of files that could not be copied
+        self.folders = LocalFolders()  # of the destination, where that is this host
         self.endpoints: list[Endpoint] = []  # to be closed at the end; whoever opens more closes them
         self.journal: Journal | None = None
         self.multipath: Multipath | None = None
@@ -186,6 +188,7 @@ class _Copy:
             note=self.report.note,
             pool=self.sessions,
             waits_for_turn=waits_for_turn,
+            folders=self.folders if writing else None,
         )
 
     def _stopping(self) -> bool:
@@ -402,6 +405,7 @@ class _Copy:
             report=self.report,
             prove=prover,
             notes=notes,
+            folders=self.folders,
             sums=self.algorithm == "adler32",
         )
         carrier = carrier_for(
