@@ -119,7 +119,10 @@ def _arrays(packed: bytes) -> dict[str, NDArray[Any]]:
         if unpacked > LARGEST_UNPACKED:
             raise ValueError(f"{unpacked} bytes unpacked, more than any model has")
         with np.load(io.BytesIO(packed), allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
+            found = {name: archive[name] for name in archive.files}
+        if not all(isinstance(each, np.ndarray) for each in found.values()):  # numpy gives out what is none
+            raise ValueError("a file in it is no array")
+        return found
     except Exception as error:  # whatever numpy and zipfile make of a file that only looks like an archive
         raise _Damaged(f"{ARRAYS_NAME} holds no arrays ({error})") from None
 

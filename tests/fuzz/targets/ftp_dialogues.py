@@ -147,8 +147,8 @@ def parse(data: bytes) -> None:
         return near
 
     endpoint = GridFtpEndpoint(SERVER, OPTIONS, writing=True)
-    listings = mock.patch("mpx.gridftp_listing.connect_data", connect)
-    sessions = mock.patch("mpx.gridftp.Session", lambda *_: FedSession(here))
+    listings = mock.patch("mpx.listing_transfer.connect_data", connect)
+    sessions = mock.patch("mpx.session_pool.Session", lambda *_: FedSession(here))
     with there, here, listings, sessions:
         try:
             what(endpoint)
