@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from zlib_ng import zlib_ng
 
+from mpx.holes import stretches
 from mpx.ranges import RangeSet
 
 ALGORITHMS = ("adler32", "md5", "sha256")
@@ -79,13 +80,17 @@ def adler32_of_file(
 
 
 def _pieces(fd: int, start: int, end: int, stop: Callable[[], bool]) -> Iterator[memoryview]:
-    buffer = memoryview(bytearray(min(_READ_BYTES, max(1, end - start))))
-    while start < end and not stop():
-        got = os.preadv(fd, [buffer[: end - start]], start)
-        if not got:
-            return
-        yield buffer[:got]
-        start += got
+    """Yield the bytes [start, end) of an open file, as far as they are there; each is gone with the next."""
+    for first, last, is_hole in stretches(fd, start, end):
+        buffer = memoryview(bytearray(min(_READ_BYTES, max(1, last - first))))  # zeros, until it is read into
+        position = first
+        while position < last and not stop():
+            wanted = buffer[: last - position]
+            got = len(wanted) if is_hole else os.preadv(fd, [wanted], position)
+            if not got:
+                return
+            yield buffer[:got]
+            position += got
 
 
 class RunningSums:

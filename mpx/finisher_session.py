@@ -15,6 +15,7 @@ from mpx.pool import Pool
 from mpx.retry import Retry
 from mpx.session_pool import SessionPool
 from mpx.source_change import AGAIN, changed
+from mpx.units import counted
 from mpx.verify import compare
 
 TICK_S = 0.05
@@ -179,7 +180,9 @@ class FinisherSession(threading.Thread):
         """Give proven files their final names, but those whose source has changed."""
         source, destination = self._endpoints()
         errors: dict[Move, MpxError] = {}
-        for move, now in zip(moves, source.stats([move.source for move in moves]), strict=True):
+        again_there = [move for move in moves if not move.read_once]  # a pipe may be gone with its writer
+        described = source.stats([move.source for move in again_there])
+        for move, now in zip(again_there, described, strict=True):
             if isinstance(now, MpxError):
                 errors[move] = now
             elif how := self._changed(move, now):
@@ -256,8 +259,8 @@ class FinisherSession(threading.Thread):
 def _lost(move: Move, stored_bytes: int) -> IntegrityError:
     twice = " although it was sent twice" if move.was_misfit else ""
     return IntegrityError(
-        f"{move.source}: {stored_bytes} of {move.size_bytes} bytes are stored at the destination{twice}; "
-        "the server, or a proxy before it, loses or adds data"
+        f"{move.source}: {stored_bytes} of {counted(move.size_bytes, 'byte')} are stored at the destination"
+        f"{twice}; the server, or a proxy before it, loses or adds data"
     )
 
 

@@ -41,6 +41,7 @@ from mpx.path_set import DEFAULT_PATH
 from mpx.retry import Retry
 from mpx.session_pool import SessionsFull, open_session
 from mpx.shelf import Piece, Shelf
+from mpx.source_stream import is_made_up
 from mpx.stored_size import stored_sizes
 from mpx.stream import BUFFER_BYTES, Stream, StreamTotals
 
@@ -192,14 +193,15 @@ class StreamLane(threading.Thread):
         """Carry one piece; raises ConnectionLost and TransferTimeout, gives the file up for the rest."""
         move = piece.move
         name = move.source if self._upload else move.partial
-        reading = os.O_RDONLY | (os.O_NONBLOCK if move.is_streamed else 0)
         try:
-            fd = move.open(name, reading if self._upload else os.O_RDWR | os.O_CREAT)
+            fd = move.open(name, os.O_RDONLY if self._upload else os.O_RDWR | os.O_CREAT)
         except OSError as error:
             self._shelf.give_up(move, local_error(error, name, writing=not self._upload))
             return
         try:
             began = time.monotonic()
+            if self._upload and not move.sent_whole and is_made_up(fd):
+                move.stream()
             if move.sent_whole and self._is_stored(move):
                 move.landed(0, move.size_bytes)
             elif self._upload:

@@ -9,6 +9,7 @@ from mpx.endpoint import FileInfo, Kind
 from mpx.journal import boot_id, leftovers, read_files
 from mpx.location import Location
 from mpx.sent_notes import Sent, SentNotes
+from mpx.state_folder import StateFolder
 
 _folder = tempfile.TemporaryDirectory()
 atexit.register(_folder.cleanup)
@@ -52,7 +53,9 @@ def parse(data: bytes) -> None:
         return
     for left in leftovers():
         assert isinstance(left.source, str)
-    for file in read_files(_journal):
+    with StateFolder() as folder:
+        files = read_files(folder, _journal.name)
+    for file in files:
         assert isinstance(file.final, str)
         assert isinstance(file.partial, str)
         assert file.modified_s is None or isinstance(file.modified_s, float)
