@@ -1,4 +1,4 @@
-"""Fuzz target: bodies of requests, over REST and XML-RPC."""
+"""Bodies of requests to a controller, over REST and XML-RPC."""
 
 import asyncio
 import atexit
@@ -27,7 +27,7 @@ def struct(*members: tuple[bytes, bytes]) -> bytes:
 
 
 ASSIGN = struct((b"src_ip", b"10.0.0.1"), (b"dst_ip", b"10.0.0.2"), (b"path_num", b"<int>4</int>"))
-CORPUS = [
+SEEDS = [
     b"",
     b"{" + PAIR + b', "paths": 4}',
     b'{"source": "fd00::1%\\ud800", "sink": "fd00::2%\\u0000\\n"}',
@@ -55,6 +55,8 @@ CORPUS = [
     b'<?xml version="1.0" encoding="utf-7"?>+AGE-',
     b"<a" + b"".join(b" a%d=''" % each for each in range(6000)) + b"/>",
 ]
+ALLOWED = ()
+WEIGHT = 8
 PLACES = [
     *("/path-sets", "/path-sets/1/streams", "/path-sets/1/streams/remove", "/path-sets/1/feedback"),
     *("/RPC2", "/"),
@@ -103,7 +105,7 @@ host_search.EACH_S = 0.0  # no host answers here
 _client = _Client()
 
 
-def fuzz_one(data: bytes) -> None:
+def parse(data: bytes) -> None:
     """Send bytes as the body of each kind of request: an answer, a refusal or a fault, that can be read."""
     for where in PLACES:
         status, answer = _client.post(where, data[: 2 * MOST_BODY])

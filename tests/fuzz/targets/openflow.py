@@ -1,4 +1,4 @@
-"""Fuzz target: what a switch sends, byte for byte, and the frames of hosts in it."""
+"""What a switch sends, byte for byte, and the frames of hosts in it."""
 
 import asyncio
 import atexit
@@ -23,9 +23,13 @@ from os_ken.ofproto import ofproto_v1_3 as ofp
 SECRET = bytes(32)
 OURS = cookie(Kind.PATH_SET, 7)
 ENTRY = Entry(0, 9, match(eth_type=0x800, ip_proto=6, ipv4_src="10.0.0.1", tcp_dst=5), OURS, (1, 2), 1, 600)
+ALLOWED = ()
+WEIGHT = 3
 _loop = asyncio.new_event_loop()
 atexit.register(_loop.close)
-_lines = LogLimit(logging.getLogger("fuzz"))
+_log = logging.Logger("fuzz")  # its lines go nowhere
+_log.addHandler(logging.NullHandler())
+_lines = LogLimit(_log)
 
 
 def message(kind: int, body: bytes = b"", xid: int = 1) -> bytes:
@@ -69,7 +73,7 @@ def packet_in(frame: bytes) -> bytes:
     )
 
 
-CORPUS = [
+SEEDS = [
     JOINED,
     message(ofp.OFPT_ERROR, struct.pack("!HH", 5, 1) + ADDED[:64], 3),
     message(ofp.OFPT_ECHO_REQUEST, b"abc"),
@@ -110,7 +114,7 @@ class _Nowhere(asyncio.Transport):
         self._closing = True
 
 
-def fuzz_one(data: bytes) -> None:
+def parse(data: bytes) -> None:
     """Read bytes as each of what a switch sends: a message, a frame of a host, a whole connection."""
     for kind in LEAST_BYTES:
         _read(message(kind, data[8:0xFFFF]))
