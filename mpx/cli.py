@@ -7,6 +7,8 @@ import click
 
 from mpx._version import __version__
 from mpx.errors import Interrupted, MpxError
+from mpx.failure import is_shortage, unexpected
+from mpx.limited_memory import reserve_little
 from mpx.output import protect
 from mpx.shown import shown
 from mpx.signals import raise_again
@@ -68,6 +70,7 @@ TELL_OF_WORK = ("copy", "serve")  # and go on where nobody can read that
 def main() -> NoReturn:
     """Run the command line; every failure is one clear line on stderr and an exit code of its own."""
     command = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
+    reserve_little()
     protect(is_product=command not in TELL_OF_WORK)
     try:
         code = cli.main(prog_name="mpx", standalone_mode=False)
@@ -91,6 +94,8 @@ def main() -> NoReturn:
 
         if os.environ.get("MPX_DEBUG"):
             raise
+        if is_shortage(error):
+            fail(str(unexpected(error)), 1)
         fail(
             f"unexpected {type(error).__name__}: {error}; this is a fault of mpx: "
             "set MPX_DEBUG=1, run it again and report what it prints",

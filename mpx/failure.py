@@ -7,6 +7,21 @@ from contextlib import contextmanager
 from mpx.errors import Interrupted, MpxError
 
 
+def is_shortage(error: Exception) -> bool:
+    """Tell whether memory or threads were not to be had."""
+    return isinstance(error, MemoryError) or "can't start new thread" in str(error)
+
+
+def unexpected(error: Exception) -> MpxError:
+    """Return the error for one that nobody expected; want of memory or threads is no fault of ours."""
+    if is_shortage(error):
+        return MpxError(
+            "not enough memory, or threads, for this: raise the limits (see ulimit -v and ulimit -u), or ask "
+            "for less with --streams, --files and --max-sessions"
+        )
+    return MpxError(f"unexpected: {type(error).__name__}: {error}")
+
+
 class Failure:
     """The first error that ends the whole copy, and the event that tells every thread to stop."""
 
@@ -32,4 +47,4 @@ class Failure:
         except MpxError as error:
             self.set(error)
         except Exception as error:
-            self.set(MpxError(f"unexpected: {type(error).__name__}: {error}"))
+            self.set(unexpected(error))
