@@ -8,7 +8,6 @@ import click
 from mpx._version import __version__
 from mpx.errors import Interrupted, MpxError
 from mpx.failure import is_shortage, unexpected
-from mpx.limited_memory import reserve_little
 from mpx.output import protect
 from mpx.shown import shown
 from mpx.signals import raise_again
@@ -70,7 +69,6 @@ TELL_OF_WORK = ("copy", "serve")  # and go on where nobody can read that
 def main() -> NoReturn:
     """Run the command line; every failure is one clear line on stderr and an exit code of its own."""
     command = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
-    reserve_little()
     protect(is_product=command not in TELL_OF_WORK)
     try:
         code = cli.main(prog_name="mpx", standalone_mode=False)

@@ -1,5 +1,6 @@
 """How a copy ends before its end: the first error stops every thread."""
 
+import errno
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +10,9 @@ from mpx.errors import Interrupted, MpxError
 
 def is_shortage(error: Exception) -> bool:
     """Tell whether memory or threads were not to be had."""
-    return isinstance(error, MemoryError) or "can't start new thread" in str(error)
+    if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
+        return True
+    return any(words in str(error) for words in ("can't start new thread", "failed to map segment"))
 
 
 def unexpected(error: Exception) -> MpxError:

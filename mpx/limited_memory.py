@@ -4,7 +4,6 @@ A thread reserves 8 MiB for its stack, and with glibc 64 MiB or more for a heap 
 nothing of either. Where addresses are counted, both count.
 """
 
-import ctypes
 import resource
 import threading
 from contextlib import suppress
@@ -17,6 +16,8 @@ def reserve_little() -> None:
     """Have threads from now on reserve little, if this process is limited at all."""
     if resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY:
         return
+    import ctypes
+
     threading.stack_size(_STACK_BYTES)
     with suppress(AttributeError):  # not every C library has it
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
