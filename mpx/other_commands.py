@@ -95,7 +95,7 @@ def unfinished_command(discard: bool, forget: bool) -> None:
         for file in leftover.files:
             click.echo(shown(f"    {file.arrived.size} of {file.size_bytes} bytes in {file.partial}"))
         if forget:
-            leftover.path.unlink(missing_ok=True)
+            leftover.forget()
             click.echo("    forgotten")
         if not discard:
             continue
@@ -104,7 +104,7 @@ def unfinished_command(discard: bool, forget: bool) -> None:
         try:
             for file in leftover.files:
                 endpoint.remove(file.partial)
-            leftover.path.unlink(missing_ok=True)
+            leftover.forget()
             click.echo("    discarded")
         except MpxError as error:
             click.echo(shown(f"    kept: {error}"))

@@ -20,7 +20,7 @@ def changed(
     """
     if now is None:
         return "it is gone"
-    if listed_bytes is None or (now.size_bytes == 0 and arrived_bytes > 0 and not listed_bytes):
+    if listed_bytes is None or (now.size_bytes == 0 and not listed_bytes):
         return ""
     told = {now.size_bytes, now.other_size_bytes} - {None}
     if told and not told & {listed_bytes, arrived_bytes}:

@@ -37,6 +37,7 @@ from mpx.honour import (
 )
 from mpx.journal import Journal
 from mpx.lister import Lister, Pair, decided, rehearse, tasks
+from mpx.local_folders import LocalFolders
 from mpx.location import Location, parse_location
 from mpx.multipath import Multipath, find_paths
 from mpx.ops_chooser import Chooser
@@ -56,6 +57,7 @@ from mpx.scavenger import Scavenger
 from mpx.schemes import carrier_for, check_pair, open_endpoint
 from mpx.selection import Loading, Selection
 from mpx.sent_notes import SentNotes
+from mpx.session_pool import SessionPool
 from mpx.slowed import Slowed
 from mpx.tuners import beginning, sessions_of, tuners
 from mpx.units import counted
@@ -130,12 +132,14 @@ class _Copy:
         self.tell = tell
         self.cancel = cancel or threading.Event()
         self.failure = Failure(threading.Event())
+        self.sessions = SessionPool(self.report.note)
         self.far_is_source = self.sources[0].scheme != "file"
         self.over_mptcp = False  # streams are of Multipath TCP
         self.parts = True  # of files are asked for, where the server can begin within one
         self.mode_e = True  # data moves in MODE E, if a network is in between at all
         self.algorithm = options.checksum
         self.first_error: MpxError | None = None  # of files that could not be copied
+        self.folders = LocalFolders()  # of the destination, where that is this host
         self.endpoints: list[Endpoint] = []  # to be closed at the end; whoever opens more closes them
         self.journal: Journal | None = None
         self.multipath: Multipath | None = None
@@ -175,9 +179,17 @@ class _Copy:
         """Open the destination endpoint once more."""
         return self._open(self.destination, writing=True)
 
-    def _open(self, location: Location, *, writing: bool) -> Endpoint:
-        note = self.report.note
-        return open_endpoint(location, self.options, self._stopping, writing=writing, note=note)
+    def _open(self, location: Location, *, writing: bool, waits_for_turn: bool = True) -> Endpoint:
+        return open_endpoint(
+            location,
+            self.options,
+            self._stopping,
+            writing=writing,
+            note=self.report.note,
+            pool=self.sessions,
+            waits_for_turn=waits_for_turn,
+            folders=self.folders if writing else None,
+        )
 
     def _stopping(self) -> bool:
         return self.failure.cancel.is_set() or self.cancel.is_set()
@@ -343,6 +355,7 @@ class _Copy:
             far_is_source=self.far_is_source,
             algorithm=self.algorithm,
             pool=pool,
+            session_pool=self.sessions,
             failure=failure,
             journal=journal,
             report=self.report,
@@ -369,6 +382,7 @@ class _Copy:
             forgot=finisher.forgot,
             note=self.report.note,
             prove=prover,
+            sessions=self.sessions,
             verifies=self.algorithm != "none",
             describe=self.describe,
             may_spread=may_spread,
@@ -391,6 +405,7 @@ class _Copy:
             report=self.report,
             prove=prover,
             notes=notes,
+            folders=self.folders,
             sums=self.algorithm == "adler32",
         )
         carrier = carrier_for(
@@ -406,7 +421,10 @@ class _Copy:
             self.far_end,
             self.rtt,
             listing=lister,
-            open_another=self.open_source if self.far_is_source else self.open_destination,
+            open_another=functools.partial(
+                self._open, self.far_end.location, writing=not self.far_is_source, waits_for_turn=False
+            ),
+            is_needed=lambda: self.sessions.takes_turns,
         )
         multipath = self.multipath
         selects, yields = self.mode_e and self.plan.selects, self.plan.yields
@@ -449,7 +467,9 @@ class _Copy:
     def describe(self, name: str) -> FileInfo | None:
         """Describe a source over a session of its own."""
         with contextlib.closing(self.open_source()) as end:
-            return end.stat(name)
+            found = end.stat(name)
+            end.let_go()
+            return found
 
     def rtt_watch(self, dipping: Carrier | None) -> RttWatch | None:
         """Return who probes the path beside the copy, not begun yet; it makes dips in what that moves."""
@@ -524,5 +544,6 @@ class _Copy:
             self.multipath.close()
         for endpoint in self.endpoints:
             endpoint.close()
+        self.sessions.close()
         if self.journal:
             self.journal.close()
