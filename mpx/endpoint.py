@@ -199,6 +199,10 @@ class Endpoint(Protocol):
         """
         ...
 
+    def stores_faithfully(self) -> bool:
+        """Tell whether it is known to do what it acknowledges; others are asked what they have stored."""
+        ...
+
     def keeps_times(self) -> bool:
         """Tell whether files can be given modification times, once some have been given theirs."""
         ...
@@ -215,6 +219,18 @@ class Endpoint(Protocol):
 
     def free_bytes(self, name: str) -> int | None:
         """Return the room where `name` will be written, None if it cannot be known."""
+        ...
+
+    def pause(self) -> None:
+        """Prepare for not being asked anything for some time: nobody at the other end is kept waiting.
+
+        What `entries` has under way is read ahead, and who waits for a session is given this one. To be
+        called as often as one likes; the next question has a session again.
+        """
+        ...
+
+    def let_go(self) -> None:
+        """Give the session to others, if there is one and nothing is under way that cannot be read ahead."""
         ...
 
     def close(self) -> None:

@@ -20,6 +20,7 @@ from mpx.move import Move
 from mpx.pool import Pool
 from mpx.report import Report
 from mpx.sent_notes import Sent, SentNotes
+from mpx.session_pool import SessionPool
 
 
 class Finisher:
@@ -33,6 +34,7 @@ class Finisher:
         far_is_source: bool,
         algorithm: str,
         pool: Pool,
+        session_pool: SessionPool,
         failure: Failure,
         journal: Journal,
         report: Report,
@@ -61,6 +63,7 @@ class Finisher:
             backlog=self._backlog,
             litter=deque(),
             pool=pool,
+            session_pool=session_pool,
             failure=failure,
             retries=retries,
             note=report.note,
@@ -148,7 +151,7 @@ class Finisher:
     def _grow(self) -> None:
         """Add a session if more waits than those that there are have time for."""
         wanted = self._backlog.full_batches
-        if wanted and 0 < len(self._sessions) < self._most:
+        if wanted and 0 < len(self._sessions) < self._most and not self._work.session_pool.takes_turns:
             with self._guard:
                 idle = sum(each.is_idle for each in self._sessions)
                 if len(self._sessions) < self._most and idle < wanted:

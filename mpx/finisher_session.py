@@ -13,6 +13,7 @@ from mpx.failure import Failure
 from mpx.move import Move
 from mpx.pool import Pool
 from mpx.retry import Retry
+from mpx.session_pool import SessionPool
 from mpx.source_change import AGAIN, changed
 from mpx.verify import compare
 
@@ -31,6 +32,7 @@ class Finishing:
     backlog: Backlog
     litter: deque[Move]  # given up, with a partial file that is worth nothing
     pool: Pool
+    session_pool: SessionPool
     failure: Failure
     retries: int
     note: Callable[[str], None]  # a line for the report
@@ -97,8 +99,16 @@ class FinisherSession(threading.Thread):
                 retry.progressed()
 
     def _rest(self) -> None:
-        """Connect while the first files still move; when idle for long, stay connected or go."""
+        """Connect while the first files still move; when idle for long, stay connected or go.
+
+        Where sessions are scarce there is none before there is work for it.
+        """
+        for endpoint in (self._source, self._destination):
+            if endpoint is not None:
+                endpoint.pause()
         self._idle_ticks += 1
+        if self._finishing.session_pool.takes_turns:
+            return
         if self._idle_ticks >= IDLE_TICKS:
             self._idle_ticks = 0
             if self._is_first:  # a server that admits few may have no room when it comes back
@@ -207,16 +217,21 @@ class FinisherSession(threading.Thread):
     def _misfits(self, moves: Sequence[Move], destination: Endpoint) -> dict[Move, int]:
         """Return the uploads that lost their end, or grew, and how much of them is stored.
 
-        Asks only of those that no checksum has proven.
+        A checksum proves what was sent, and not that nothing follows it: where one was compared, only servers
+        that are not known well are asked, and only more bytes than were sent are wrong.
         """
         work = self._finishing
-        unproven = [move for move in moves if not move.rename_asked and not _is_proven(move)]
-        if work.far_is_source or not unproven:
+        if work.far_is_source:
             return {}
+        is_faithful = destination.stores_faithfully()
+        asked = [move for move in moves if not move.rename_asked and not (is_faithful and _is_proven(move))]
         misfits: dict[Move, int] = {}
-        sizes = destination.sizes([move.partial for move in unproven])
-        for move, stored_bytes in zip(unproven, sizes, strict=True):
-            if stored_bytes is None:
+        sizes = destination.sizes([move.partial for move in asked])
+        for move, stored_bytes in zip(asked, sizes, strict=True):
+            if _is_proven(move):
+                if stored_bytes is not None and stored_bytes > move.size_bytes:
+                    misfits[move] = stored_bytes
+            elif stored_bytes is None:
                 work.note(f"unverified: {destination.location.host} does not tell the size of what it stored")
             elif stored_bytes != move.size_bytes:
                 misfits[move] = stored_bytes

@@ -38,6 +38,8 @@ from mpx.state_folder import StateFolder
 
 _VERSION = 1
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+# What a line raises that we have not written, or not to its end.
+_UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
 def copy_tag(source: str, destination: str) -> str:
@@ -218,25 +220,43 @@ def read_files(folder: StateFolder, name: str) -> list[Unfinished]:
                 same_boot = record["boot"] == boot_id()
             else:
                 _apply(record, files, believe=same_boot)
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except _UNREADABLE:
             break  # cut short by a crash: the lines before it stand
     return list(files.values())
 
 
 def _apply(record: dict[str, Any], files: dict[str, Unfinished], *, believe: bool) -> None:
     if "file" in record:
-        files[record["file"]] = Unfinished(
-            record["file"], record["partial"], int(record["size"]), record["modified"]
+        final, modified_s = _text(record["file"]), record["modified"]
+        files[final] = Unfinished(
+            final,
+            _text(record["partial"]),
+            _offset(record["size"]),
+            None if modified_s is None else float(modified_s),
         )
     elif "arrived" in record:
+        ranges = [(_offset(start), _offset(end)) for start, end in record["arrived"]]
         if believe and record["of"] in files:
-            files[record["of"]].arrived.update((int(start), int(end)) for start, end in record["arrived"])
+            files[record["of"]].arrived.update(ranges)
     elif "lost" in record:
+        ranges = [(_offset(start), _offset(end)) for start, end in record["lost"]]
         if record["of"] in files:
-            for start, end in record["lost"]:
-                files[record["of"]].arrived.remove(int(start), int(end))
+            for start, end in ranges:
+                files[record["of"]].arrived.remove(start, end)
     elif "done" in record:
         files.pop(record["done"], None)
+
+
+def _text(told: object) -> str:
+    if not isinstance(told, str):
+        raise TypeError
+    return told
+
+
+def _offset(told: object) -> int:
+    if type(told) is not int or not 0 <= told < 1 << 63:
+        raise ValueError
+    return told
 
 
 @dataclass(frozen=True)
@@ -258,10 +278,10 @@ def leftovers() -> Iterator[Leftover]:
         for name in folder.names(".journal"):
             try:
                 head = json.loads(next(_lines(folder, name)))
-                source, destination = str(head["source"]), str(head["destination"])
+                source, destination = _text(head["source"]), _text(head["destination"])
             except NotOurs as error:
                 raise _refused(error, folder.path / name) from None
-            except (ValueError, KeyError, TypeError, StopIteration):
+            except (StopIteration, *_UNREADABLE):
                 continue
             try:
                 lock = _take_lock(folder, destination)

@@ -160,6 +160,7 @@ class Lister(threading.Thread):
         self._source_end = source_end
         self._destination_end = destination_end
         self._is_local = destination_end.location.scheme == "file"
+        self._far_end = source_end if self._is_local else destination_end
         self._here = Insistent(source_end, options.retries, failure.cancel)
         self._there = Insistent(destination_end, options.retries, failure.cancel)
         self._folded_names = FoldedNames(destination_end, self._there)
@@ -216,7 +217,7 @@ class Lister(threading.Thread):
     def _put_folded(self) -> None:
         """Copy files whose names differ from others only in case, each when those before it are there."""
         while self._folded:
-            self._pool.wait_all_settled()
+            self._pool.wait_all_settled(self._far_end.pause)
             rest: list[Task] = []
             begun: set[str] = set()
             ready: list[Task] = []
@@ -312,6 +313,7 @@ class Lister(threading.Thread):
         if known and self._options.resume and not move.is_small:
             if (known.size_bytes, known.modified_s) == (info.size_bytes, info.modified_s):
                 move.resume(known.arrived)
+                self._far_end.let_go()  # which is asked over a session of its own
                 self._there.ask(partial(self._prove, move))
                 move.plan()
             else:
@@ -330,7 +332,7 @@ class Lister(threading.Thread):
             self._journal.begin(move.final, move.partial, move.size_bytes, move.modified_s)
         self._report.begin(move.size_bytes)
         self._finisher.began(move)
-        self._pool.put(move)
+        self._pool.put(move, self._far_end.pause)
 
     def _check_room(self, moves: Sequence[Move]) -> None:
         """Raise NoSpace unless there is room for these files and for all that is still on its way."""

@@ -265,6 +265,10 @@ class LocalEndpoint:
                 continue
             _stamp(_named(folder), stamp.modified_s, stamp.mode, note)
 
+    def stores_faithfully(self) -> bool:
+        """See Endpoint."""
+        return True
+
     def keeps_times(self) -> bool:
         """See Endpoint."""
         return True
@@ -296,6 +300,12 @@ class LocalEndpoint:
         except OSError:
             return None
         return status.f_bavail * status.f_frsize
+
+    def pause(self) -> None:
+        """See Endpoint. Nobody waits for anything of this host."""
+
+    def let_go(self) -> None:
+        """See Endpoint."""
 
     def close(self) -> None:
         """See Endpoint."""

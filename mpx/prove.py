@@ -71,6 +71,7 @@ class Prover:
                 else:
                     with _opened(move.source) as near:
                         prove(move, far, move.partial, near, present, self._stop)
+            far.let_go()
 
     def _present_bytes(self, move: Move, far: Endpoint) -> int | None:
         """Return the size of the partial file; it may have holes, but nothing beyond it arrived."""

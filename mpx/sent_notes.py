@@ -19,6 +19,8 @@ from mpx.state_folder import StateFolder
 
 TOLERANCE_S = 1.0
 _NAME = "sent.sqlite"
+# What sqlite3 raises of a file that is damaged, or is no database; its own messages may be no UTF-8 then.
+_UNREADABLE = (sqlite3.Error, ValueError, TypeError, OverflowError)
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS sent "
     "(file BLOB PRIMARY KEY, size INTEGER, source_s REAL, there_s REAL) WITHOUT ROWID"
@@ -61,14 +63,14 @@ class SentNotes:
     def record(self, files: Iterable[Sent]) -> None:
         """Note files that were sent; what was noted of them before is forgotten."""
         rows = [(self._key(file.name), file.size_bytes, file.source_s, file.there_s) for file in files]
-        with self._lock, contextlib.suppress(sqlite3.Error), self._database(create=True) as database:
+        with self._lock, contextlib.suppress(*_UNREADABLE), self._database(create=True) as database:
             if database:
                 database.execute(_TABLE)
                 database.executemany("INSERT OR REPLACE INTO sent VALUES (?, ?, ?, ?)", rows)
 
     def knows(self, name: str, source: FileInfo, there: FileInfo) -> bool:
         """Tell whether `source`, as it is, was sent to `name` and is still there as it was."""
-        with self._lock, contextlib.suppress(sqlite3.Error), self._database(create=False) as database:
+        with self._lock, contextlib.suppress(*_UNREADABLE), self._database(create=False) as database:
             if database:
                 query = "SELECT size, source_s, there_s FROM sent WHERE file = ?"
                 row = database.execute(query, (self._key(name),)).fetchone()

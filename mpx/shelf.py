@@ -4,6 +4,7 @@ Several lanes share one large file; a small one goes to one lane whole. When not
 out, an idle lane takes over part of what a slow one still has to bring.
 """
 
+import os
 import threading
 import time
 from collections import deque
@@ -13,6 +14,7 @@ from weakref import WeakKeyDictionary, WeakSet
 from mpx.carrier import Work
 from mpx.errors import MpxError, NoSpace
 from mpx.gridftp_retrieve import Pull
+from mpx.local import local_error
 from mpx.move import Move
 from mpx.ranges import RangeSet
 from mpx.source_change import END_DECIDES
@@ -86,7 +88,14 @@ class Shelf:
         return opened
 
     def give_back(self, move: Move, start: int, end: int) -> None:
-        """Return a piece that was taken and not brought, or not all of it."""
+        """Return a piece that was taken and not brought, or not all of it.
+
+        What is streamed is no range: it waits in the pool again, to be read from its first byte.
+        """
+        if move.is_streamed and start == end:
+            if not move.is_claimed:
+                self._work.pool.put_again(move)
+            return
         move.give_back(start, end)
         self.put_back(move)
 
@@ -103,6 +112,20 @@ class Shelf:
         if whole:
             self._work.whole(move)
         return whole
+
+    def make_empty(self, move: Move) -> None:
+        """Make the file of which nothing is to be brought: it is empty, or all of it is there."""
+        try:
+            fd = move.open(move.partial, os.O_RDWR | os.O_CREAT)
+            try:
+                os.ftruncate(fd, move.size_bytes)
+            except OSError:
+                move.close()
+                raise
+        except OSError as error:
+            self.give_up(move, local_error(error, move.final, writing=True))
+        else:
+            self.let_go(move)
 
     def try_exactly(self, move: Move) -> bool:
         """Ask for no byte more than a file has from now on; False if that was tried already."""

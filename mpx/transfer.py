@@ -57,6 +57,7 @@ from mpx.scavenger import Scavenger
 from mpx.schemes import carrier_for, check_pair, open_endpoint
 from mpx.selection import Loading, Selection
 from mpx.sent_notes import SentNotes
+from mpx.session_pool import SessionPool
 from mpx.slowed import Slowed
 from mpx.tuners import beginning, sessions_of, tuners
 from mpx.watcher import OnProgress, Watcher
@@ -125,6 +126,7 @@ class _Copy:
         self.tell = tell
         self.cancel = cancel or threading.Event()
         self.failure = Failure(threading.Event())
+        self.sessions = SessionPool(self.report.note)
         self.far_is_source = self.sources[0].scheme != "file"
         self.over_mptcp = False  # streams are of Multipath TCP
         self.parts = True  # of files are asked for, where the server can begin within one
@@ -171,10 +173,16 @@ class _Copy:
         """Open the destination endpoint once more."""
         return self._open(self.destination, writing=True)
 
-    def _open(self, location: Location, *, writing: bool) -> Endpoint:
-        note, folders = self.report.note, self.folders if writing else None
+    def _open(self, location: Location, *, writing: bool, waits_for_turn: bool = True) -> Endpoint:
         return open_endpoint(
-            location, self.options, self._stopping, writing=writing, note=note, folders=folders
+            location,
+            self.options,
+            self._stopping,
+            writing=writing,
+            note=self.report.note,
+            pool=self.sessions,
+            waits_for_turn=waits_for_turn,
+            folders=self.folders if writing else None,
         )
 
     def _stopping(self) -> bool:
@@ -341,6 +349,7 @@ class _Copy:
             far_is_source=self.far_is_source,
             algorithm=self.algorithm,
             pool=pool,
+            session_pool=self.sessions,
             failure=failure,
             journal=journal,
             report=self.report,
@@ -367,6 +376,7 @@ class _Copy:
             forgot=finisher.forgot,
             note=self.report.note,
             prove=prover,
+            sessions=self.sessions,
             verifies=self.algorithm != "none",
             describe=self.describe,
             may_spread=may_spread,
@@ -405,7 +415,10 @@ class _Copy:
             self.far_end,
             self.rtt,
             listing=lister,
-            open_another=self.open_source if self.far_is_source else self.open_destination,
+            open_another=functools.partial(
+                self._open, self.far_end.location, writing=not self.far_is_source, waits_for_turn=False
+            ),
+            is_needed=lambda: self.sessions.takes_turns,
         )
         multipath = self.multipath
         selects, yields = self.mode_e and self.plan.selects, self.plan.yields
@@ -448,7 +461,9 @@ class _Copy:
     def describe(self, name: str) -> FileInfo | None:
         """Describe a source over a session of its own."""
         with contextlib.closing(self.open_source()) as end:
-            return end.stat(name)
+            found = end.stat(name)
+            end.let_go()
+            return found
 
     def rtt_watch(self, dipping: Carrier | None) -> RttWatch | None:
         """Return who probes the path beside the copy, not begun yet; it makes dips in what that moves."""
@@ -522,5 +537,6 @@ class _Copy:
             self.multipath.close()
         for endpoint in self.endpoints:
             endpoint.close()
+        self.sessions.close()
         if self.journal:
             self.journal.close()

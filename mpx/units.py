@@ -29,7 +29,7 @@ _BITS_PER_S = {
     **{f"{prefix}bit/s": Fraction(1000**power) for prefix, power in zip("kMGT", range(1, 5), strict=True)},
     **{f"{unit}/s": 8 * value for unit, value in _BYTES.items()},
 }
-_NUMBER_AND_UNIT = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([A-Za-z/]*)")
+_NUMBER_AND_UNIT = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?) ?([A-Za-z/]{0,10})")
 
 
 def parse_duration(text: str) -> float:

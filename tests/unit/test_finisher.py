@@ -19,6 +19,7 @@ from mpx.move import Move
 from mpx.pool import Pool
 from mpx.report import Report
 from mpx.sent_notes import SentNotes
+from mpx.session_pool import SessionPool
 from mpx.state_folder import StateFolder
 
 FILES = 900
@@ -76,6 +77,7 @@ class Play:
             far_is_source=False,
             algorithm="adler32",
             pool=self.pool,
+            session_pool=SessionPool(),
             failure=self.failure,
             journal=self.journal,
             report=self.report,
