@@ -15,6 +15,7 @@ from mpx.pool import Pool
 from mpx.retry import Retry
 from mpx.session_pool import SessionPool
 from mpx.source_change import AGAIN, changed
+from mpx.units import counted
 from mpx.verify import compare
 
 TICK_S = 0.05
@@ -258,8 +259,8 @@ class FinisherSession(threading.Thread):
 def _lost(move: Move, stored_bytes: int) -> IntegrityError:
     twice = " although it was sent twice" if move.was_misfit else ""
     return IntegrityError(
-        f"{move.source}: {stored_bytes} of {move.size_bytes} bytes are stored at the destination{twice}; "
-        "the server, or a proxy before it, loses or adds data"
+        f"{move.source}: {stored_bytes} of {counted(move.size_bytes, 'byte')} are stored at the destination"
+        f"{twice}; the server, or a proxy before it, loses or adds data"
     )
 
 

@@ -29,7 +29,7 @@ from mpx.pool import Pool
 from mpx.report import Report
 from mpx.sent_notes import SentNotes
 from mpx.tree_walk import Task, Walkable, walk
-from mpx.units import format_size
+from mpx.units import counted, format_size
 
 MOST_FOLDED = 100_000
 
@@ -349,6 +349,6 @@ class Lister(threading.Thread):
             missing = size_bytes + self._pool.missing_bytes
             if free < missing:
                 raise NoSpace(
-                    f"what is to go to {folder} needs {missing} bytes and {free} are free; make room and "
-                    "copy the same SRC to the same DST again"
+                    f"what is to go to {folder} needs {counted(missing, 'byte')} and {free} are free; "
+                    "make room and copy the same SRC to the same DST again"
                 )

@@ -37,8 +37,15 @@ class LocalCarrier:
 
     def start(self) -> None:
         """See Carrier."""
-        for thread in self._threads:
-            thread.start()
+        begun: list[threading.Thread] = []
+        try:
+            for thread in self._threads:
+                thread.start()
+                begun.append(thread)
+        except RuntimeError:  # no thread is left: go on with those that there are
+            if not begun:
+                raise
+        self._threads = begun
 
     def set_streams(self, path: str, streams: int) -> None:
         """See Carrier. The number of threads is fixed."""

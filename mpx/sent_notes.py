@@ -18,9 +18,9 @@ from mpx.location import Location
 from mpx.state_folder import StateFolder
 
 TOLERANCE_S = 1.0
-_NAME = "sent.sqlite"
 # What sqlite3 raises of a file that is damaged, or is no database; its own messages may be no UTF-8 then.
 _UNREADABLE = (sqlite3.Error, ValueError, TypeError, OverflowError)
+_NAME = "sent.sqlite"
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS sent "
     "(file BLOB PRIMARY KEY, size INTEGER, source_s REAL, there_s REAL) WITHOUT ROWID"

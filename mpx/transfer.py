@@ -22,7 +22,7 @@ from mpx.errors import (
     TransferTimeout,
     UsageError,
 )
-from mpx.failure import Failure
+from mpx.failure import Failure, unexpected
 from mpx.far_congestion import why_not_far
 from mpx.far_slowed import FarSlowed
 from mpx.finisher import Finisher
@@ -60,6 +60,7 @@ from mpx.sent_notes import SentNotes
 from mpx.session_pool import SessionPool
 from mpx.slowed import Slowed
 from mpx.tuners import beginning, sessions_of, tuners
+from mpx.units import counted
 from mpx.watcher import OnProgress, Watcher
 
 PROBE_CONNECT_S, PROBE_REPLY_S = 1.0, 3.0  # over a path that may be lost
@@ -71,6 +72,7 @@ def copy(
     options: CopyOptions | None = None,
     *,
     targets: Sequence[str | None] | None = None,
+    on_begun: Callable[[Report], None] | None = None,
     on_progress: OnProgress | None = None,
     on_rehearsed: Callable[[str], None] | None = None,
     cancel: threading.Event | None = None,
@@ -78,7 +80,8 @@ def copy(
     """Copy files and, with `recursive`, folders; return the report.
 
     With `targets` the destination is a folder, and each source gets that name below it (None: its own).
-    `on_rehearsed` is called with a line for each thing that a dry run would do. `cancel` stops the copy
+    `on_begun` is called with the report before it is filled, `on_rehearsed` with a line for each thing that a
+    dry run would do. `cancel` stops the copy
     within a second; what has arrived stays, and the next run continues. Works from any thread, installs
     no signal handler and prints nothing.
 
@@ -88,9 +91,12 @@ def copy(
     if not names:
         raise UsageError("nothing to copy; name at least one source")
     if targets is not None and len(targets) != len(names):
-        raise UsageError(f"{len(names)} sources and {len(targets)} targets: there must be one for each")
+        both = f"{counted(len(names), 'source')} and {counted(len(targets), 'target')}"
+        raise UsageError(f"{both}: there must be one for each")
     tell = on_rehearsed or (lambda _: None)
     run = _Copy(names, destination, options or CopyOptions(), targets, on_progress, tell, cancel)
+    if on_begun:
+        on_begun(run.report)
     try:
         run.copy()
         run.report.done()
@@ -487,12 +493,14 @@ class _Copy:
         self, carrier: Carrier, finisher: Finisher, lister: Lister, probe: RttProbe, watcher: Watcher
     ) -> None:
         """Start everything, watch, and stop everything; raises what ended the copy."""
+        begun: list[Carrier | Finisher | Lister | RttProbe] = []
         try:
-            carrier.start()
-            finisher.start()
-            lister.start()
-            probe.start()
+            for part in (carrier, finisher, lister, probe):
+                part.start()
+                begun.append(part)
             watcher.watch()
+        except (MemoryError, RuntimeError) as error:  # RuntimeError: no thread is left
+            self.failure.set(unexpected(error))
         except BaseException:
             self.failure.set(MpxError("stopped"))
             raise
@@ -501,9 +509,8 @@ class _Copy:
                 carrier.stop()
                 if self.multipath:
                     self.multipath.stop()
-            for part in (carrier, finisher, lister):
-                part.join()
-            probe.end()
+            for part in begun:
+                part.end() if isinstance(part, RttProbe) else part.join()
             self.journal_the_rest()
         if self.failure.error:
             raise self.resumable(self.failure.error)

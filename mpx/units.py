@@ -78,6 +78,11 @@ def format_duration(duration_s: float) -> str:
     return f"{hours} h {minutes:02} min"
 
 
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Return e.g. `1 stream` or `3 streams`; the plural takes an s unless it is given."""
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
 def _parse(text: str, units: Mapping[str, Fraction], what: str, example: str) -> Fraction:
     """Return the exact value; fractions, because 0.1 of something must not become 0.1000000001."""
     match = _NUMBER_AND_UNIT.fullmatch(text.strip())
