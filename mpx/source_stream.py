@@ -4,14 +4,17 @@ import os
 import select
 import stat
 import threading
+import time
 from collections.abc import Callable
 
 from mpx.errors import Interrupted, SourceError
+from mpx.fifo_writer import FifoWriter
 from mpx.local import local_error
 from mpx.move import Move
 from mpx.read_once import ReadOnce
 
 STOP_INTERVAL_MS = 200
+WRITER_WAIT_S = 30.0  # for somebody to open a fifo; after that he may take his time
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -35,7 +38,8 @@ class SourceStream:
         self._position = 0
         self._is_ended = False
         self._reading = threading.Lock()
-        self._is_regular = stat.S_ISREG(os.fstat(fd).st_mode)
+        mode = os.fstat(fd).st_mode
+        self._is_regular, self._is_fifo = stat.S_ISREG(mode), stat.S_ISFIFO(mode)
         try:
             os.lseek(fd, 0, os.SEEK_SET)
         except OSError as error:
@@ -68,17 +72,33 @@ class SourceStream:
     def _read_some(self, view: memoryview) -> int:
         poll = select.poll()
         poll.register(self._fd, select.POLLIN)
+        # Of a pipe nobody has written to yet, the end must not be taken for its end.
+        if not self._move.was_read and not poll.poll(STOP_INTERVAL_MS) and self._is_fifo:
+            self._await_writer(poll)
         while True:
             if self._stop():
                 raise Interrupted("stopped")
             if not poll.poll(STOP_INTERVAL_MS):
                 self._check_waits()
-                continue  # of a pipe nobody has written to yet, the end must not be taken for its end
+                continue
             self._move.was_read = True
             try:
                 return os.readv(self._fd, [view])
             except BlockingIOError:
                 self._check_waits()
+
+    def _await_writer(self, poll: select.poll) -> None:
+        """Wait until somebody writes to a fifo, or has it open for that; raises SourceError."""
+        writer, until_s = FifoWriter(self._fd), time.monotonic() + WRITER_WAIT_S
+        try:
+            while not writer.has_come and not self._stop() and not poll.poll(STOP_INTERVAL_MS):
+                if time.monotonic() > until_s:
+                    raise SourceError(
+                        f"nobody has opened the fifo {self._move.source} for writing in {WRITER_WAIT_S:g} s; "
+                        "start what writes to it, then copy it"
+                    )
+        finally:
+            writer.end()
 
     def _check_waits(self) -> None:
         """Raise SourceError for a file that has nothing to read just now and no end, as /proc/kmsg."""

@@ -3,11 +3,13 @@
 import os
 import random
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from mpx.errors import Interrupted, SourceError
+from mpx.fifo_writer import FifoWriter
 from mpx.move import Move
 from mpx.source_stream import SourceStream
 
@@ -83,7 +85,9 @@ def test_a_pipe_that_nobody_writes_to_is_left_when_the_copy_stops(tmp_path: Path
     os.mkfifo(tmp_path / "pipe")
     move = a_move(tmp_path / "pipe")
     asked = iter([False, True])
-    stream = SourceStream(move, move.open(move.source, os.O_RDONLY | os.O_NONBLOCK), lambda: next(asked))
+    stream = SourceStream(
+        move, move.open(move.source, os.O_RDONLY | os.O_NONBLOCK), lambda: next(asked, True)
+    )
     with pytest.raises(Interrupted):
         stream.read(memoryview(bytearray(10)))
     move.close()
@@ -95,7 +99,45 @@ def test_a_file_that_waits_for_what_is_to_come_is_an_error(
     """As /proc/kmsg does, which calls itself a regular file; to read that would take it from others."""
     os.mkfifo(tmp_path / "pipe")
     monkeypatch.setattr("mpx.source_stream.stat.S_ISREG", lambda _: True)
+    monkeypatch.setattr("mpx.source_stream.stat.S_ISFIFO", lambda _: False)
     move = a_move(tmp_path / "pipe")
     with pytest.raises(SourceError, match="has no end"):
         opened(move).read(memoryview(bytearray(10)))
+    move.close()
+
+
+def test_a_fifo_that_nobody_opens_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    monkeypatch.setattr("mpx.source_stream.WRITER_WAIT_S", 0.1)
+    move = a_move(tmp_path / "pipe")
+    with pytest.raises(SourceError, match=r"nobody has opened the fifo .*/pipe for writing in 0.1 s; start"):
+        opened(move).read(memoryview(bytearray(10)))
+    move.close()
+    assert all(thread.name != "mpx-fifo" for thread in threading.enumerate())
+
+
+def test_a_writer_who_has_come_may_take_his_time(
+    tmp_path: Path, eventually: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    move = a_move(tmp_path / "pipe")
+    stream = opened(move)
+    came: dict[int, bytes] = {}
+    reading = threading.Thread(target=lambda: came.update(all_of(stream)))
+    seen = threading.Event()
+    has_come = FifoWriter.has_come
+
+    def looked(writer: FifoWriter) -> bool:
+        if has_come.__get__(writer):
+            seen.set()
+        return bool(has_come.__get__(writer))
+
+    monkeypatch.setattr(FifoWriter, "has_come", property(looked))
+    with (tmp_path / "pipe").open("wb") as out:
+        reading.start()
+        eventually(seen.is_set)
+        monkeypatch.setattr("mpx.source_stream.WRITER_WAIT_S", 0.0)
+        out.write(CONTENT)
+    reading.join()
+    assert joined(came) == CONTENT
     move.close()

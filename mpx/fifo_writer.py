@@ -1,0 +1,40 @@
+"""Whether somebody has a fifo open for writing: its reader cannot tell nobody from one who is silent."""
+
+import contextlib
+import os
+import threading
+
+
+class FifoWriter:
+    """Waits, in a thread, until a fifo is open for writing. `fd` is open for reading, and not waited for."""
+
+    def __init__(self, fd: int) -> None:
+        self._came = threading.Event()
+        self._fd = os.dup(fd)
+        self._waiting = threading.Thread(target=self._wait, name="mpx-fifo", daemon=True)
+        self._waiting.start()
+
+    @property
+    def has_come(self) -> bool:
+        """Whether anybody has opened it for writing since."""
+        return self._came.is_set()
+
+    def end(self) -> None:
+        """Wait no longer; where we may not write to the fifo the thread stays until somebody does."""
+        while not self.has_come:
+            try:
+                os.close(os.open(self._name, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+            except OSError:
+                return
+            self._came.wait(0.05)  # it may not have begun to wait yet
+        self._waiting.join()
+        os.close(self._fd)
+
+    @property
+    def _name(self) -> str:
+        return f"/proc/self/fd/{self._fd}"
+
+    def _wait(self) -> None:
+        with contextlib.suppress(OSError):
+            os.close(os.open(self._name, os.O_RDONLY | os.O_CLOEXEC))  # waits for a writer
+        self._came.set()
