@@ -30,7 +30,6 @@ from mpx.gridftp_retrieve import Pull, SentTooMuch
 from mpx.gridftp_session import SessionOptions
 from mpx.local import local_error
 from mpx.location import Location
-from mpx.move import Move
 from mpx.retry import Retry
 from mpx.session_pool import SessionsFull
 from mpx.shelf import SMALLEST_PIECE, Pending, Piece, Shelf
