@@ -48,6 +48,7 @@ class Move:
         self.retried_sections: set[int] = set()  # sent once more after a checksum mismatch
         self.verified = RangeSet()
         self.rename_asked = False  # for its final name; the answer may have been lost
+        self.was_begun = False  # by an earlier run
         self.was_read = False  # of a source that is streamed: a pipe cannot be read twice
         self.sent_whole = False  # every byte was sent and the answer was lost: all of it may be there
         self.failures = 0  # how often it was sent for nothing
