@@ -114,7 +114,7 @@ class StreamDownload:
             self._check_same(serial)
             self._prove(move)
             self._check_same(serial)
-            self._is_confirmed = True
+            self._is_confirmed, self._fruitless = True, 0
             self.new_bytes += move.landed(start, piece.end)
 
     def _prove(self, move: Move, beside: int = 0) -> None:
@@ -139,7 +139,6 @@ class StreamDownload:
         OffsetsUnproven where that happens again and again: some servers end a session with its transfer.
         """
         if serial == self._serial:
-            self._fruitless = 0
             return
         self._fruitless += 1
         lost = "a session was lost before it had shown that it begins files where it is asked to"
