@@ -225,7 +225,8 @@ class FinisherSession(threading.Thread):
     def _misfits(self, moves: Sequence[Move], destination: Endpoint) -> dict[Move, int]:
         """Return the uploads that lost their end, or grew, and how much of them is stored.
 
-        A checksum was of what was asked for: it does not tell that more is stored.
+        A checksum is of the bytes that it was asked of: it does not tell that more are stored. What a server
+        says of less does not count against it.
         """
         work = self._finishing
         asked = [move for move in moves if not move.rename_asked]
@@ -236,7 +237,7 @@ class FinisherSession(threading.Thread):
         for move, stored_bytes in zip(asked, sizes, strict=True):
             if stored_bytes is None and destination.stat(move.partial) is None:
                 misfits[move] = 0  # it is gone
-            elif stored_bytes is None and _is_proven(move):
+            elif _is_proven(move) and (stored_bytes is None or stored_bytes < move.size_bytes):
                 continue
             elif stored_bytes is None:
                 work.note(f"unverified: {destination.location.host} does not tell the size of what it stored")

@@ -41,7 +41,7 @@ def test_a_listing_that_ends_with_426(tmp_path: Path, lines: str, times: int) ->
         if times == 1:
             copy(f"{server.url}/tree", str(tmp_path / "near"), options)
         else:
-            with pytest.raises(PartialFailure, match="1 of .* files were not copied.*cannot list /tree/bad"):
+            with pytest.raises(PartialFailure, match=r"1 of .* files were not copied.*cannot list /tree/bad"):
                 copy(f"{server.url}/tree", str(tmp_path / "near"), options)
     is_whole = times == 1 or lines == "all"
     expected = {name: data for name, data in FILES.items() if is_whole or "/bad/" not in name}

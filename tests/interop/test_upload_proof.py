@@ -145,17 +145,35 @@ def test_where_no_size_is_told_the_report_says_so(answer: str, tmp_path: Path) -
         assert any("does not tell the size" in note for note in report.notes)
 
 
-def test_verified_files_cost_no_further_question(tmp_path: Path) -> None:
-    source, asked = make(tmp_path / "up", 1000), []
+def test_a_checksum_of_what_was_sent_does_not_hide_that_more_is_stored(tmp_path: Path) -> None:
+    source = make(tmp_path / "up", 1000)
+    with StoringServer({"STOR": keeping(longer)}, checksums=True) as server:
+        with pytest.raises(IntegrityError, match="1001 of 1000 bytes are stored"):
+            upload(server, source)
+        assert "/up" not in server.files
 
-    def size(dialogue: Dialogue, name: str) -> str:
+
+@pytest.mark.parametrize("times", [1, 1000])
+def test_a_partial_file_that_is_gone(times: int, tmp_path: Path) -> None:
+    """It is sent once more, and is no file whose size the server does not tell."""
+    source = make(tmp_path / "up", 1000)
+
+    def vanishing(dialogue: Dialogue, name: str) -> str:
         assert isinstance(dialogue, StoringDialogue)
-        asked.append(name)
-        return dialogue._size(name)
+        content = dialogue.receive()
+        if dialogue.server.heard.count("STOR") > times:
+            dialogue.server.files[name] = content
+        return "226 Transfer complete."
 
-    with StoringServer({"SIZE": size}, checksums=True) as server:
-        upload(server, source)
-        assert not [name for name in asked if ".part" in name]
+    with StoringServer({"STOR": vanishing}) as server:
+        if times > 1:
+            with pytest.raises(IntegrityError, match="0 of 1000 bytes are stored"):
+                upload(server, source)
+            assert server.files == {}
+        else:
+            report = upload(server, source)
+            assert server.files == {"/up": source.read_bytes()}
+            assert not any("does not tell the size" in note for note in report.notes)
 
 
 # --- answers that never come -----------------------------------------------------------------------------
