@@ -40,6 +40,7 @@ class FileInfo:
     # Equal for two names of one file, where that can be known: device and inode here, else the server's word
     identity: tuple[int, int] | str | None = None
     other_size_bytes: int | None = None  # that the server tells as well, in answer to another question
+    hole_bytes: int = 0  # of its size that take no room on a disk of this host
 
     @property
     def known_bytes(self) -> int:
@@ -88,6 +89,7 @@ class Part:
     name: str
     start: int
     end: int
+    written: PartialFile | None = None  # at this host: the file that was written under that name
 
 
 Note = Callable[[str], None]  # takes a line for the report; the same line counts once
@@ -196,6 +198,10 @@ class Endpoint(Protocol):
 
         Best effort; `note` is told, in words that name no folder, what could not be kept.
         """
+        ...
+
+    def stores_faithfully(self) -> bool:
+        """Tell whether it is known to do what it acknowledges; others are asked what they have stored."""
         ...
 
     def keeps_times(self) -> bool:

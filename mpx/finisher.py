@@ -21,6 +21,7 @@ from mpx.pool import Pool
 from mpx.report import Report
 from mpx.sent_notes import Sent, SentNotes
 from mpx.session_pool import SessionPool
+from mpx.units import counted
 
 
 class Finisher:
@@ -196,7 +197,9 @@ class Finisher:
     def _misfit(self, move: Move, stored_bytes: int) -> None:
         """Have a file sent once more of which another number of bytes was stored than it has."""
         move.was_misfit = True
-        self._report.note(f"{move.source}: {stored_bytes} of {move.size_bytes} bytes were stored, sent again")
+        self._report.note(
+            f"{move.source}: {stored_bytes} of {counted(move.size_bytes, 'byte')} were stored, sent again"
+        )
         move.redo(0, move.size_bytes)
         self._backlog.watch(move)
         self._journal_one(move)

@@ -15,6 +15,7 @@ from mpx.pool import Pool
 from mpx.retry import Retry
 from mpx.session_pool import SessionPool
 from mpx.source_change import AGAIN, changed
+from mpx.units import counted
 from mpx.verify import compare
 
 TICK_S = 0.05
@@ -179,7 +180,9 @@ class FinisherSession(threading.Thread):
         """Give proven files their final names, but those whose source has changed."""
         source, destination = self._endpoints()
         errors: dict[Move, MpxError] = {}
-        for move, now in zip(moves, source.stats([move.source for move in moves]), strict=True):
+        again_there = [move for move in moves if not move.read_once]  # a pipe may be gone with its writer
+        described = source.stats([move.source for move in again_there])
+        for move, now in zip(again_there, described, strict=True):
             if isinstance(now, MpxError):
                 errors[move] = now
             elif how := self._changed(move, now):
@@ -225,20 +228,22 @@ class FinisherSession(threading.Thread):
     def _misfits(self, moves: Sequence[Move], destination: Endpoint) -> dict[Move, int]:
         """Return the uploads that lost their end, or grew, and how much of them is stored.
 
-        A checksum is of the bytes that it was asked of: it does not tell that more are stored. What a server
-        says of less does not count against it.
+        A checksum proves what was sent, and not that nothing follows it: where one was compared, only servers
+        that are not known well are asked, and only more bytes than were sent are wrong.
         """
         work = self._finishing
-        asked = [move for move in moves if not move.rename_asked]
-        if work.far_is_source or not asked:
+        if work.far_is_source:
             return {}
+        is_faithful = destination.stores_faithfully()
+        asked = [move for move in moves if not move.rename_asked and not (is_faithful and _is_proven(move))]
         misfits: dict[Move, int] = {}
         sizes = destination.sizes([move.partial for move in asked])
         for move, stored_bytes in zip(asked, sizes, strict=True):
             if stored_bytes is None and destination.stat(move.partial) is None:
                 misfits[move] = 0  # it is gone
-            elif _is_proven(move) and (stored_bytes is None or stored_bytes < move.size_bytes):
-                continue
+            elif _is_proven(move):
+                if stored_bytes is not None and stored_bytes > move.size_bytes:
+                    misfits[move] = stored_bytes
             elif stored_bytes is None:
                 work.note(f"unverified: {destination.location.host} does not tell the size of what it stored")
             elif stored_bytes != move.size_bytes:
@@ -248,7 +253,7 @@ class FinisherSession(threading.Thread):
     @staticmethod
     def _remove_aside(move: Move, destination: Endpoint) -> None:
         """Remove the old file that was put aside when the session was lost; best effort."""
-        if destination.location.scheme != "file" and move.partial != move.final:
+        if not destination.stores_faithfully() and move.partial != move.final:
             with contextlib.suppress(DestinationError):
                 destination.remove(aside_name(move.partial, move.final))
 
@@ -273,8 +278,8 @@ class FinisherSession(threading.Thread):
 def _lost(move: Move, stored_bytes: int) -> IntegrityError:
     twice = " although it was sent twice" if move.was_misfit else ""
     return IntegrityError(
-        f"{move.source}: {stored_bytes} of {move.size_bytes} bytes are stored at the destination{twice}; "
-        "the server, or a proxy before it, loses or adds data"
+        f"{move.source}: {stored_bytes} of {counted(move.size_bytes, 'byte')} are stored at the destination"
+        f"{twice}; the server, or a proxy before it, loses or adds data"
     )
 
 

@@ -14,6 +14,7 @@ from mpx.endpoint import FileInfo, Kind
 from mpx.errors import MpxError, PartialFailure
 from mpx.gridftp_listing import entry_info, kind_of, parse_time
 from mpx.gridftp_session import Session
+from mpx.gridftp_sizes import size_of
 from mpx.gridftp_wire import Reply, command, parse_facts
 from mpx.list_formats import parse_list_line
 from mpx.listing_transfer import CutLine, ListingTransfer
@@ -255,7 +256,7 @@ class FolderListing:
         if not answers:
             return entry.info  # whoever uses the name is told why it cannot be used
         size, modified, *more = answers
-        size_bytes = _size(size)
+        size_bytes = size_of(size)
         modified_s = entry.info.modified_s
         if modified_s is None and modified.code == 213:
             modified_s = parse_time(modified.text)
@@ -297,8 +298,3 @@ class _Refusal(MpxError):
     def __init__(self, reply: Reply) -> None:
         super().__init__(reply.text)
         self.reply = reply
-
-
-def _size(reply: Reply) -> int | None:
-    text = reply.text.strip()
-    return int(text) if reply.code == 213 and re.fullmatch(r"[0-9]{1,19}", text) else None

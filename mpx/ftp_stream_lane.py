@@ -41,6 +41,7 @@ from mpx.path_set import DEFAULT_PATH
 from mpx.retry import Retry
 from mpx.session_pool import SessionsFull, open_session
 from mpx.shelf import Piece, Shelf
+from mpx.source_stream import is_made_up
 from mpx.stored_size import stored_sizes
 from mpx.stream import BUFFER_BYTES, Stream, StreamTotals
 
@@ -166,16 +167,20 @@ class StreamLane(threading.Thread):
     def _return(self, piece: Piece, error: MpxError, *, was_tried: bool) -> None:
         """Have what was not carried carried once more; a whole file only as often as --retries allows.
 
-        One that failed twice waits behind the others, so that it keeps none of them from being carried.
+        One that failed twice waits behind the others, so that it keeps none of them from being carried. A
+        file of which every byte came, and which the server then did not end well, is read again too.
         """
         move = piece.move
-        if not self._whole_files and not move.is_streamed:
+        was_whole = move.is_whole and not move.is_claimed
+        if not self._whole_files and not move.is_streamed and not was_whole:
             self._shelf.give_back(move, piece.start, piece.end)
             return
         move.failures += was_tried
         if move.failures > self._work.options.retries:
             self._shelf.give_up(move, error)
         else:
+            if was_whole:
+                move.redo(0, move.size_bytes)
             self._work.pool.put_again(move, last=move.failures > 1)
 
     def _next_piece(self) -> Piece | None:
@@ -188,14 +193,15 @@ class StreamLane(threading.Thread):
         """Carry one piece; raises ConnectionLost and TransferTimeout, gives the file up for the rest."""
         move = piece.move
         name = move.source if self._upload else move.partial
-        reading = os.O_RDONLY | (os.O_NONBLOCK if move.is_streamed else 0)
         try:
-            fd = move.open(name, reading if self._upload else os.O_RDWR | os.O_CREAT)
+            fd = move.open(name, os.O_RDONLY if self._upload else os.O_RDWR | os.O_CREAT)
         except OSError as error:
             self._shelf.give_up(move, local_error(error, name, writing=not self._upload))
             return
         try:
             began = time.monotonic()
+            if self._upload and not move.sent_whole and is_made_up(fd):
+                move.stream()
             if move.sent_whole and self._is_stored(move):
                 move.landed(0, move.size_bytes)
             elif self._upload:

@@ -4,6 +4,7 @@ import contextlib
 import posixpath
 import re
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 
 from mpx import far_congestion, telnet_escape
 from mpx import gridftp_wire as wire
@@ -21,7 +22,10 @@ from mpx.gridftp_wire import Reply, command
 from mpx.listing_transfer import ListingTransfer
 from mpx.location import Location
 from mpx.session_pool import open_session
-from mpx.stored_size import stored_sizes
+from mpx.stored_size import stored_sizes, stores_faithfully
+
+_MOST_LINKS = 100_000  # of one folder that a server does not list
+_OF_ITSELF = 10  # lines of MLSR about the folder and the one above it, at most
 
 
 class GridFtpEndpoint:
@@ -203,14 +207,14 @@ class GridFtpEndpoint:
             if found is None or found.kind is not Kind.FOLDER:  # MLSD of a file lists that file
                 raise self._refusal(f"{self.session.peer} cannot list {name}: it is not a folder")
         if listing.promised > listing.count:
-            yield from self._links_to_nowhere(full)
+            yield from self._links_to_nowhere(full, listing.promised)
 
     def listing_note(self) -> str:
         """See Endpoint."""
         uses_list = self._listing is not None and self._listing.uses_list
         return LIST_NOTE.format(peer=self.session.peer) if uses_list else ""
 
-    def _links_to_nowhere(self, full: str) -> Iterator[tuple[str, FileInfo]]:
+    def _links_to_nowhere(self, full: str, promised: int) -> Iterator[tuple[str, FileInfo]]:
         """Yield what a Globus server counts but does not list: MLSD leaves such links out, MLSR does not.
 
         MLSR goes through the whole tree, the folder itself first; so it has a session that can be cut.
@@ -220,7 +224,9 @@ class GridFtpEndpoint:
             self.let_go()  # there may be no other
         with open_session(self.location, self._options) as other:
             listing = ListingTransfer(other, command("MLSR", full), lambda r: self._refused(r, "list", full))
-            for line in listing.lines():
+            for line in islice(listing.lines(), promised + _OF_ITSELF):
+                if len(links) > _MOST_LINKS:
+                    raise self._refusal(f"{self.session.peer} lists too many links to nowhere in {full}")
                 with contextlib.suppress(ValueError):
                     entry = wire.parse_facts(line)
                     if "/" in entry.name:
@@ -319,6 +325,10 @@ class GridFtpEndpoint:
     def set_times(self, folders: Sequence[Stamp], note: Note) -> None:
         """See Endpoint. All go out together."""
         self._committing.set_times(folders, note)
+
+    def stores_faithfully(self) -> bool:
+        """See Endpoint."""
+        return stores_faithfully(self.session.features)
 
     def keeps_times(self) -> bool:
         """See Endpoint. Known once some were to be set."""

@@ -22,6 +22,7 @@ from mpx.location import Location
 from mpx.move import Move
 from mpx.session_pool import open_session
 from mpx.stream import StreamTotals
+from mpx.units import counted
 
 _CONGESTION = "a congestion control"
 ENDS = 2  # of files are read before a part from within one is believed
@@ -125,7 +126,7 @@ class DownloadSession:
         self._fans.append(fan)
         over_mptcp = self._work.over_mptcp and mptcp.FEATURE in control.features
         transport = f"Transport={mptcp.TRANSPORT};" if over_mptcp else ""
-        self._answers.extend([f"{connections} connections at once", "our data port"])
+        self._answers.extend([f"{counted(connections, 'connection')} at once", "our data port"])
         self._unsent += [
             command("OPTS", "RETR", f"Parallelism={connections},{connections},{connections};{transport}"),
             port_command(fan.address),

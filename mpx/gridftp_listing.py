@@ -41,7 +41,7 @@ def entry_info(entry: Entry, *, follow: bool = False) -> FileInfo:
         kind,
         size_bytes if kind is Kind.FILE else size_bytes or 0,
         parse_time(facts.get("modify", "")),
-        int(mode, 8) if re.fullmatch(r"[0-7]{3,6}", mode) else None,
+        int(mode, 8) & 0o7777 if re.fullmatch(r"[0-7]{3,6}", mode) else None,  # some tell the type of it too
         target,
         link_resolved=target.startswith("/"),
         identity=facts.get("unique") or None,

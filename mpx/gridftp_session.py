@@ -128,15 +128,20 @@ class Session:
     def greet(self, timeout_s: float | None = None) -> None:
         """Read the banner; raises TransferTimeout if none comes, ConnectionLost if it is no welcome.
 
-        A server that asks us to wait (120) has as long as one that says nothing.
+        The first word is part of connecting, and has as long as that. A server that asks us to wait (120) has
+        as long as any reply.
         """
-        timeout_s = self.options.timeout_s if timeout_s is None else timeout_s
+        began_s, wait_s = time.monotonic(), min(self.options.connect_timeout_s, self.options.timeout_s)
+        wait_s = wait_s if timeout_s is None else min(wait_s, timeout_s)
         try:
-            banner = self.final_reply(timeout_s)
+            while (banner := self._read_by(began_s + wait_s, wait_s)).is_preliminary:
+                wait_s = self.options.timeout_s
+                if self.options.stop():
+                    raise Interrupted
         except TransferTimeout:
             raise TransferTimeout(
-                f"{self.peer} accepted the connection but sent no greeting within "
-                f"{timeout_s:g} s; it hangs, or is no GridFTP or FTP server"
+                f"{self.peer} accepted the connection but sent no greeting within {wait_s:g} s; it hangs, or "
+                "is no GridFTP or FTP server: check host and port"
             ) from None
         if banner.code != 220:
             raise SessionEnded(f"{self.peer} does not serve us now: {banner.reason}")

@@ -284,7 +284,7 @@ class UploadLane(threading.Thread):
     def _open(self, move: Move, port: DataPort) -> Transfer:
         """Open a source; raises SourceError."""
         try:
-            fd = move.open(move.source, os.O_RDONLY | (os.O_NONBLOCK if move.is_streamed else 0))
+            fd = move.open(move.source, os.O_RDONLY)
         except OSError as error:
             raise local_error(error, move.source, writing=False) from None
         try:

@@ -141,10 +141,10 @@ class Pool:
 
     @property
     def missing_bytes(self) -> int:
-        """How many bytes of the files that are waiting or on their way have not arrived."""
+        """How much room those bytes take that have not arrived of the files waiting or on their way."""
         with self._changed:
             moves = list(self._unsettled)
-        return sum(move.size_bytes - move.arrived_bytes for move in moves)
+        return sum(move.missing_room_bytes for move in moves)
 
     def _take(self) -> Move:
         move = self._waiting.popleft()

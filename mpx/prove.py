@@ -101,7 +101,8 @@ def prove(
     todo = _cut(list(unknown), size)
     proven = 0
     while todo and not stop():
-        sums = far.checksums(ALGORITHM, [Part(far_name, start, end) for start, end in todo], stop)
+        written = None if far_name == move.source else move.written
+        sums = far.checksums(ALGORITHM, [Part(far_name, start, end, written) for start, end in todo], stop)
         differ: list[Range] = []
         for (start, end), far_sum in zip(todo, sums, strict=True):
             if far_sum == checksum.of_file(ALGORITHM, near, start, end, stop):

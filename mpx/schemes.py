@@ -13,6 +13,7 @@ from mpx.gridftp_data import DownloadCarrier, StreamCarrier, UploadCarrier
 from mpx.gridftp_session import SessionOptions
 from mpx.local import LocalEndpoint
 from mpx.local_carrier import LocalCarrier
+from mpx.local_folders import LocalFolders
 from mpx.location import Location
 from mpx.options import CopyOptions
 from mpx.session_pool import SessionPool
@@ -49,13 +50,15 @@ def open_endpoint(
     note: Note = lambda _: None,
     pool: SessionPool | None = None,
     waits_for_turn: bool = True,
+    folders: LocalFolders | None = None,
 ) -> Endpoint:
     """Return the endpoint of a location; a remote one connects when first used. `bound`: see above.
 
-    `note` takes lines for the report; `pool` has the sessions of the copy that it is for, if it is for one.
+    `note` takes lines for the report; `pool` has the sessions of the copy and `folders` the folders that it
+    writes to on this host, if it is for one.
     """
     if location.scheme == "file":
-        return LocalEndpoint(location, writing=writing)
+        return LocalEndpoint(location, writing=writing, folders=folders)
     session = replace(session_options(options, stop, bound, pool), waits_for_turn=waits_for_turn)
     return GridFtpEndpoint(location, session, writing=writing, note=note)
 

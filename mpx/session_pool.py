@@ -154,7 +154,7 @@ class SessionPool:
 
     def _try(self, location: Location, options: SessionOptions) -> "Session | _Refusal":
         """Open a session; return it, or how the server refused it. Raises UsageError and Interrupted."""
-        greeting_s = min(options.timeout_s, GREETING_S) if self._sessions else options.timeout_s
+        greeting_s = GREETING_S if self._sessions else None
         began_s, session = time.monotonic(), None
         try:
             session = Session(location, options)

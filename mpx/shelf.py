@@ -18,6 +18,7 @@ from mpx.local import local_error
 from mpx.move import Move
 from mpx.ranges import RangeSet
 from mpx.source_change import END_DECIDES
+from mpx.units import counted
 
 TAKEOVER_S = 0.3  # what a lane needs longer for is taken over by an idle one
 TAIL = 4  # towards the end of a file pieces shrink to this part of what is left
@@ -88,7 +89,14 @@ class Shelf:
         return opened
 
     def give_back(self, move: Move, start: int, end: int) -> None:
-        """Return a piece that was taken and not brought, or not all of it."""
+        """Return a piece that was taken and not brought, or not all of it.
+
+        What is streamed is no range: it waits in the pool again, to be read from its first byte.
+        """
+        if move.is_streamed and start == end:
+            if not move.is_claimed:
+                self._work.pool.put_again(move)
+            return
         move.give_back(start, end)
         self.put_back(move)
 
@@ -136,7 +144,7 @@ class Shelf:
         listed = move.listed_bytes
         if listed is not None and size_bytes != listed:
             self._work.note(
-                f"{move.source}: {listed} bytes were announced and {size_bytes} came; {END_DECIDES}"
+                f"{move.source}: {counted(listed, 'byte')} announced and {size_bytes} came; {END_DECIDES}"
             )
         move.ended(size_bytes)
         if size_bytes != listed:

@@ -37,6 +37,7 @@ from mpx.honour import (
 )
 from mpx.journal import Journal
 from mpx.lister import Lister, Pair, decided, rehearse, tasks
+from mpx.local_folders import LocalFolders
 from mpx.location import Location, parse_location
 from mpx.multipath import Multipath, find_paths
 from mpx.ops_chooser import Chooser
@@ -59,6 +60,7 @@ from mpx.sent_notes import SentNotes
 from mpx.session_pool import SessionPool
 from mpx.slowed import Slowed
 from mpx.tuners import beginning, sessions_of, tuners
+from mpx.units import counted
 from mpx.watcher import OnProgress, Watcher
 
 PROBE_CONNECT_S, PROBE_REPLY_S = 1.0, 3.0  # over a path that may be lost
@@ -70,6 +72,7 @@ def copy(
     options: CopyOptions | None = None,
     *,
     targets: Sequence[str | None] | None = None,
+    on_begun: Callable[[Report], None] | None = None,
     on_progress: OnProgress | None = None,
     on_rehearsed: Callable[[str], None] | None = None,
     cancel: threading.Event | None = None,
@@ -77,7 +80,8 @@ def copy(
     """Copy files and, with `recursive`, folders; return the report.
 
     With `targets` the destination is a folder, and each source gets that name below it (None: its own).
-    `on_rehearsed` is called with a line for each thing that a dry run would do. `cancel` stops the copy
+    `on_begun` is called with the report before it is filled, `on_rehearsed` with a line for each thing that a
+    dry run would do. `cancel` stops the copy
     within a second; what has arrived stays, and the next run continues. Works from any thread, installs
     no signal handler and prints nothing.
 
@@ -87,9 +91,12 @@ def copy(
     if not names:
         raise UsageError("nothing to copy; name at least one source")
     if targets is not None and len(targets) != len(names):
-        raise UsageError(f"{len(names)} sources and {len(targets)} targets: there must be one for each")
+        both = f"{counted(len(names), 'source')} and {counted(len(targets), 'target')}"
+        raise UsageError(f"{both}: there must be one for each")
     tell = on_rehearsed or (lambda _: None)
     run = _Copy(names, destination, options or CopyOptions(), targets, on_progress, tell, cancel)
+    if on_begun:
+        on_begun(run.report)
     try:
         run.copy()
         run.report.done()
@@ -132,6 +139,7 @@ class _Copy:
         self.mode_e = True  # data moves in MODE E, if a network is in between at all
         self.algorithm = options.checksum
         self.first_error: MpxError | None = None  # of files that could not be copied
+        self.folders = LocalFolders()  # of the destination, where that is this host
         self.endpoints: list[Endpoint] = []  # to be closed at the end; whoever opens more closes them
         self.journal: Journal | None = None
         self.multipath: Multipath | None = None
@@ -180,6 +188,7 @@ class _Copy:
             note=self.report.note,
             pool=self.sessions,
             waits_for_turn=waits_for_turn,
+            folders=self.folders if writing else None,
         )
 
     def _stopping(self) -> bool:
@@ -396,6 +405,7 @@ class _Copy:
             report=self.report,
             prove=prover,
             notes=notes,
+            folders=self.folders,
             sums=self.algorithm == "adler32",
         )
         carrier = carrier_for(

@@ -145,12 +145,27 @@ def test_where_no_size_is_told_the_report_says_so(answer: str, tmp_path: Path) -
         assert any("does not tell the size" in note for note in report.notes)
 
 
-def test_a_checksum_of_what_was_sent_does_not_hide_that_more_is_stored(tmp_path: Path) -> None:
+def test_verified_files_cost_no_further_question_where_the_server_is_known(tmp_path: Path) -> None:
+    source, asked = make(tmp_path / "up", 1000), []
+
+    def size(dialogue: Dialogue, name: str) -> str:
+        assert isinstance(dialogue, StoringDialogue)
+        asked.append(name)
+        return dialogue._size(name)
+
+    with StoringServer({"SIZE": size}, features=(*FEATURES, "DSI"), checksums=True) as server:
+        upload(server, source)
+        assert not [name for name in asked if ".part" in name]
+
+
+@pytest.mark.parametrize("mode_e", [False, True], ids=["S", "E"])
+def test_a_checksum_does_not_prove_that_nothing_follows(mode_e: bool, tmp_path: Path) -> None:
     source = make(tmp_path / "up", 1000)
-    with StoringServer({"STOR": keeping(longer)}, checksums=True) as server:
-        with pytest.raises(IntegrityError, match="1001 of 1000 bytes are stored"):
-            upload(server, source)
-        assert "/up" not in server.files
+    with StoringServer({"STOR": keeping(longer)}, checksums=True, mode_e=mode_e) as server:
+        with pytest.raises(IntegrityError, match="1001 of 1000 bytes"):
+            upload(server, source, streams=1)
+        assert server.files == {}
+        assert stores(server) == 2
 
 
 @pytest.mark.parametrize("times", [1, 1000])
