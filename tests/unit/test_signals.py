@@ -145,15 +145,17 @@ def test_numpy_starts_no_threads_whose_want_would_be_a_signal() -> None:
 
 # --- the start of a command ---------------------------------------------------------------------------
 
-# Runs `mpx WORDS`, and raises a signal as the AT-th module after the handlers is looked for.
+# Runs `mpx WORDS`, raises a signal as the AT-th module after the handlers is looked for, and gets no further.
 RAISES_AT = """
-    import os, signal, sys
+    import os, signal, sys, time
     def hook(event, arguments):
         global count
         if event == "import" and signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
             count += 1
             if count == AT:
                 os.kill(os.getpid(), NUMBER)
+                while True:  # else the command may have come to its end before the thread hears of it
+                    time.sleep(1)
     count = 0
     sys.addaudithook(hook)
     sys.argv[0] = "mpx"
