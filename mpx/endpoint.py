@@ -69,6 +69,7 @@ class Commit:
     modified_s: float | None
     mode: int | None
     written: PartialFile | None = None  # at this host: the file that was written under the partial name
+    was_tried: bool = False  # to be given its name before: what was cut off then is to be settled
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,3 +253,13 @@ def partial_name(final: str, tag: str, prefix: str = ".") -> str:
         digest = hashlib.sha256(raw).hexdigest()[:16]
         name = raw[: room - 17].decode("utf-8", "ignore") + "-" + digest
     return posixpath.join(folder, f"{prefix}{name}{suffix}")
+
+
+def aside_name(partial: str, final: str) -> str:
+    """Return where an old file goes while the new one, grown as `partial`, takes its name `final`.
+
+    Hidden if the partial file is, and the same for the same copy.
+    """
+    hidden = posixpath.basename(partial).startswith(".")
+    tag = partial.removesuffix(".part").rsplit(".mpx-", 1)[-1]
+    return partial_name(final, f"{tag}-old", "." if hidden else "")

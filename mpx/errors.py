@@ -68,6 +68,10 @@ class ConnectionLost(MpxError):
     may_retry = True
 
 
+class ListingBroken(ConnectionLost):
+    """A server ends a listing, of which lines have come or not, with the reply that its data were cut."""
+
+
 class InboundBlocked(ConnectionLost):
     """The server cannot connect to us; the copy is tried again the other way round."""
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mpx.backlog import Backlog, Batch, Section
-from mpx.endpoint import Commit, Endpoint, FileInfo
-from mpx.errors import IntegrityError, Interrupted, MpxError
+from mpx.endpoint import Commit, Endpoint, FileInfo, aside_name
+from mpx.errors import DestinationError, IntegrityError, Interrupted, MpxError
 from mpx.failure import Failure
 from mpx.move import Move
 from mpx.pool import Pool
@@ -194,9 +194,19 @@ class FinisherSession(threading.Thread):
         ready = [move for move in moves if move not in errors]
         asked = [move for move in ready if move.rename_asked]  # and the session was lost
         renamed = self._renamed(asked, destination)
+        for move in renamed:
+            self._remove_aside(move, destination)
         ready = [move for move in ready if move not in renamed]
         commits = [
-            Commit(move.partial, move.final, move.modified_s, move.mode, move.written) for move in ready
+            Commit(
+                move.partial,
+                move.final,
+                move.modified_s,
+                move.mode,
+                move.written,
+                was_tried=move.rename_asked or move.was_begun,
+            )
+            for move in ready
         ]
         for move in ready:
             move.rename_asked = True
@@ -229,7 +239,9 @@ class FinisherSession(threading.Thread):
         misfits: dict[Move, int] = {}
         sizes = destination.sizes([move.partial for move in asked])
         for move, stored_bytes in zip(asked, sizes, strict=True):
-            if _is_proven(move):
+            if stored_bytes is None and destination.stat(move.partial) is None:
+                misfits[move] = 0  # it is gone
+            elif _is_proven(move):
                 if stored_bytes is not None and stored_bytes > move.size_bytes:
                     misfits[move] = stored_bytes
             elif stored_bytes is None:
@@ -237,6 +249,13 @@ class FinisherSession(threading.Thread):
             elif stored_bytes != move.size_bytes:
                 misfits[move] = stored_bytes
         return misfits
+
+    @staticmethod
+    def _remove_aside(move: Move, destination: Endpoint) -> None:
+        """Remove the old file that was put aside when the session was lost; best effort."""
+        if not destination.stores_faithfully() and move.partial != move.final:
+            with contextlib.suppress(DestinationError):
+                destination.remove(aside_name(move.partial, move.final))
 
     @staticmethod
     def _changed(move: Move, now: FileInfo | None) -> str:

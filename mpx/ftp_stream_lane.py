@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from mpx import telnet_escape
+from mpx import tcp, telnet_escape
 from mpx.carrier import Work
 from mpx.endpoint import FileInfo
 from mpx.errors import (
@@ -36,7 +36,7 @@ from mpx.location import Location
 from mpx.mode_s_download import Incoming, Receive, StreamDownload
 from mpx.mode_s_upload import send_piece
 from mpx.move import Move
-from mpx.passive import connect_data, passive_address
+from mpx.passive import connect_data, passive_command, passive_reply
 from mpx.path_set import DEFAULT_PATH
 from mpx.retry import Retry
 from mpx.session_pool import SessionsFull, open_session
@@ -284,12 +284,7 @@ class StreamLane(threading.Thread):
         """
         session = self._open_session()
         telnet_escape.learn(session, name)
-        address = passive_address(session)
-        if offset or session.has_restarted:  # some servers keep an offset for all that follows
-            session.has_restarted = True
-            reply = session.call(command("REST", offset))
-            if not reply.is_ok:
-                raise OffsetsUnproven(f"{session.peer} cannot start at an offset: {reply.reason}")
+        address = self._prepare(session, offset)
         session.send(command(verb, session.name(name)))
         data = _Connection("mpx-stream-data", self._work.subflows if self._work.over_mptcp else None)
         try:
@@ -318,6 +313,20 @@ class StreamLane(threading.Thread):
                 self._data = None
                 self._past.add(StreamTotals(bytes=data.passed_bytes))
             data.closed(clean=False)
+
+    @staticmethod
+    def _prepare(session: Session, offset: int) -> tcp.Address:
+        """Ask for a port and, in the same write, to begin at an offset; return the port's address."""
+        session.has_restarted |= offset > 0  # some servers keep an offset for all that follows
+        ask_passive, restart = passive_command(session), command("REST", offset)
+        replies = session.pipeline([ask_passive, restart] if session.has_restarted else [ask_passive])
+        address = passive_reply(session, replies[0])
+        if session.has_restarted:
+            is_last = passive_command(session) == ask_passive  # nothing else was asked meanwhile
+            reply = replies[1] if is_last else session.call(restart)
+            if not reply.is_ok:
+                raise OffsetsUnproven(f"{session.peer} cannot start at an offset: {reply.reason}")
+        return address
 
     def _unconnected(self, session: Session, move: Move, offset: int, error: MpxError) -> MpxError:
         """Read whether the server refused the transfer, and so closed its port before we came to it."""
@@ -358,7 +367,6 @@ class StreamLane(threading.Thread):
     def _open_session(self) -> Session:
         if self._session is None:
             self._session = session = open_session(self._location, self._options)
-            self._download.begin_session()
             session.call(command("MODE", "S"))
             self._ever_opened = self._is_open = True
             self._work.let_in.set()
@@ -373,6 +381,7 @@ class StreamLane(threading.Thread):
         """Give the session to others until the next piece; no command of it is unanswered."""
         self._is_open = False
         session, self._session = self._session, None
+        self._download.begin_session()
         if session:
             self._work.sessions.give_back(session)
 
@@ -381,3 +390,4 @@ class StreamLane(threading.Thread):
         if self._session:
             self._session.close()
             self._session = None
+        self._download.begin_session()

@@ -15,7 +15,7 @@ from mpx.folder_listing import LIST_NOTE, MAY_HIDE, FolderListing
 from mpx.gridftp_commit import ServerCommit
 from mpx.gridftp_describe import OtherQuestions, is_clear
 from mpx.gridftp_listing import entry_info, kind_of
-from mpx.gridftp_refusals import is_missing, reply_error
+from mpx.gridftp_refusals import cannot_list, is_missing, reply_error
 from mpx.gridftp_session import Session, SessionOptions
 from mpx.gridftp_sizes import sized_by, trusts_sizes
 from mpx.gridftp_wire import Reply, command
@@ -59,6 +59,9 @@ class GridFtpEndpoint:
 
     def _refused(self, reply: Reply, what: str, name: str) -> MpxError:
         return reply_error(reply, f"{self.session.peer} cannot {what} {name}", self._refusal)
+
+    def _unlisted(self, reply: Reply, name: str) -> MpxError:
+        return cannot_list(reply, self.session.peer, name, self._refusal)
 
     def check_name(self, name: str) -> None:
         """See Endpoint. Asks nothing, as a listing may be under way."""
@@ -196,7 +199,7 @@ class GridFtpEndpoint:
         full = self._full(name)
         listing = self._listing = self._listing or FolderListing(lambda: self.session)
         only = ""
-        for base, info in listing.entries(full, lambda r: self._refused(r, "list", name)):
+        for base, info in listing.entries(full, lambda r: self._unlisted(r, name)):
             only = base if listing.count == 1 else ""
             yield base, info
         if only and posixpath.basename(full) == only:

@@ -5,12 +5,11 @@ acknowledged before, so a command that is refused harms only its own file: witho
 """
 
 import contextlib
-import posixpath
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from mpx import telnet_escape
-from mpx.endpoint import Commit, FileInfo, Kind, Note, Stamp, partial_name
+from mpx.endpoint import Commit, FileInfo, Kind, Note, Stamp, aside_name
 from mpx.errors import DestinationError, MpxError, NotRenamed
 from mpx.gridftp_refusals import is_missing
 from mpx.gridftp_session import Session
@@ -63,6 +62,7 @@ class ServerCommit:
             doubted = [file for file, told in seen if results[file] is None and not _is_moved(*told)]
             results |= self._only_said(doubted)
         results |= self._replace(in_the_way, results, note)
+        self._tidy([file for file in moved if file.was_tried], results)
         return [results[file] for file in files]
 
     def _name(self, name: str) -> str:
@@ -101,8 +101,9 @@ class ServerCommit:
     ) -> dict[Commit, Exception | None]:
         """Name files where old ones are in the way: the old ones are put aside, and removed at the end.
 
-        An old file that cannot be put aside is removed before the new one, which is whole, gets its name.
-        Where that is then refused the new one stays under its partial name.
+        An old file that cannot be put aside is removed before the new one, which is whole, gets its name; but
+        only where the new one has shown that it can be renamed. Where it is then refused this very name it
+        stays under its partial name.
         """
         there = self._describe([file.final for file in files])
         old = [
@@ -112,7 +113,7 @@ class ServerCommit:
         ]
         if not old:
             return {}
-        asides = {file: _aside(file) for file in old}
+        asides = {file: aside_name(file.partial, file.final) for file in old}
         lines = []
         for file in old:
             lines += [
@@ -120,14 +121,21 @@ class ServerCommit:
                 *self._rename(file.final, asides[file]),
             ]
         replies = self._session.pipeline(lines)
-        put_aside = [file for file, reply in zip(old, replies[2::3], strict=True) if reply.is_ok]
+        put_aside = [
+            file
+            for file, first, second in zip(old, replies[1::3], replies[2::3], strict=True)
+            if first.is_ok and second.is_ok
+        ]
         # Where RNTO was refused once more it is not the old file that is in the way, so that stays.
-        removed = [file for file, reply in zip(old, replies[1::3], strict=True) if not reply.is_ok]
+        fixed = [file for file, reply in zip(old, replies[1::3], strict=True) if not reply.is_ok]
+        removed = [file for file in fixed if self._can_be_renamed(file, asides[file])]
         self._session.pipeline([command("DELE", self._name(file.final)) for file in removed])
         tried = [*put_aside, *removed]
         lines = [line for file in tried for line in self._rename(file.partial, file.final)]
         renamed = _pairs(self._session.pipeline(lines))
-        results: dict[Commit, Exception | None] = {}
+        results: dict[Commit, Exception | None] = {
+            file: DestinationError(f"{errors[file]}{_NO_RENAME}") for file in fixed if file not in removed
+        }
         for file, (_, second) in zip(tried, renamed, strict=True):
             results[file] = None if second.is_ok else errors[file]
             if not second.is_ok and file in removed and not self._is_there(file.final):
@@ -136,6 +144,12 @@ class ServerCommit:
             results |= self._only_said([file for file in tried if results[file] is None])
         self._settle_asides({file: asides[file] for file in put_aside}, results, note)
         return results
+
+    def _can_be_renamed(self, file: Commit, other: str) -> bool:
+        """Give a finished file another name that is free, and its own again; False where that is refused."""
+        lines = [*self._rename(file.partial, other), *self._rename(other, file.partial)]
+        replies = self._session.pipeline(lines)
+        return replies[1].is_ok and replies[3].is_ok
 
     def _settle_asides(
         self, asides: dict[Commit, str], results: dict[Commit, Exception | None], note: Note
@@ -153,6 +167,18 @@ class ServerCommit:
         for aside, reply in zip(done, replies, strict=False):
             if not reply.is_ok:
                 note(f"{self._session.peer} does not delete the old file, now {aside} ({reply.code})")
+
+    def _tidy(self, files: Sequence[Commit], results: dict[Commit, Exception | None]) -> None:
+        """Settle old files that an attempt that was cut off may have left aside, as far as there are any."""
+        lines: list[bytes] = []
+        if stores_faithfully(self._session.features):
+            return  # their RNTO replaces, so nothing was put aside
+        for file in files:
+            if results[file] is None:
+                lines.append(command("DELE", self._name(aside_name(file.partial, file.final))))
+            elif not self._is_there(file.final):
+                lines += self._rename(aside_name(file.partial, file.final), file.final)
+        self._session.pipeline(lines)
 
     def _is_there(self, name: str) -> bool:
         (info,) = self._describe([name])
@@ -188,13 +214,6 @@ class ServerCommit:
         elif _TIMES in refused:
             note(f"{_TIMES} are not kept: {peer} has no MFMT, and no MDTM that sets them")
             self.sets_times = False
-
-
-def _aside(file: Commit) -> str:
-    """Return where the old file goes meanwhile: hidden if the partial file is."""
-    hidden = posixpath.basename(file.partial).startswith(".")
-    tag = file.partial.removesuffix(".part").rsplit(".mpx-", 1)[-1]
-    return partial_name(file.final, f"{tag}-old", "." if hidden else "")
 
 
 def _is_moved(old: Reply, new: Reply) -> bool:

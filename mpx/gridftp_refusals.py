@@ -7,6 +7,7 @@ from mpx.errors import (
     AuthenticationError,
     ConnectionLost,
     DestinationError,
+    ListingBroken,
     MpxError,
     NoSpace,
     SourceError,
@@ -44,6 +45,12 @@ def reply_error(
     if reply.code in (421, 425, 426) or (reply.code == 450 and _BUSY.search(text)):
         return retry(message)
     return otherwise(message)
+
+
+def cannot_list(reply: Reply, peer: str, name: str, otherwise: type[MpxError]) -> MpxError:
+    """Translate why `peer` did not list a folder, or not all of it."""
+    broken = ListingBroken if reply.code == 426 else ConnectionLost
+    return reply_error(reply, f"{peer} cannot list {name}", otherwise, retry=broken)
 
 
 def cannot_store(reply: Reply, peer: str, name: str, partial: str = "") -> MpxError:

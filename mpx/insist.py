@@ -7,10 +7,11 @@ from functools import partial
 from typing import TypeVar
 
 from mpx.endpoint import Endpoint, FileInfo
-from mpx.errors import ConnectionLost, MpxError, TransferTimeout
+from mpx.errors import ConnectionLost, ListingBroken, MpxError, PartialFailure, TransferTimeout
 from mpx.retry import Retry
 
 Answer = TypeVar("Answer")
+MOST_ENDS = 2  # listings that are ended by a server with an error after the same lines, before that is it
 
 
 class Insistent:
@@ -44,9 +45,13 @@ class Insistent:
         return self.ask(partial(self._end.stats, names, follow=follow))
 
     def entries(self, name: str) -> Iterator[tuple[str, FileInfo | MpxError]]:
-        """See Endpoint. A listing that broke is read again and goes on where it was, if it is the same."""
+        """See Endpoint. A listing that broke is read again and goes on where it was, if it is the same.
+
+        One that the server ends with the same error each time, after the same lines, is a PartialFailure.
+        """
         retry = Retry(self._retries, self._stop)
         count, seen = 0, hashlib.sha256()
+        ends = 0  # of this kind, after these lines
         while True:
             skipped, again = 0, hashlib.sha256()
             try:
@@ -61,10 +66,14 @@ class Insistent:
                     seen.update(told)
                     again.update(told)
                     retry.progressed()
+                    ends = 0
                     yield entry
                 self._check_same(name, seen.digest(), again.digest())
             except (ConnectionLost, TransferTimeout) as error:
                 self._end.close()
+                ends += isinstance(error, ListingBroken)
+                if ends > min(self._retries, MOST_ENDS):
+                    raise PartialFailure(f"{error}; what it listed until then is copied") from None
                 retry.again(error)
             else:
                 return

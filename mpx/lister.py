@@ -1,5 +1,6 @@
 """Fills the pool: walks the sources, makes folders and links, decides what of each file is to be moved."""
 
+import contextlib
 import posixpath
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -7,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from mpx.destination_folders import DestinationFolders
-from mpx.endpoint import Endpoint, FileInfo, Kind, Note, partial_name
+from mpx.endpoint import Endpoint, FileInfo, Kind, Note, aside_name, partial_name
 from mpx.errors import (
     DestinationError,
     MpxError,
@@ -250,6 +251,7 @@ class Lister(threading.Thread):
             if task.error:
                 self._fail(task, task.error)
             elif task.skip:
+                self._tidy(task)
                 self._report.skip(task.source, task.skip, task.info.known_bytes)
             elif task.info.kind is Kind.LINK:
                 self._put_link(task)
@@ -264,6 +266,15 @@ class Lister(threading.Thread):
         """Tell whether the destination may take the name of a file for another's."""
         is_file = task.info.kind is Kind.FILE and _is_open(task)
         return is_file and task.is_folded and not self._folded_names.keeps_apart(task.target)
+
+    def _tidy(self, task: Task) -> None:
+        """Remove what a run left at a server that was killed just when a file had got its name."""
+        known = self._journal.unfinished.get(task.target)
+        if known and task.skip == SAME and not self._is_local and known.partial != task.target:
+            with contextlib.suppress(DestinationError):
+                for name in (known.partial, aside_name(known.partial, task.target)):
+                    self._there.ask(partial(self._destination_end.remove, name))
+            self._journal.done([task.target])
 
     def _fail(self, task: Task, error: MpxError) -> None:
         is_within = task.info.kind in (Kind.FILE, Kind.LINK)
@@ -318,6 +329,7 @@ class Lister(threading.Thread):
             hole_bytes=info.hole_bytes if self._is_local else 0,
         )
         known = self._journal.unfinished.get(task.target)
+        move.was_begun = known is not None
         if known and self._options.resume and not move.is_small:
             if (known.size_bytes, known.modified_s) == (info.size_bytes, info.modified_s):
                 move.resume(known.arrived)

@@ -14,13 +14,15 @@ from dataclasses import dataclass
 
 from mpx.carrier import Work
 from mpx.checksum import SECTION_BYTES, adler32
-from mpx.errors import IntegrityError
+from mpx.errors import ConnectionLost, IntegrityError, OffsetsUnproven
 from mpx.local import local_error
 from mpx.move import Move
 from mpx.shelf import Piece, Shelf
 from mpx.source_change import end_proof, why_elsewhere, why_too_short
 from mpx.stream import BUFFER_BYTES
 from mpx.units import counted
+
+MOST_FRUITLESS = 2
 
 
 @dataclass(slots=True)
@@ -47,11 +49,17 @@ class StreamDownload:
         self._shelf = shelf
         self._retrieve = retrieve
         self.new_bytes = 0  # that have arrived for the first time
+        self._serial = 0  # of the session
+        self._fruitless = 0  # sessions in a row that were lost while they proved themselves
         self._buffer = memoryview(bytearray(BUFFER_BYTES))
         self.begin_session()
 
     def begin_session(self) -> None:
-        """Believe nothing of what another session has proven: it may have been another server."""
+        """Believe nothing of what another session has proven: it may have been another server.
+
+        To be called when a session has gone, and whatever it was reading with it.
+        """
+        self._serial += 1
         self._ends_read = 0
         self._proven_to = 0  # the largest offset from which a file ended where it should
         self._is_confirmed = False  # once more, after a part that ended within its file
@@ -85,37 +93,57 @@ class StreamDownload:
         self.new_bytes += move.landed(0, came)
 
     def _bring_end(self, move: Move, start: int, fd: int) -> None:
-        rest = move.size_bytes - start
+        rest, serial = move.size_bytes - start, self._serial
         came = self._read(move, start, rest + 1, fd, expected=rest, lands=False)
-        self._check(move, start, came, rest)
+        self._check(move, start, came, rest, serial)
         if self._ends_read < 2:  # the offset may be just what the size is wrong by
             self._prove(move, beside=start)
+        self._check_same(serial)
         self.new_bytes += move.landed(start, move.size_bytes)
 
     def _bring_part(self, piece: Piece, fd: int) -> None:
         move, start, want = piece.move, piece.start, piece.end - piece.start
+        serial = self._serial
         if start > self._proven_to:
             self._prove(move)
+            self._check_same(serial)
         lands = self._is_confirmed or start == 0
         came = self._read(move, start, want, fd, expected=None, lands=lands)
         if came.bytes < want:
             raise self._contradicted(move, start, came)
         if not lands:
+            self._check_same(serial)
             self._prove(move)
-            self._is_confirmed = True
+            self._check_same(serial)
+            self._is_confirmed, self._fruitless = True, 0
             self.new_bytes += move.landed(start, piece.end)
 
     def _prove(self, move: Move, beside: int = 0) -> None:
         """Read the last byte of a file, after which it has to end; two if that is what it is `beside`."""
         start = end_proof(beside, move.size_bytes)
-        rest = move.size_bytes - start
-        self._check(move, start, self._read(move, start, rest + 1, None, expected=rest, lands=False), rest)
+        rest, serial = move.size_bytes - start, self._serial
+        came = self._read(move, start, rest + 1, None, expected=rest, lands=False)
+        self._check(move, start, came, rest, serial)
 
-    def _check(self, move: Move, start: int, came: Incoming, rest: int) -> None:
+    def _check(self, move: Move, start: int, came: Incoming, rest: int, serial: int) -> None:
+        """Believe the session with that serial number to begin files where it is asked to."""
         if came.bytes != rest or not came.is_ended:
             raise self._contradicted(move, start, came)
+        if serial != self._serial:
+            return  # it was lost as soon as it had ended the data
         self._proven_to = max(self._proven_to, start)
         self._ends_read += 1
+
+    def _check_same(self, serial: int) -> None:
+        """Raise ConnectionLost if the session with that serial number is not the present one.
+
+        OffsetsUnproven where that happens again and again: some servers end a session with its transfer.
+        """
+        if serial == self._serial:
+            return
+        self._fruitless += 1
+        lost = "a session was lost before it had shown that it begins files where it is asked to"
+        raise OffsetsUnproven(lost) if self._fruitless >= MOST_FRUITLESS else ConnectionLost(lost)
 
     def _contradicted(self, move: Move, start: int, came: Incoming) -> IntegrityError:
         """Return what it means that other than what should be came from an offset on."""

@@ -55,6 +55,7 @@ class Move:
         self.retried_sections: set[int] = set()  # sent once more after a checksum mismatch
         self.verified = RangeSet()
         self.rename_asked = False  # for its final name; the answer may have been lost
+        self.was_begun = False  # by an earlier run
         self.was_read = False  # of a source that is streamed
         self.read_once: ReadOnce | None = None  # of a source that cannot be read twice: a pipe
         self.sent_whole = False  # every byte was sent and the answer was lost: all of it may be there

@@ -47,6 +47,8 @@ class LyingServer:
         size: Callable[[str], str] | None = None,
         sends: Callable[[str], bytes] | None = None,
         refuses: Callable[[str], str] = lambda _: "",
+        cuts: Callable[[Heard], bool] = lambda _: False,
+        waits_for_rest: bool = False,
     ) -> None:
         self.files = files
         self.mode_e = mode_e
@@ -57,6 +59,8 @@ class LyingServer:
         self.size = size or (lambda name: f"213 {len(files[name])}")
         self.sends = sends or files.__getitem__
         self.refuses = refuses  # a command: the reply that refuses it, or nothing
+        self.cuts = cuts  # whether the session ends with the data of a retrieve
+        self.waits_for_rest = waits_for_rest  # before it answers PASV, but for the first retrieve
         self.heard: list[str] = []  # every command of every session
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._sessions = 0
@@ -95,6 +99,7 @@ class _Session:
         self.connections: list[socket.socket] = []
         self.streams = 1
         self.passive: socket.socket | None = None
+        self.held_back = ""  # an answer
 
     def say(self, text: str) -> None:
         self.control.sendall(text.encode() + b"\r\n")
@@ -107,7 +112,11 @@ class _Session:
                 self.server.heard.append(command)
                 verb, _, argument = command.partition(" ")
                 refusal = self.server.refuses(command)
-                self.say(refusal or self.answer(verb.upper(), argument))
+                answer = refusal or self.answer(verb.upper(), argument)
+                if verb == "PASV" and self.server.waits_for_rest and self.heard.retrieves:
+                    self.held_back = answer
+                else:
+                    self.say(answer)
                 self.heard.commands.append(verb.upper())
         for connection in self.connections:
             connection.close()
@@ -140,6 +149,9 @@ class _Session:
                 self.connections = []
             case "REST":
                 self.heard.rest = int(argument)
+                if self.held_back:
+                    self.say(self.held_back)
+                    self.held_back = ""
                 return "350 restarting"
             case "CWD":
                 return "250 there" if argument.rstrip("/") in self.folders() else "550 no such folder"
@@ -176,7 +188,10 @@ class _Session:
                 start = server.begins(self.heard, self.heard.rest)
                 self.heard.rest = 0 if start == self.heard.rest else self.heard.rest
                 self.heard.retrieves += 1
-                return self.send(server.sends(name)[start:])
+                said = self.send(server.sends(name)[start:])
+                if server.cuts(self.heard):
+                    raise OSError("cut")
+                return said
         _, offset, length, _ = argument.split(" ", 3)
         first, count = server.part(self.heard, int(offset), int(length))
         self.heard.retrieves += 1

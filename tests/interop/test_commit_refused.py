@@ -11,7 +11,7 @@ from interop.storing_server import FEATURES, StoringDialogue, StoringServer
 from sites import make
 
 from mpx import CopyOptions, copy
-from mpx.errors import DestinationError, NotRenamed, UsageError
+from mpx.errors import ConnectionLost, DestinationError, NotRenamed, UsageError
 
 Answer = Callable[[Dialogue, str], str | None]
 
@@ -48,7 +48,10 @@ def refusing_of(verb: str, name: str) -> dict[str, Answer]:
 
     def answer(dialogue: Dialogue, argument: str) -> str:
         kept = getattr(storing(dialogue), f"_{verb.lower()}")
-        return no() if argument == name else str(kept(argument))
+        if argument == name:
+            storing(dialogue).asked = None
+            return no()
+        return str(kept(argument))
 
     return {verb: answer}
 
@@ -115,6 +118,47 @@ def test_never_are_both_lost(tmp_path: Path) -> None:
         with pytest.raises(DestinationError, match="what was sent is whole"):
             copy(str(source), server.url + "/x", CopyOptions(retries=1))
         assert list(server.files.values()) == [source.read_bytes()]
+
+
+def test_the_old_file_is_not_removed_where_nothing_can_be_renamed(tmp_path: Path) -> None:
+    source = make(tmp_path / "x", 1000)
+    with StoringServer({"RNTO": lambda *_: "553 no", **refusing_of("RNFR", "/x")}) as server:
+        server.files["/x"] = b"old"
+        with pytest.raises(DestinationError, match="--in-place"):
+            copy(str(source), server.url + "/x", CopyOptions(retries=1))
+        assert server.files["/x"] == b"old"
+
+
+@pytest.mark.parametrize("retries", [2, 0])
+@pytest.mark.parametrize("after", ["the old file was put aside", "the new one had its name"])
+def test_a_session_lost_between_the_old_file_and_the_new(retries: int, after: str, tmp_path: Path) -> None:
+    """With no retry the next run does it: one file is left, and that is the new one."""
+    source = make(tmp_path / "x", 1000)
+    cut: list[str] = []
+
+    def rename(dialogue: Dialogue, name: str) -> str:
+        server = storing(dialogue)
+        if name == "/x" and name in server.server.files:
+            server.asked = None
+            return "553 file exists"
+        reply = server._rnto(name)
+        if not cut and name.endswith("-old.part" if after == "the old file was put aside" else "/x"):
+            cut.append(name)
+            server.cut()
+        return reply
+
+    with StoringServer({"RNTO": rename}) as server:
+        server.files["/x"] = b"old"
+        options = CopyOptions(retries=retries)
+        if retries:
+            copy(str(source), server.url + "/x", options)
+        else:
+            with pytest.raises(ConnectionLost):
+                copy(str(source), server.url + "/x", options)
+            assert source.read_bytes() in server.files.values()
+            copy(str(source), server.url + "/x", options)
+        assert server.files == {"/x": source.read_bytes()}
+        assert cut
 
 
 def test_an_old_file_that_is_not_deleted_is_named(tmp_path: Path) -> None:

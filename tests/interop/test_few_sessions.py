@@ -251,3 +251,19 @@ def test_list_and_probe_need_one_session(kind: Serving, tmp_path: Path) -> None:
         assert listed.out.split() == ["a"], listed.err
         probed = run("probe", "--window", "1s", url)
         assert probed.code == 0, probed.err
+
+
+@pytest.mark.parametrize("direction", ["up", "down"])
+def test_more_files_than_wait_at_once(tmp_path: Path, direction: str, with_password: None) -> None:
+    """The listing has to let go of the one session in its middle, and goes on where it was."""
+    names = {f"f{i}": str(i).encode() for i in range(1300)}
+    near = tmp_path / "near"
+    with _vsftpd(tmp_path, 1) as (url, root):
+        given = near if direction == "up" else root / "far"
+        given.mkdir()
+        for name, content in names.items():
+            (given / name).write_bytes(content)
+        pair = (str(near), f"{url}/far") if direction == "up" else (f"{url}/far", str(near))
+        report = mpx.copy(*pair, mpx.CopyOptions(recursive=True))
+        assert found(root / "far" if direction == "up" else near) == names
+    assert report.files.moved == len(names)

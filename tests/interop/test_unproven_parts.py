@@ -109,6 +109,31 @@ def test_one_of_several_servers_behind_a_name(tmp_path: Path, mode_e: bool, when
     assert len(retrieving) > 1
 
 
+@pytest.mark.parametrize("content", [RANDOM, SPARSE], ids=["random", "sparse"])
+def test_a_session_is_not_believed_for_what_the_next_one_proves(tmp_path: Path, content: bytes) -> None:
+    """Each honours only offsets towards the end, and is lost with the data of a part that it did not."""
+    lied: set[int] = set()  # sessions
+
+    def begins(heard: Heard, offset: int) -> int:
+        if offset in range(1, SIZE // 2):
+            lied.add(heard.number)
+            return 0
+        return offset
+
+    lies = {"begins": begins, "cuts": lambda heard: heard.number in lied}
+    with LyingServer({"/d/file": content}, **lies) as server:
+        report = copied(server, tmp_path / "near", streams=1)
+    assert (tmp_path / "near").read_bytes() == content
+    assert is_noted(report)
+
+
+def test_an_offset_takes_no_round_trip_of_its_own(tmp_path: Path) -> None:
+    """It goes out with the question for a port: this server answers that only when it has both."""
+    with LyingServer({"/d/file": RANDOM}, waits_for_rest=True) as server:
+        copied(server, tmp_path / "near", streams=1, timeout_s=20, retries=0)
+    assert (tmp_path / "near").read_bytes() == RANDOM
+
+
 @pytest.mark.parametrize("mode_e", [False, True])
 def test_an_honest_server_is_asked_for_parts(tmp_path: Path, mode_e: bool) -> None:
     with LyingServer({"/d/file": SPARSE}, mode_e=mode_e) as server:

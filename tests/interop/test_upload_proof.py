@@ -168,6 +168,29 @@ def test_a_checksum_does_not_prove_that_nothing_follows(mode_e: bool, tmp_path: 
         assert stores(server) == 2
 
 
+@pytest.mark.parametrize("times", [1, 1000])
+def test_a_partial_file_that_is_gone(times: int, tmp_path: Path) -> None:
+    """It is sent once more, and is no file whose size the server does not tell."""
+    source = make(tmp_path / "up", 1000)
+
+    def vanishing(dialogue: Dialogue, name: str) -> str:
+        assert isinstance(dialogue, StoringDialogue)
+        content = dialogue.receive()
+        if dialogue.server.heard.count("STOR") > times:
+            dialogue.server.files[name] = content
+        return "226 Transfer complete."
+
+    with StoringServer({"STOR": vanishing}) as server:
+        if times > 1:
+            with pytest.raises(IntegrityError, match="0 of 1000 bytes are stored"):
+                upload(server, source)
+            assert server.files == {}
+        else:
+            report = upload(server, source)
+            assert server.files == {"/up": source.read_bytes()}
+            assert not any("does not tell the size" in note for note in report.notes)
+
+
 # --- answers that never come -----------------------------------------------------------------------------
 
 

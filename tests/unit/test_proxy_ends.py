@@ -67,11 +67,13 @@ def test_a_reset_is_noticed_while_nobody_reads(eventually) -> None:
 def test_nobody_behind_the_proxy_is_a_reset() -> None:
     with listen() as front:
         address = front.getsockname()
-    with (
-        DelayProxy(address, rtt_s=0.01) as proxy,
-        socket.create_connection((proxy.host, proxy.port), PATIENCE_S) as client,
-    ):
-        assert_reset(client)
+    with DelayProxy(address, rtt_s=0.01) as proxy:
+        try:
+            client = socket.create_connection((proxy.host, proxy.port), PATIENCE_S)
+        except ConnectionResetError:  # so early
+            return
+        with client:
+            assert_reset(client)
 
 
 def test_stopping_resets_what_is_open_and_keeps_the_record() -> None:
