@@ -49,6 +49,7 @@ WORTH_CONNECTING = 4 * 1024 * 1024  # a shorter piece would mostly wait for its 
 SMALLEST_PIECE = 256 * 1024
 IDLE_S = 0.05
 REFUSAL_S = 1.0  # a server that closes its port to refuse a transfer says so at about the same time
+CUT_S = 5.0  # a server says within that, and 3 RTT, that its data connection was closed
 _NO_OFFSET = (501, 504, 551, 554)  # of RETR: what it cannot do after REST
 
 Result = TypeVar("Result")
@@ -161,8 +162,8 @@ class StreamLane(threading.Thread):
     def _return(self, piece: Piece, error: MpxError, *, was_tried: bool) -> None:
         """Have what was not carried carried once more; a whole file only as often as --retries allows.
 
-        One that failed twice waits behind the others, so that it keeps none of them from being carried. A file
-        of which every byte came, and which the server then did not end well, is read again too.
+        One that failed twice waits behind the others, so that it keeps none of them from being carried. A
+        file of which every byte came, and which the server then did not end well, is read again too.
         """
         move = piece.move
         was_whole = move.is_whole and not move.is_claimed
@@ -252,7 +253,7 @@ class StreamLane(threading.Thread):
         """Run one RETR; see StreamDownload."""
         session, came = self._transfer(move, "RETR", move.source, offset, receive)
         try:
-            reply = session.final_reply()
+            reply = session.final_reply() if came.is_ended else self._reply_to_a_cut(session)
         except (ConnectionLost, TransferTimeout):
             if came.is_ended and came.bytes != expected_bytes:
                 raise
@@ -261,6 +262,14 @@ class StreamLane(threading.Thread):
         if came.is_ended and not reply.is_ok:
             raise self._broken(session, reply, move)
         return came
+
+    def _reply_to_a_cut(self, session: Session) -> Reply:
+        """Read what the server says of a data connection that we closed in the middle of its file.
+
+        Pure-FTPD says 150 a second time, and no more. Others may say nothing: they are not waited for as long
+        as for an answer that counts.
+        """
+        return session.read_reply(min(self._options.timeout_s, CUT_S + 3 * (session.rtt_s or 0)))
 
     def _transfer(
         self,

@@ -92,6 +92,8 @@ def read_lines(session: Session, line: bytes, refused: Callable[[Reply], MpxErro
         reply = _first_reply(session, unreachable)
         if not reply.is_preliminary and not reply.is_ok:
             raise refused(reply)
+        if reply.is_ok and reply.code not in _DONE:
+            raise ConnectionLost(f"{session.peer} answers {reply.code} to a listing: {reply.reason}")
         if connection and reply.is_preliminary:
             yield from _whole_lines(session, connection, rest, session.options.timeout_s)
         elif connection:  # it is done, and may have left the connection as it is
@@ -111,6 +113,7 @@ def read_lines(session: Session, line: bytes, refused: Callable[[Reply], MpxErro
         yield CutLine(_line(rest))
 
 
+_DONE = (200, 212, 226, 250)  # that a listing is done, or empty
 _ALL_SENT_S = 2.0  # for what a server has sent, or has to say, once it is done with a listing
 
 
