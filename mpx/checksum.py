@@ -3,10 +3,12 @@
 import hashlib
 import os
 import re
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterator, Sequence
 
 from zlib_ng import zlib_ng
 
+from mpx.holes import stretches
 from mpx.ranges import RangeSet
 
 ALGORITHMS = ("adler32", "md5", "sha256")
@@ -78,13 +80,17 @@ def adler32_of_file(
 
 
 def _pieces(fd: int, start: int, end: int, stop: Callable[[], bool]) -> Iterator[memoryview]:
-    buffer = memoryview(bytearray(min(_READ_BYTES, max(1, end - start))))
-    while start < end and not stop():
-        got = os.preadv(fd, [buffer[: end - start]], start)
-        if not got:
-            return
-        yield buffer[:got]
-        start += got
+    """Yield the bytes [start, end) of an open file, as far as they are there; each is gone with the next."""
+    for first, last, is_hole in stretches(fd, start, end):
+        buffer = memoryview(bytearray(min(_READ_BYTES, max(1, last - first))))  # zeros, until it is read into
+        position = first
+        while position < last and not stop():
+            wanted = buffer[: last - position]
+            got = len(wanted) if is_hole else os.preadv(fd, [wanted], position)
+            if not got:
+                return
+            yield buffer[:got]
+            position += got
 
 
 class RunningSums:
@@ -98,6 +104,7 @@ class RunningSums:
         self._seen = RangeSet()
         self._sums: dict[int, tuple[int, int]] = {}  # start: (end, sum)
         self._starts: dict[int, int] = {}  # end: start
+        self._order: list[int] = []  # the starts, sorted
 
     def add(self, start: int, end: int, value: int) -> None:
         """Record that [start, end) has the Adler-32 `value`; ignored if any of it was recorded before.
@@ -108,32 +115,41 @@ class RunningSums:
             return
         self._seen.add(start, end)
         if start % SECTION_BYTES and start in self._starts:
-            before = self._starts.pop(start)
-            value = adler32_combine(self._sums.pop(before)[1], value, end - start)
+            before = self._starts[start]
+            value = adler32_combine(self._drop(before)[1], value, end - start)
             start = before
         if end % SECTION_BYTES and end in self._sums:
-            after, its_sum = self._sums.pop(end)
-            del self._starts[after]
+            after, its_sum = self._drop(end)
             value = adler32_combine(value, its_sum, after - end)
             end = after
         self._sums[start] = end, value
         self._starts[end] = start
+        insort(self._order, start)
 
     def forget(self, start: int, end: int) -> None:
         """Drop every stretch that overlaps [start, end)."""
-        for first, last in list(self._seen.within(start, end)):
-            for begin, (finish, _) in list(self._sums.items()):
-                if begin < last and first < finish:
-                    del self._sums[begin], self._starts[finish]
-                    self._seen.remove(begin, finish)
+        for begin, finish, _ in self._overlapping(start, end):
+            self._drop(begin)
+            self._seen.remove(begin, finish)
 
     def within(self, start: int, end: int) -> list[tuple[int, int, int]]:
         """Return (start, end, sum) of every stretch that lies in [start, end), in order."""
-        return sorted(
-            (begin, finish, value)
-            for begin, (finish, value) in self._sums.items()
-            if start <= begin and finish <= end
-        )
+        found = self._overlapping(start, end)
+        return [each for each in found if start <= each[0] and each[1] <= end]
+
+    def _overlapping(self, start: int, end: int) -> list[tuple[int, int, int]]:
+        if start >= end:
+            return []
+        first = max(0, bisect_right(self._order, start) - 1)  # which may begin before
+        found = [(begin, *self._sums[begin]) for begin in self._order[first : bisect_left(self._order, end)]]
+        return [each for each in found if start < each[1]]
+
+    def _drop(self, start: int) -> tuple[int, int]:
+        """Forget one stretch; return its end and its sum."""
+        del self._order[bisect_left(self._order, start)]
+        end, value = self._sums.pop(start)
+        del self._starts[end]
+        return end, value
 
 
 def sum_of(

@@ -20,6 +20,8 @@ from mpx.move import Move
 from mpx.pool import Pool
 from mpx.report import Report
 from mpx.sent_notes import Sent, SentNotes
+from mpx.session_pool import SessionPool
+from mpx.units import counted
 
 
 class Finisher:
@@ -33,6 +35,7 @@ class Finisher:
         far_is_source: bool,
         algorithm: str,
         pool: Pool,
+        session_pool: SessionPool,
         failure: Failure,
         journal: Journal,
         report: Report,
@@ -61,6 +64,7 @@ class Finisher:
             backlog=self._backlog,
             litter=deque(),
             pool=pool,
+            session_pool=session_pool,
             failure=failure,
             retries=retries,
             note=report.note,
@@ -148,7 +152,7 @@ class Finisher:
     def _grow(self) -> None:
         """Add a session if more waits than those that there are have time for."""
         wanted = self._backlog.full_batches
-        if wanted and 0 < len(self._sessions) < self._most:
+        if wanted and 0 < len(self._sessions) < self._most and not self._work.session_pool.takes_turns:
             with self._guard:
                 idle = sum(each.is_idle for each in self._sessions)
                 if len(self._sessions) < self._most and idle < wanted:
@@ -193,7 +197,9 @@ class Finisher:
     def _misfit(self, move: Move, stored_bytes: int) -> None:
         """Have a file sent once more of which another number of bytes was stored than it has."""
         move.was_misfit = True
-        self._report.note(f"{move.source}: {stored_bytes} of {move.size_bytes} bytes were stored, sent again")
+        self._report.note(
+            f"{move.source}: {stored_bytes} of {counted(move.size_bytes, 'byte')} were stored, sent again"
+        )
         move.redo(0, move.size_bytes)
         self._backlog.watch(move)
         self._journal_one(move)

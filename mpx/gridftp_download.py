@@ -249,7 +249,6 @@ class DownloadStream(Stream):
                 self._new_bytes += len(piece)
                 if summing:
                     move.summed(start, end, adler32(piece))
-                self._new_bytes += len(piece)
             self.passed_bytes += got
             start += got
             count -= got

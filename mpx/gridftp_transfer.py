@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from mpx.end_of_data import EndOfData
 from mpx.move import Move
-from mpx.source_stream import SourceStream
+from mpx.source_stream import SourceStream, is_made_up
 
 
 class Transfer:
@@ -17,6 +17,8 @@ class Transfer:
         self.fd = fd
         self.number = 0  # in its DataPort
         self.ends = EndOfData()
+        if is_made_up(fd):
+            move.stream()
         self.source = SourceStream(move, fd, stop) if move.is_streamed else None
         self._before_bytes = move.arrived_bytes
         self._sent_bytes = 0

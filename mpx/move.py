@@ -3,16 +3,20 @@
 Carriers take pieces from here and report what arrived; nothing here knows of journals or sockets.
 """
 
+import errno
 import os
 import threading
 from collections.abc import Callable, Iterable
 
 from mpx.checksum import SECTION_BYTES, RunningSums, sum_of
 from mpx.errors import ConnectionLost
+from mpx.local_folders import LocalFolders
 from mpx.partial_file import PartialFile
 from mpx.ranges import Range, RangeSet
+from mpx.read_once import ReadOnce
 
 MOST_PIECES = 1 << 16  # of a file, with gaps between them: several hundred streams leave some thousand
+READING = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY  # a fifo would have us wait
 SMALL_FILE_BYTES = 4 * 1024 * 1024  # sent so soon that it may be sent again
 
 
@@ -35,6 +39,8 @@ class Move:
         *,
         streamed: bool = False,
         sums: bool = False,
+        hole_bytes: int = 0,
+        folders: LocalFolders | None = None,
     ) -> None:
         self.source = source
         self.final = final
@@ -44,11 +50,13 @@ class Move:
         self.is_streamed = streamed or size_bytes is None  # until its end has been seen
         self.modified_s = modified_s
         self.mode = mode
+        self.hole_bytes = hole_bytes  # of its size that take no room at the destination
         self.resumed_bytes = 0  # had arrived before this run
         self.retried_sections: set[int] = set()  # sent once more after a checksum mismatch
         self.verified = RangeSet()
         self.rename_asked = False  # for its final name; the answer may have been lost
-        self.was_read = False  # of a source that is streamed: a pipe cannot be read twice
+        self.was_read = False  # of a source that is streamed
+        self.read_once: ReadOnce | None = None  # of a source that cannot be read twice: a pipe
         self.sent_whole = False  # every byte was sent and the answer was lost: all of it may be there
         self.failures = 0  # how often it was sent for nothing
         self.was_misfit = False  # the server stored another number of bytes than were sent, once
@@ -60,7 +68,7 @@ class Move:
         self._lost = RangeSet()  # had arrived and does not count any more; the journal was not told
         self._always_streamed = self.is_streamed
         self._sums = RunningSums() if sums else None
-        self.written = PartialFile(partial)  # where this host is the destination
+        self.written = PartialFile(partial, folders)  # where this host is the destination
         self._fd: int | None = None  # of the source, where this host is that
         self._users = 0
         self._claimed = False
@@ -331,6 +339,12 @@ class Move:
         with self._lock:
             return self._arrived.missing(start, end)
 
+    @property
+    def missing_room_bytes(self) -> int:
+        """How much room what has not arrived takes at the destination."""
+        with self._lock:
+            return max(0, self.size_bytes - self.hole_bytes - self._arrived.size)
+
     # --- the local file ------------------------------------------------------------------------------
 
     def open(self, name: str, flags: int) -> int:
@@ -344,9 +358,19 @@ class Move:
             return self.written.open(create=bool(flags & os.O_CREAT) and not self._claimed)
         with self._lock:
             if self._fd is None:
-                self._fd = os.open(name, flags | os.O_CLOEXEC | os.O_NONBLOCK)  # a fifo would have us wait
+                self._check_unread()
+                self._fd = os.open(name, READING)
             self._users += 1
             return self._fd
+
+    def open_source(self) -> int:
+        """Open the source for one reader, who closes it. Raises OSError, also for a pipe that was read."""
+        self._check_unread()
+        return os.open(self.source, READING)
+
+    def _check_unread(self) -> None:
+        if self.read_once and self.was_read:
+            raise OSError(errno.ESPIPE, os.strerror(errno.ESPIPE))
 
     def close(self) -> None:
         """Let go of the local side; the last one closes it."""

@@ -71,6 +71,7 @@ class Prover:
                 else:
                     with _opened(move.source) as near:
                         prove(move, far, move.partial, near, present, self._stop)
+            far.let_go()
 
     def _present_bytes(self, move: Move, far: Endpoint) -> int | None:
         """Return the size of the partial file; it may have holes, but nothing beyond it arrived."""
@@ -100,7 +101,8 @@ def prove(
     todo = _cut(list(unknown), size)
     proven = 0
     while todo and not stop():
-        sums = far.checksums(ALGORITHM, [Part(far_name, start, end) for start, end in todo], stop)
+        written = None if far_name == move.source else move.written
+        sums = far.checksums(ALGORITHM, [Part(far_name, start, end, written) for start, end in todo], stop)
         differ: list[Range] = []
         for (start, end), far_sum in zip(todo, sums, strict=True):
             if far_sum == checksum.of_file(ALGORITHM, near, start, end, stop):

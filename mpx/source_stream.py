@@ -2,14 +2,23 @@
 
 import os
 import select
+import stat
 import threading
 from collections.abc import Callable
 
 from mpx.errors import Interrupted, SourceError
 from mpx.local import local_error
 from mpx.move import Move
+from mpx.read_once import ReadOnce
 
 STOP_INTERVAL_MS = 200
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+def is_made_up(fd: int) -> bool:
+    """Tell whether the size of an open file may be one that its file system makes up, as /sys says a page."""
+    status = os.fstat(fd)
+    return 0 < status.st_size <= _PAGE_BYTES and status.st_blocks == 0
 
 
 class SourceStream:
@@ -27,13 +36,13 @@ class SourceStream:
         self._position = 0
         self._is_ended = False
         self._reading = threading.Lock()
+        self._is_regular = stat.S_ISREG(os.fstat(fd).st_mode)
         try:
             os.lseek(fd, 0, os.SEEK_SET)
-        except OSError:
+        except OSError as error:
             if move.was_read:
-                raise SourceError(
-                    f"{move.source} is a pipe and cannot be read a second time; run the command again"
-                ) from None
+                raise local_error(error, move.source, writing=False) from None
+            move.read_once = ReadOnce(is_summed=move.is_summed)
 
     def read(self, buffer: memoryview) -> tuple[int, int] | None:
         """Fill the buffer with what comes next; return where that begins and ends, None after the end.
@@ -47,9 +56,13 @@ class SourceStream:
                     got = self._read_some(buffer[-room:])
                 except OSError as error:
                     raise local_error(error, self._move.source, writing=False) from None
+                if self._move.read_once:
+                    self._move.read_once.add(buffer[self._position - start :][:got])
                 self._position += got
                 self._is_ended = got == 0
             if self._is_ended and self._move.is_streamed:
+                if self._move.read_once:
+                    self._move.read_once.end()
                 self._move.ended(self._position)
             return (start, self._position) if self._position > start else None
 
@@ -60,9 +73,15 @@ class SourceStream:
             if self._stop():
                 raise Interrupted("stopped")
             if not poll.poll(STOP_INTERVAL_MS):
+                self._check_waits()
                 continue  # of a pipe nobody has written to yet, the end must not be taken for its end
             self._move.was_read = True
             try:
                 return os.readv(self._fd, [view])
             except BlockingIOError:
-                continue
+                self._check_waits()
+
+    def _check_waits(self) -> None:
+        """Raise SourceError for a file that has nothing to read just now and no end, as /proc/kmsg."""
+        if self._is_regular:
+            raise SourceError(f"cannot read {self._move.source}: it has no end and waits for what is to come")

@@ -37,6 +37,7 @@ from mpx.honour import (
 )
 from mpx.journal import Journal
 from mpx.lister import Lister, Pair, decided, rehearse, tasks
+from mpx.local_folders import LocalFolders
 from mpx.location import Location, parse_location
 from mpx.multipath import Multipath, find_paths
 from mpx.ops_chooser import Chooser
@@ -56,8 +57,10 @@ from mpx.scavenger import Scavenger
 from mpx.schemes import carrier_for, check_pair, open_endpoint
 from mpx.selection import Loading, Selection
 from mpx.sent_notes import SentNotes
+from mpx.session_pool import SessionPool
 from mpx.slowed import Slowed
 from mpx.tuners import beginning, sessions_of, tuners
+from mpx.units import counted
 from mpx.watcher import OnProgress, Watcher
 
 PROBE_CONNECT_S, PROBE_REPLY_S = 1.0, 3.0  # over a path that may be lost
@@ -69,6 +72,7 @@ def copy(
     options: CopyOptions | None = None,
     *,
     targets: Sequence[str | None] | None = None,
+    on_begun: Callable[[Report], None] | None = None,
     on_progress: OnProgress | None = None,
     on_rehearsed: Callable[[str], None] | None = None,
     cancel: threading.Event | None = None,
@@ -76,7 +80,8 @@ def copy(
     """Copy files and, with `recursive`, folders; return the report.
 
     With `targets` the destination is a folder, and each source gets that name below it (None: its own).
-    `on_rehearsed` is called with a line for each thing that a dry run would do. `cancel` stops the copy
+    `on_begun` is called with the report before it is filled, `on_rehearsed` with a line for each thing that a
+    dry run would do. `cancel` stops the copy
     within a second; what has arrived stays, and the next run continues. Works from any thread, installs
     no signal handler and prints nothing.
 
@@ -86,9 +91,12 @@ def copy(
     if not names:
         raise UsageError("nothing to copy; name at least one source")
     if targets is not None and len(targets) != len(names):
-        raise UsageError(f"{len(names)} sources and {len(targets)} targets: there must be one for each")
+        both = f"{counted(len(names), 'source')} and {counted(len(targets), 'target')}"
+        raise UsageError(f"{both}: there must be one for each")
     tell = on_rehearsed or (lambda _: None)
     run = _Copy(names, destination, options or CopyOptions(), targets, on_progress, tell, cancel)
+    if on_begun:
+        on_begun(run.report)
     try:
         run.copy()
         run.report.done()
@@ -124,12 +132,14 @@ class _Copy:
         self.tell = tell
         self.cancel = cancel or threading.Event()
         self.failure = Failure(threading.Event())
+        self.sessions = SessionPool(self.report.note)
         self.far_is_source = self.sources[0].scheme != "file"
         self.over_mptcp = False  # streams are of Multipath TCP
         self.parts = True  # of files are asked for, where the server can begin within one
         self.mode_e = True  # data moves in MODE E, if a network is in between at all
         self.algorithm = options.checksum
         self.first_error: MpxError | None = None  # of files that could not be copied
+        self.folders = LocalFolders()  # of the destination, where that is this host
         self.endpoints: list[Endpoint] = []  # to be closed at the end; whoever opens more closes them
         self.journal: Journal | None = None
         self.multipath: Multipath | None = None
@@ -169,9 +179,17 @@ class _Copy:
         """Open the destination endpoint once more."""
         return self._open(self.destination, writing=True)
 
-    def _open(self, location: Location, *, writing: bool) -> Endpoint:
-        note = self.report.note
-        return open_endpoint(location, self.options, self._stopping, writing=writing, note=note)
+    def _open(self, location: Location, *, writing: bool, waits_for_turn: bool = True) -> Endpoint:
+        return open_endpoint(
+            location,
+            self.options,
+            self._stopping,
+            writing=writing,
+            note=self.report.note,
+            pool=self.sessions,
+            waits_for_turn=waits_for_turn,
+            folders=self.folders if writing else None,
+        )
 
     def _stopping(self) -> bool:
         return self.failure.cancel.is_set() or self.cancel.is_set()
@@ -337,6 +355,7 @@ class _Copy:
             far_is_source=self.far_is_source,
             algorithm=self.algorithm,
             pool=pool,
+            session_pool=self.sessions,
             failure=failure,
             journal=journal,
             report=self.report,
@@ -363,6 +382,7 @@ class _Copy:
             forgot=finisher.forgot,
             note=self.report.note,
             prove=prover,
+            sessions=self.sessions,
             verifies=self.algorithm != "none",
             describe=self.describe,
             may_spread=may_spread,
@@ -385,6 +405,7 @@ class _Copy:
             report=self.report,
             prove=prover,
             notes=notes,
+            folders=self.folders,
             sums=self.algorithm == "adler32",
         )
         carrier = carrier_for(
@@ -400,7 +421,10 @@ class _Copy:
             self.far_end,
             self.rtt,
             listing=lister,
-            open_another=self.open_source if self.far_is_source else self.open_destination,
+            open_another=functools.partial(
+                self._open, self.far_end.location, writing=not self.far_is_source, waits_for_turn=False
+            ),
+            is_needed=lambda: self.sessions.takes_turns,
         )
         multipath = self.multipath
         selects, yields = self.mode_e and self.plan.selects, self.plan.yields
@@ -443,7 +467,9 @@ class _Copy:
     def describe(self, name: str) -> FileInfo | None:
         """Describe a source over a session of its own."""
         with contextlib.closing(self.open_source()) as end:
-            return end.stat(name)
+            found = end.stat(name)
+            end.let_go()
+            return found
 
     def rtt_watch(self, dipping: Carrier | None) -> RttWatch | None:
         """Return who probes the path beside the copy, not begun yet; it makes dips in what that moves."""
@@ -517,5 +543,6 @@ class _Copy:
             self.multipath.close()
         for endpoint in self.endpoints:
             endpoint.close()
+        self.sessions.close()
         if self.journal:
             self.journal.close()

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from mpx import checksum
 from mpx.backlog import Section
 from mpx.endpoint import Endpoint, Part
-from mpx.errors import IntegrityError, Interrupted, MpxError
+from mpx.errors import IntegrityError, Interrupted, MpxError, SourceError
 from mpx.local import local_error
+from mpx.move import Move
 
 
 def compare(
@@ -23,7 +24,10 @@ def compare(
     Raises Interrupted when stopped, and what the far endpoint raises or says that may be tried again.
     """
     names = [s.move.source if far_is_source else s.move.partial for s in sections]
-    parts = [Part(name, s.start, s.end) for name, s in zip(names, sections, strict=True)]
+    parts = [
+        Part(name, s.start, s.end, None if far_is_source else s.move.written)
+        for name, s in zip(names, sections, strict=True)
+    ]
     for section, far_sum in zip(sections, far.checksums(algorithm, parts, stop), strict=True):
         near_sum = _near_sum(section, algorithm, far_is_source=far_is_source, stop=stop)
         if stop():
@@ -42,6 +46,8 @@ def _near_sum(
 ) -> str | MpxError:
     move, start, end = section.move, section.start, section.end
     name = move.partial if far_is_source else move.source
+    if move.read_once:  # opening it once more would take a fifo from its next reader
+        return _sum_read_once(move, algorithm, start, end)
     try:
         if far_is_source:
             fd = move.open(name, os.O_RDWR)
@@ -68,3 +74,18 @@ def _near_sum(
             move.close()
         else:
             os.close(fd)
+
+
+def _sum_read_once(move: Move, algorithm: str, start: int, end: int) -> str | MpxError:
+    """Return what a source that cannot be read again sums up to, taken as its bytes passed by."""
+    error = SourceError(f"{move.source} is a pipe and cannot be read a second time to be verified")
+
+    def never(_first: int, _last: int, _value: int) -> int:
+        raise error
+
+    if algorithm != "adler32":
+        return (move.read_once and move.read_once.sum(algorithm, start, end)) or error
+    try:
+        return f"{move.section_sum(start, end, never):08x}"
+    except SourceError as missing:
+        return missing

@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,10 @@ from interop.foreign_servers import ForeignServer
 
 class VsFtpd(ForeignServer):
     """vsftpd, whose root is the folder that `root` is in: it serves nobody a root that he may write in."""
+
+    def __init__(self, root: Path, settings: Mapping[str, str | int] | None = None) -> None:
+        super().__init__(root)
+        self._settings = dict(settings or {})
 
     @property
     def url(self) -> str:
@@ -26,6 +30,7 @@ class VsFtpd(ForeignServer):
             "anon_root": self.root.parent, "write_enable": "YES", "anon_upload_enable": "YES",
             "anon_mkdir_write_enable": "YES", "anon_other_write_enable": "YES", "anon_umask": "022",
             "seccomp_sandbox": "NO", "secure_chroot_dir": empty,
+            **self._settings,
         }  # fmt: skip
         configuration = self.state / "vsftpd.conf"
         configuration.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
@@ -35,9 +40,16 @@ class VsFtpd(ForeignServer):
 @pytest.fixture
 def vsftpd(tmp_path: Path) -> Iterator[tuple[str, Path]]:
     """The URL of a folder, without a slash at its end, and that folder."""
+    with serving(tmp_path) as served:
+        yield served
+
+
+@contextlib.contextmanager
+def serving(tmp_path: Path, **settings: str | int) -> Iterator[tuple[str, Path]]:
+    """As the fixture, with further settings."""
     pub = tmp_path / "ftp/pub"
     pub.mkdir(parents=True)
-    with VsFtpd(pub) as server:
+    with VsFtpd(pub, settings) as server:
         yield server.url.rstrip("/"), pub
 
 
