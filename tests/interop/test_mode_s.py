@@ -201,3 +201,21 @@ def test_a_server_that_only_says_150_again_when_a_part_is_closed(tmp_path: Path,
         assert server.heard.count("USER") <= 4  # one asks, one measures, one moves, one commits
     assert (tmp_path / "file").read_bytes() == content
     assert not [note for note in report.notes if "again" in note]
+
+
+@pytest.mark.parametrize("checksums", [False, True])
+def test_what_an_attempt_that_was_lost_brought_too_much_does_not_stay(
+    tmp_path: Path, checksums: bool
+) -> None:
+    attempts = iter([True])
+
+    def retrieve(dialogue: Dialogue, name: str) -> str | None:
+        assert isinstance(dialogue, StoringDialogue)
+        if not next(attempts, False):
+            return dialogue._retr(name)
+        dialogue.send(dialogue.server.files[name] * 2)
+        return "426 lost"
+
+    with StoringServer({"RETR": retrieve}, files={"/file": b"content"}, checksums=checksums) as server:
+        mpx.copy(f"{server.url}/file", str(tmp_path / "file"), mpx.CopyOptions(retries=2))
+    assert (tmp_path / "file").read_bytes() == b"content"
