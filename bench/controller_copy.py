@@ -8,7 +8,8 @@ What the network could carry is the maximum flow between the two hosts, less wha
 start to its end: asking the controller, login and verifying are in it. Exits 1 if in the median of the runs
 less than 98 % (thesis-a), 97 % (switched-uneven) or 90 % (thesis-b) of that is carried when it is steady, or
 less than 90 % by the whole copy. In real time this machine's processors carry every frame several times: the
-last column says how late the links were, and a run in which they were late says little.
+last column says how late the links were. Of a run that does not count (docs/lab-format.md) no verdict is
+made, and the bench fails.
 """
 
 import json
@@ -21,8 +22,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from figures import Spread, Verdict, command, conclude, machine
+from mpx_lab.judged import judged
 from mpx_lab.lab import Lab
 from mpx_lab.own_controller import OWN
+from mpx_lab.record import Run
 from mpx_lab.simulated import is_simulated
 from mpx_lab.topologies import named
 from served_copies import copying, serving
@@ -37,12 +40,13 @@ WHOLE = 0.90
 
 @dataclass(frozen=True)
 class Copied:
-    """One copy: its shares of the payload that the maximum flow allows, and how late links were."""
+    """One copy: its shares of what the maximum flow allows, how late links were, why it does not count."""
 
     steady: float
     whole: float
     paths: int
     late_s: float
+    reasons: Sequence[str]
 
 
 def main() -> None:
@@ -70,6 +74,10 @@ def main() -> None:
 def judge(measured: Mapping[str, Sequence[Mapping[str, float]]]) -> Iterator[Verdict]:
     """Hold both shares against what they should be on each network, in the median of the runs."""
     for network, runs in measured.items():
+        reasons = [reason for run in runs for reason in run["reasons"]]
+        yield Verdict(f"{network}: every run counts", "; ".join(reasons) or f"{len(runs)} runs", not reasons)
+        if reasons:
+            continue
         for key, name, least in (
             ("steady", "steady", STEADY[network]),
             ("whole", "the whole copy", WHOLE),
@@ -93,10 +101,12 @@ def copied(network: str, scale: float, size_bytes: int) -> Copied:
                 file.write(block)
         size_bytes = (folder / "file").stat().st_size
         with serving(lab, folder / "served") as url:
-            began_s = time.monotonic()
-            process = copying(lab, folder, [str(folder / "file"), f"{url}file"])
-            told = process.communicate()[1].decode()
-            took_s = time.monotonic() - began_s
+            run = Run(folder / "run", network, {}, routes=lab.routes(), scale=scale)
+            with run, judged(lab, run):
+                began_s = time.monotonic()
+                process = copying(lab, folder, [str(folder / "file"), f"{url}file"])
+                told = process.communicate()[1].decode()
+                took_s = time.monotonic() - began_s
         if process.returncode:
             raise RuntimeError(told)
         rows = progress(told)
@@ -113,6 +123,7 @@ def copied(network: str, scale: float, size_bytes: int) -> Copied:
         size_bytes * 8 / took_s / allowed_bps,
         len(report["decisions"]["paths"]),
         max(late),
+        run.validity.reasons if run.validity else ["it was not judged"],
     )
 
 

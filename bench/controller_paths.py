@@ -62,13 +62,13 @@ def judge(took_s: Mapping[str, Sequence[float]]) -> Iterator[Verdict]:
     """Hold the seconds that each thing took, again and again, against its limit."""
     worst_s = max(took_s["chosen"])
     limit = f"64 switches, 16 paths: chosen within {CHOSEN_S * 1e3:g} ms, always"
-    yield Verdict(limit, f"{worst_s * 1e3:.1f} ms", worst_s <= CHOSEN_S)
-    p99_s = quantile(took_s["placed"], 0.99)
-    limit = f"{PATHS} paths of {HOPS} hops confirmed within {CONFIRMED_S * 1e3:g} ms, P99"
-    yield Verdict(limit, f"{p99_s * 1e3:.1f} ms", p99_s <= CONFIRMED_S)
+    yield Verdict(limit, spread(took_s["chosen"]), worst_s <= CHOSEN_S)
+    p99_s = quantile(took_s["both"], 0.99)
+    limit = f"{PATHS} paths of {HOPS} hops asked for and confirmed within {CONFIRMED_S * 1e3:g} ms, P99"
+    yield Verdict(limit, spread(took_s["both"]), p99_s <= CONFIRMED_S)
     worst_s = max(took_s["rerouted"])
     limit = f"re-routed within {REROUTED_S * 1e3:g} ms of a carrier loss, always"
-    yield Verdict(limit, f"{worst_s * 1e3:.0f} ms", worst_s <= REROUTED_S)
+    yield Verdict(limit, spread(took_s["rerouted"]), worst_s <= REROUTED_S)
 
 
 def long_paths() -> Topology:
@@ -100,7 +100,7 @@ def confirmed(lab: Lab, times: int) -> dict[str, list[float]]:
         took["both"].append(placed_s - began_s)
         ask("DELETE", f"/path-sets/{known['id']}")
     for name, values in took.items():
-        print(f"{name}: ms {spread(values)}")
+        print(f"{name}: {spread(values)}")
     return took
 
 
@@ -116,7 +116,7 @@ def rerouted(lab: Lab, times: int) -> list[float]:
         gaps.append(gap_s(lab, source, sink, "s6-s7"))
         inside(switches, partial(ask, "DELETE", f"/path-sets/{known}"))
         inside(switches, partial(wait_found, 2 * PATHS * HOPS))
-    print(f"nothing arrives after a carrier loss: ms {spread(gaps)}")
+    print(f"nothing arrives after a carrier loss: {spread(gaps)}")
     return gaps
 
 
@@ -151,10 +151,10 @@ def quantile(values: Sequence[float], share: float) -> float:
     return sorted(values)[min(len(values) - 1, int(share * len(values)))]
 
 
-def spread(values: list[float]) -> str:
+def spread(values: Sequence[float]) -> str:
     """Return median, P99 and range in milliseconds."""
     low, high, most = (each * 1e3 for each in (min(values), max(values), quantile(values, 0.99)))
-    return f"{statistics.median(values) * 1e3:.1f}, P99 {most:.1f} ({low:.1f} to {high:.1f})"
+    return f"{statistics.median(values) * 1e3:.1f} ms, P99 {most:.1f} ({low:.1f} to {high:.1f})"
 
 
 def gap_s(lab: Lab, source_port: int, sink_port: int, link: str) -> float:
@@ -214,7 +214,7 @@ def chosen(switches: int = 64, degree: int = 6, times: int = 30) -> list[float]:
         began_s = time.perf_counter()
         SELECTORS["widest-apart"](graph, 1, switches, 16)
         took.append(time.perf_counter() - began_s)
-    print(f"16 paths among {switches} switches chosen: ms {spread(took)}")
+    print(f"16 paths among {switches} switches chosen: {spread(took)}")
     return took
 
 

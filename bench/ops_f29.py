@@ -8,6 +8,7 @@ the start, watching costs at most 2 %. All of it after the first minute; the who
 100 Mbit/s, 128 ms, a queue of 0.75 of the product of bandwidth and delay.
 """
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -61,9 +62,10 @@ class F29(Row):
         return lines
 
     def read(self, run: Result) -> Any:
-        """What both sides had after the first minute, and ours of the whole run."""
+        """What both sides had after the first minute, ours of the whole run, and what it ended with."""
         end_s = run.goodput.end_s
-        return {**read(run, NOTICED_S, end_s), "whole_bps": tool_bps(run, 0.0, end_s)}
+        last = json.loads((run.run.folder / "report-1.json").read_text())["timeline"][-1]["congestion"]
+        return {**read(run, NOTICED_S, end_s), "whole_bps": tool_bps(run, 0.0, end_s), "ends_with": last}
 
     def draw(self, results: Results, axes: Any) -> None:
         """The adaptive copy beside BBR, and what the fixed ones had there."""
@@ -84,6 +86,8 @@ def judge(stored: Mapping[str, Any]) -> Iterable[Verdict]:
         tools = (*FIXED.values(), ADAPTIVE)
         had, fair = ({tool: median(found[link, tool], key) for tool in tools} for key in ("ours_bps", "jain"))
         right, where = FIXED[name], f"beside {name}"
+        ends = [run["ends_with"] for run in found[link, ADAPTIVE]]
+        yield Verdict(f"{where}: it ends with {name} in each run", ", ".join(ends), set(ends) == {name})
         share, times = (had[ADAPTIVE] / had[other] for other in (right, FIXED["cubic"]))
         yield Verdict(f"{where}: {NEAR:.0%} of {right} at least", f"{share:.1%}", share >= NEAR)
         yield Verdict(f"{where}: Jain {FAIR} at least", f"{fair[ADAPTIVE]:.3f}", fair[ADAPTIVE] >= FAIR)

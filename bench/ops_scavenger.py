@@ -1,9 +1,9 @@
 """--policy scavenger beside one CUBIC stream that comes, stays for a minute and goes again.
 
-What the row should show: the CUBIC stream has at least 95 % of what it has alone, and within 10 s of its end
-the scavenger takes 80 % of the link. On three links of 100 Mbit/s: 20, 60 and 128 ms, queues of 1, 0.25 and
-0.75 products of bandwidth and delay. The stream is there first, too (`first`): then the empty path is not
-seen before.
+What the row should show, in the median of the runs: the CUBIC stream has at least 95 % of what it has alone,
+and within 10 s of its end the scavenger takes 80 % of the link. On three links of 100 Mbit/s: 20, 60 and
+128 ms, queues of 1, 0.25 and 0.75 products of bandwidth and delay. The stream is there first, too (`first`):
+then the empty path is not seen before.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -81,7 +81,8 @@ def adler32_of_file(
 
 def _pieces(fd: int, start: int, end: int, stop: Callable[[], bool]) -> Iterator[memoryview]:
     """Yield the bytes [start, end) of an open file, as far as they are there; each is gone with the next."""
-    for first, last, is_hole in stretches(fd, start, end):
+    parts = stretches(fd, start, end) if end - start > _READ_BYTES else [(start, end, False)]
+    for first, last, is_hole in parts:
         buffer = memoryview(bytearray(min(_READ_BYTES, max(1, last - first))))  # zeros, until it is read into
         position = first
         while position < last and not stop():

@@ -7,6 +7,7 @@ import click
 
 from mpx._version import __version__
 from mpx.errors import Interrupted, MpxError
+from mpx.failure import is_shortage, unexpected
 from mpx.output import protect
 from mpx.shown import shown
 from mpx.signals import raise_again
@@ -91,6 +92,8 @@ def main() -> NoReturn:
 
         if os.environ.get("MPX_DEBUG"):
             raise
+        if is_shortage(error):
+            fail(str(unexpected(error)), 1)
         fail(
             f"unexpected {type(error).__name__}: {error}; this is a fault of mpx: "
             "set MPX_DEBUG=1, run it again and report what it prints",

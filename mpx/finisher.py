@@ -160,8 +160,14 @@ class Finisher:
 
     def _add_session(self) -> None:
         session = FinisherSession(self._work, is_first=not self._sessions)
+        try:
+            session.start()
+        except RuntimeError as error:  # no thread is left: go on with those that there are
+            if not self._sessions:
+                raise
+            self._refused(MpxError(str(error)))
+            return
         self._sessions.append(session)
-        session.start()
 
     def _refused(self, error: MpxError) -> None:
         self._most = 0

@@ -200,7 +200,7 @@ class StreamLane(threading.Thread):
             return
         try:
             began = time.monotonic()
-            if self._upload and not move.sent_whole and is_made_up(fd):
+            if self._upload and not move.sent_whole and is_made_up(os.fstat(fd)):
                 move.stream()
             if move.sent_whole and self._is_stored(move):
                 move.landed(0, move.size_bytes)

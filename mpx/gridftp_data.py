@@ -61,7 +61,12 @@ class _LaneCarrier:
 
     def _start_lanes(self, most: int) -> None:
         for lane in self._lanes[self._started : most]:
-            lane.start()
+            try:
+                lane.start()
+            except RuntimeError:  # no thread is left: go on with those that there are
+                if not self._started:
+                    raise
+                return
             self._started += 1
 
     def set_streams(self, path: str, streams: int) -> None:

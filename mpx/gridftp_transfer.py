@@ -1,5 +1,6 @@
 """Uploads in MODE E, one STOR or ESTO: what of its file was sent, and which connections take part."""
 
+import os
 import threading
 from collections.abc import Callable
 
@@ -17,7 +18,7 @@ class Transfer:
         self.fd = fd
         self.number = 0  # in its DataPort
         self.ends = EndOfData()
-        if is_made_up(fd):
+        if is_made_up(os.fstat(fd)):
             move.stream()
         self.source = SourceStream(move, fd, stop) if move.is_streamed else None
         self._before_bytes = move.arrived_bytes

@@ -37,8 +37,15 @@ class LocalCarrier:
 
     def start(self) -> None:
         """See Carrier."""
-        for thread in self._threads:
-            thread.start()
+        begun: list[threading.Thread] = []
+        try:
+            for thread in self._threads:
+                thread.start()
+                begun.append(thread)
+        except RuntimeError:  # no thread is left: go on with those that there are
+            if not begun:
+                raise
+        self._threads = begun
 
     def set_streams(self, path: str, streams: int) -> None:
         """See Carrier. The number of threads is fixed."""
@@ -88,12 +95,13 @@ class LocalCarrier:
         try:
             target = move.open(move.partial, os.O_RDWR | os.O_CREAT)
             try:
-                if is_made_up(source):
+                status = os.fstat(source)
+                if is_made_up(status):
                     move.stream()
                 if move.is_streamed:
                     self._stream(move, source, target)
                 else:
-                    self._blocks(move, source, target)
+                    self._blocks(move, source, target, status)
             finally:
                 move.close()
         except OSError as error:
@@ -112,9 +120,8 @@ class LocalCarrier:
             self._work.pacer.wait(end - start)
             self._write(move, target, buffer[: end - start], start)
 
-    def _blocks(self, move: Move, source: int, target: int) -> None:
+    def _blocks(self, move: Move, source: int, target: int, status: os.stat_result) -> None:
         """Copy what is to be moved of a file of known size; holes stay holes."""
-        status = os.fstat(source)
         if not stat.S_ISREG(status.st_mode):
             raise SourceError(f"{move.source} was a file and is none any more; {AGAIN}")
         if is_sparse(status):

@@ -11,7 +11,6 @@ import os
 import posixpath
 import stat
 import threading
-from collections import OrderedDict
 from collections.abc import Iterable
 
 _MOST_OPEN = 64  # folders that stay open; the others are opened again and compared
@@ -43,7 +42,7 @@ class LocalFolders:
 
     def __init__(self) -> None:
         self._known: dict[str, Identity] = {}
-        self._open: OrderedDict[str, OpenFolder] = OrderedDict()
+        self._open: dict[str, OpenFolder] = {}  # the latest, in the order in which they were opened
         self._lock = threading.Lock()
 
     def anchor(self, names: Iterable[str]) -> None:
@@ -67,7 +66,6 @@ class LocalFolders:
         name = _tidy(name)
         with self._lock:
             if folder := self._open.get(name):
-                self._open.move_to_end(name)
                 return folder
         if known := self._known.get(name):
             folder = OpenFolder(os.open(name, _FOLDER))
@@ -82,13 +80,13 @@ class LocalFolders:
         with self._lock:
             self._open[name] = folder
             if len(self._open) > _MOST_OPEN:
-                self._open.popitem(last=False)
+                del self._open[next(iter(self._open))]
         return folder
 
     def place(self, name: str) -> tuple[OpenFolder, str]:
         """Open the folder of a file; return it, and what the file is called in it."""
-        above, base = posixpath.split(name)
-        return self.opened(above), base
+        above, slash, base = name.rpartition("/")
+        return self._open.get(above) or self.opened(above or slash or "."), base
 
     def make(self, name: str, *, replace_link: bool) -> bool:
         """Make a folder, and those above it that are missing; return whether it is new.

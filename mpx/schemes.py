@@ -54,7 +54,7 @@ def open_endpoint(
 ) -> Endpoint:
     """Return the endpoint of a location; a remote one connects when first used. `bound`: see above.
 
-    `note` takes lines for the report; `pool` has the sessions of the copy and `folders` the folders that it
+    `note` takes lines for the report; `pool` has the sessions of the copy and `folders` the folders it
     writes to on this host, if it is for one.
     """
     if location.scheme == "file":

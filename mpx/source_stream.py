@@ -15,9 +15,8 @@ STOP_INTERVAL_MS = 200
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
-def is_made_up(fd: int) -> bool:
-    """Tell whether the size of an open file may be one that its file system makes up, as /sys says a page."""
-    status = os.fstat(fd)
+def is_made_up(status: os.stat_result) -> bool:
+    """Tell whether the size of a file may be one that its file system makes up, as /sys says a page."""
     return 0 < status.st_size <= _PAGE_BYTES and status.st_blocks == 0
 
 

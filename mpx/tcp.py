@@ -269,7 +269,10 @@ def resolve(
             failed.append(error)
 
     asking = threading.Thread(target=ask, name="mpx-resolve", daemon=True)
-    asking.start()
+    try:
+        asking.start()
+    except RuntimeError:  # no thread is left
+        ask()
     while asking.is_alive():
         asking.join(STOP_INTERVAL_S)
         if asking.is_alive() and stop():

@@ -22,7 +22,7 @@ from mpx.errors import (
     TransferTimeout,
     UsageError,
 )
-from mpx.failure import Failure
+from mpx.failure import Failure, unexpected
 from mpx.far_congestion import why_not_far
 from mpx.far_slowed import FarSlowed
 from mpx.finisher import Finisher
@@ -493,12 +493,14 @@ class _Copy:
         self, carrier: Carrier, finisher: Finisher, lister: Lister, probe: RttProbe, watcher: Watcher
     ) -> None:
         """Start everything, watch, and stop everything; raises what ended the copy."""
+        begun: list[Carrier | Finisher | Lister | RttProbe] = []
         try:
-            carrier.start()
-            finisher.start()
-            lister.start()
-            probe.start()
+            for part in (carrier, finisher, lister, probe):
+                part.start()
+                begun.append(part)
             watcher.watch()
+        except (MemoryError, RuntimeError) as error:  # RuntimeError: no thread is left
+            self.failure.set(unexpected(error))
         except BaseException:
             self.failure.set(MpxError("stopped"))
             raise
@@ -507,9 +509,8 @@ class _Copy:
                 carrier.stop()
                 if self.multipath:
                     self.multipath.stop()
-            for part in (carrier, finisher, lister):
-                part.join()
-            probe.end()
+            for part in begun:
+                part.end() if isinstance(part, RttProbe) else part.join()
             self.journal_the_rest()
         if self.failure.error:
             raise self.resumable(self.failure.error)

@@ -9,10 +9,14 @@ import ast
 import copy
 import importlib
 import json
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import apt.row
+import huang.row
 import pytest
 from figures import Verdict
 
@@ -68,6 +72,20 @@ def test_every_bench_ends_with_its_verdicts(bench: str) -> None:
         and any(isinstance(argument, ast.Name) and argument.id == "judge" for argument in call.args)
     ]
     assert len(given) == 1 and given[0] in {"conclude", "main", "say"}
+
+
+def test_a_full_run_measures_every_cell_several_times() -> None:
+    rows = []
+    for bench in BENCHES:
+        for each in vars(importlib.import_module(bench)).values():
+            own = isinstance(each, type) and each.__module__ == bench
+            if own and issubclass(each, apt.row.Row | huang.row.Row):
+                rows.append(each())
+    assert len(rows) > 15
+    for row in rows:
+        size = (row.sizes_bytes["full"],) if isinstance(row, huang.row.Row) else ()
+        times = Counter(replace(cell, repetition=0) for cell in row.cells("full", *size))
+        assert min(times.values()) >= 3, row.name
 
 
 def test_there_is_no_result_of_a_bench_that_is_gone() -> None:

@@ -20,7 +20,7 @@ from mpx.move import Move
 from targets.blocks_from_clients import block
 
 HERE = "127.0.0.1"
-PATIENCE_S = 20.0
+PATIENCE_S = 50.0  # less than a hang takes to be told as one
 SIZE, START, MIDDLE = 400, 100, 300  # of a file; the first retrieve is of what is before the middle
 END = HEADER.pack(EOD | EOF, 0, 1)
 SEEDS = [
