@@ -7,7 +7,7 @@ SOURCES := mpx lab train controller tests bench
 # Under sudo what is made here stays the caller's, whose checkout it is: as root it could not be changed later.
 AS_CALLER := $(if $(filter $(shell stat -c %u .),$(SUDO_UID)),sudo -E -H -u $(SUDO_USER))
 
-.PHONY: help setup check test fuzz kills demo demo-lab demo-multipath lock clean
+.PHONY: help setup check test fuzz kills foreign demo demo-lab demo-multipath lock clean
 
 help:
 	@echo "make demo    copy real files up and down through an emulated 30 ms path"
@@ -58,6 +58,10 @@ fuzz: setup
 kills: setup
 	MPX_KILLS=20 $(BIN)/python -m pytest -q -s tests/interop/test_kills.py
 	MPX_KILLS=100 $(BIN)/python -m pytest -q -s tests/lab/test_lab_kills.py
+
+# Thousands of FTP servers bent at random, for each direction, in an hour; `make test` has some dozens.
+foreign: setup
+	MPX_FOREIGN=3000 $(BIN)/python -m pytest -q -n 2 --timeout 7200 tests/contract/test_bent_servers.py
 
 demo: $(VENV)/.done
 	$(BIN)/python -m mpx_lab.demo

@@ -212,6 +212,8 @@ class StreamLane(threading.Thread):
             else:
                 self._download.bring(piece, fd)
                 self._measured(piece, began)
+                if move.is_whole:
+                    os.ftruncate(fd, move.size_bytes)  # an attempt before may have brought more
         except (ConnectionLost, TransferTimeout, Interrupted, NoSpace, OffsetsUnproven):
             raise
         except MpxError as error:

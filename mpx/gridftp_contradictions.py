@@ -44,7 +44,8 @@ class Contradictions:
     def _settle(self, session: DownloadSession, pull: Pull) -> bool:
         move = pull.move
         if pull.is_stream:
-            return self._ended(session, pull)
+            is_short = pull.reached_bytes < (move.listed_bytes or 0)
+            return self._shorter(session, pull) if is_short else self._ended(session, pull)
         if not pull.is_short and not pull.is_long:
             if self._shelf.asks_exactly(move) and pull.end == move.size_bytes:
                 self._refuses_more(pull)

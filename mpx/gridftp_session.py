@@ -278,6 +278,7 @@ class Session:
 
     def call(self, line: bytes) -> Reply:
         """Send one command, return its final reply, and let its time count for the RTT."""
+        self._check_step()
         began = time.monotonic()
         self.send(line)
         reply = self.final_reply()
@@ -289,12 +290,20 @@ class Session:
 
         Further ones go out while replies come in, so that the server never runs out of work.
         """
+        self._check_step()
         sent = 0
         for answered in range(len(commands)):
             if sent < len(commands) and sent - answered <= PIPELINE // 2:
                 self.send(*commands[sent : answered + PIPELINE])
                 sent = min(len(commands), answered + PIPELINE)
             yield self.final_reply()
+
+    def _check_step(self) -> None:
+        """Raise ConnectionLost where a reply is left over: the next command would have it for its own."""
+        while self._replies:
+            reply = self._replies.popleft()
+            if not reply.is_preliminary:
+                raise ConnectionLost(f"{self.peer} says more than it was asked: {reply.code} {reply.reason}")
 
     def pipeline(self, commands: Sequence[bytes]) -> list[Reply]:
         """Send many commands without waiting between them; return their final replies in order."""

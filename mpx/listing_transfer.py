@@ -21,6 +21,7 @@ from mpx.passive import connect_data, passive_command, passive_reply
 LONGEST_LINE_BYTES = 64 * 1024  # a path and where a link leads, both of 4096 bytes and written as %XX, fit in
 MOST_KEPT_BYTES = 32 * 1024 * 1024  # compressed; some millions of entries
 BLOCK_BYTES = 256 * 1024  # compressed together
+_DONE = (200, 212, 226, 250)  # that a listing is done, or empty
 _ALL_SENT_S = 2.0  # for what a server has sent, or has to say, once it is done with a listing
 
 
@@ -65,6 +66,8 @@ class ListingTransfer:
             reply = self._first_reply(unreachable)
             if not reply.is_preliminary and not reply.is_ok:
                 raise self._refused(reply)
+            if reply.is_ok and reply.code not in _DONE:
+                raise ConnectionLost(f"{session.peer} answers {reply.code} to a listing: {reply.reason}")
             if self._connection and reply.is_preliminary:
                 yield from self._whole_lines(rest, session.options.timeout_s)
             elif self._connection:  # it is done, and may have left the connection as it is

@@ -80,7 +80,7 @@ class StreamDownload:
     def _bring_whole(self, move: Move, fd: int) -> None:
         size_bytes = None if move.is_streamed else move.size_bytes
         came = self._read(move, 0, None, fd, expected=size_bytes, lands=True).bytes
-        if size_bytes is not None and came < size_bytes:
+        if came < (move.listed_bytes or 0):
             why = why_too_short(self._work.describe(move.source), move, came)
             if why:
                 raise why

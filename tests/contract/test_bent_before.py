@@ -26,6 +26,19 @@ TREE = {
     "one of several files that came whole and was refused": Case(
         (Bend("RETR deed", "done and refused", 0, 0, 1),), lacks=frozenset({"MLST"})
     ),
+    "a stream whose framing is broken, so that it ends before its size": Case(
+        (
+            Bend("block", "twice", 426),
+            Bend("ERET deed", "done and refused", 93856, 2),
+            Bend("block", "twice"),
+        ),
+        mode_e=True,
+        streams=None,
+    ),
+    "a question answered twice, so that every further answer is that to the one before": Case(
+        (Bend("MLST", "twice", 1, 0, 1),), mode_e=True
+    ),
+    "a port told after another reply": Case((Bend("EPSV", "another reply before", 1920, 0, 1),)),
     "files that are refused again and again, as are their connections": Case(
         (Bend("ERET deed", "done and refused", 0, 1), Bend("150", "cut and silent", 35609, 1, 1)), mode_e=True
     ),

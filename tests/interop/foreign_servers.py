@@ -7,6 +7,7 @@ in ENVIRONMENT, which whoever starts mpx needs (the fixtures set it). vsftpd is 
 import contextlib
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -52,8 +53,7 @@ class ForeignServer:
             pytest.skip(f"{type(self).__name__} serves a virtual user only when started by root")
         self.state.mkdir()
         _open_to_everyone(self.root)
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
+        self.port = _free_port()
         self.start()
         return self
 
@@ -212,6 +212,15 @@ def _served(tmp_path: Path) -> Path:
     root = tmp_path / "ftp"
     root.mkdir()
     return root
+
+
+def _free_port() -> int:
+    """Return a port that nobody listens on, and that the kernel gives nobody who connects."""
+    while True:
+        with contextlib.suppress(OSError):
+            port = random.randrange(20_000, 32_000)
+            socket.create_server(("127.0.0.1", port)).close()
+            return port
 
 
 def _greets(port: int) -> bool:

@@ -4,7 +4,6 @@ import os
 from pathlib import Path
 
 import pytest
-from interop.foreign_servers import ForeignServer
 from interop.scripted_server import Dialogue
 from interop.storing_server import StoringDialogue, StoringServer
 from sites import make
@@ -23,23 +22,6 @@ def tree(tmp_path: Path) -> Path:
 
 def moved(report: Report) -> int:
     return report.files.moved
-
-
-@pytest.mark.peers
-def test_real_servers(foreign: ForeignServer, tmp_path: Path) -> None:
-    source = tree(tmp_path)
-    assert moved(copy(str(source), foreign.url + "tree", TREE)) == 5
-    assert moved(copy(str(source), foreign.url + "tree", TREE)) == 0
-    assert (foreign.root / "tree/3").stat().st_mtime == 1_577_836_803
-
-
-@pytest.mark.peers
-def test_vsftpd_sets_times_by_mdtm(vsftpd: tuple[str, Path], tmp_path: Path) -> None:
-    url, folder = vsftpd
-    source = tree(tmp_path)
-    assert moved(copy(str(source), f"{url}/tree", TREE)) == 5
-    assert (folder / "tree/3").stat().st_mtime == 1_577_836_803
-    assert moved(copy(str(source), f"{url}/tree", TREE)) == 0
 
 
 # --- servers that set none -------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ from pathlib import Path
 from types import TracebackType
 
 import pytest
-from install_peers import find_peer
 from interop.foreign_servers import ProFtpd, PureFtpd, PyFtpdLib
 from interop.scripted_server import Script
 from interop.stock_server import StockServer
@@ -41,7 +40,7 @@ def _stock(folder: Path, sessions: int) -> Iterator[tuple[str, Path]]:
 
 @contextlib.contextmanager
 def _vsftpd(folder: Path, sessions: int) -> Iterator[tuple[str, Path]]:
-    with serving(folder, find_peer("vsftpd"), max_per_ip=sessions) as served:
+    with serving(folder, max_per_ip=sessions) as served:
         yield served
 
 

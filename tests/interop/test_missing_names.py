@@ -42,24 +42,6 @@ def refusing(text: str, *verbs: str) -> dict[str, Answer]:
 
 
 @pytest.mark.peers
-def test_a_new_file_goes_to_each_server(foreign: ForeignServer, tmp_path: Path) -> None:
-    source = make(tmp_path / "new.txt", 100_000)
-    report = copy(str(source), foreign.url + "new.txt")
-    assert (foreign.root / "new.txt").read_bytes() == source.read_bytes()
-    assert report.files.moved == 1
-
-
-@pytest.mark.peers
-def test_a_tree_goes_to_each_server_with_the_folders_that_are_missing(
-    foreign: ForeignServer, tmp_path: Path
-) -> None:
-    files = {name: make(tmp_path / "tree" / name, 1000).read_bytes() for name in ("a", "b/c", "b/d/e")}
-    copy(str(tmp_path / "tree"), foreign.url + "not/there/yet", CopyOptions(recursive=True))
-    at = foreign.root / "not/there/yet"
-    assert {str(path.relative_to(at)): path.read_bytes() for path in at.rglob("*") if path.is_file()} == files
-
-
-@pytest.mark.peers
 def test_each_server_is_asked_right(foreign: ForeignServer) -> None:
     (foreign.root / "folder").mkdir()
     (foreign.root / "file").write_bytes(b"12345")

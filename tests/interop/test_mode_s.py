@@ -11,11 +11,14 @@ from pathlib import Path
 import pytest
 from interop.control_relay import ControlRelay
 from interop.mpx_process import Copy
+from interop.scripted_server import Dialogue
+from interop.storing_server import StoringDialogue, StoringServer
 from interop.vsftpd import session_pids
 from mpx_command import command, refused
 from mpx_command import mpx as mpx_copy
 
 import mpx
+from mpx import ftp_stream_lane
 
 TESTS = Path(__file__).resolve().parent.parent
 
@@ -178,3 +181,41 @@ def test_a_download_that_was_killed_between_its_last_byte_and_its_name(vsftpd, t
     done = Copy(tmp_path, f"{url}/big", tmp_path / "got").end()
     assert done.code == 0
     assert (tmp_path / "got").read_bytes() == content
+
+
+def test_a_server_that_only_says_150_again_when_a_part_is_closed(tmp_path: Path, monkeypatch) -> None:
+    """Pure-FTPD, which then waits for the next command: the session goes on."""
+
+    def retrieve(dialogue: Dialogue, name: str) -> str | None:
+        assert isinstance(dialogue, StoringDialogue)
+        reply = dialogue._retr(name)
+        return "150 0.008 seconds (measured here)" if reply and reply.startswith("426") else reply
+
+    monkeypatch.setattr(ftp_stream_lane, "FIRST_PIECE", 256 * 1024)
+    content = os.urandom(40_000_000)  # more than fits into the buffers of a connection
+    with StoringServer({"RETR": retrieve}, files={"/file": content}) as server:
+        report = mpx.copy(
+            f"{server.url}/file", str(tmp_path / "file"), mpx.CopyOptions(streams=1, timeout_s=3)
+        )
+        assert server.heard.count("RETR") > 4
+        assert server.heard.count("USER") <= 4  # one asks, one measures, one moves, one commits
+    assert (tmp_path / "file").read_bytes() == content
+    assert not [note for note in report.notes if "again" in note]
+
+
+@pytest.mark.parametrize("checksums", [False, True])
+def test_what_an_attempt_that_was_lost_brought_too_much_does_not_stay(
+    tmp_path: Path, checksums: bool
+) -> None:
+    attempts = iter([True])
+
+    def retrieve(dialogue: Dialogue, name: str) -> str | None:
+        assert isinstance(dialogue, StoringDialogue)
+        if not next(attempts, False):
+            return dialogue._retr(name)
+        dialogue.send(dialogue.server.files[name] * 2)
+        return "426 lost"
+
+    with StoringServer({"RETR": retrieve}, files={"/file": b"content"}, checksums=checksums) as server:
+        mpx.copy(f"{server.url}/file", str(tmp_path / "file"), mpx.CopyOptions(retries=2))
+    assert (tmp_path / "file").read_bytes() == b"content"

@@ -116,6 +116,17 @@ def test_a_file_that_is_listed_empty_and_grows_is_no_empty_file(tmp_path: Path) 
         copied(server, tmp_path, in_tree=False)
 
 
+def test_a_file_that_seems_longer_and_then_ends_early(tmp_path: Path) -> None:
+    """It is read to its end once more came than was announced, and the end came too early then."""
+    sent = iter([SMALL + b"more"])
+    with (
+        LyingServer({"/d/file": SMALL}, mode_e=True, sends=lambda _: next(sent, SMALL[:100])) as server,
+        pytest.raises(mpx.IntegrityError, match="ended after 100 bytes"),
+    ):
+        copied(server, tmp_path, in_tree=False)
+    assert not (tmp_path / "file").exists()
+
+
 PROC = Path("/proc/sys/kernel")  # its files say that they have no bytes
 
 
