@@ -17,7 +17,6 @@ from typing import TypeVar
 
 from mpx import telnet_escape
 from mpx.carrier import Work
-from mpx.checksum import adler32
 from mpx.errors import (
     AuthenticationError,
     ConnectionLost,
@@ -350,8 +349,6 @@ class StreamLane(threading.Thread):
                 start, end = came
                 pacer.wait(end - start)
                 connection.sendall(self._buffer[: end - start])
-                if move.is_summed:
-                    move.summed(start, end, adler32(self._buffer[: end - start]))
                 count(end - start)
             return
         position = piece.start
@@ -367,8 +364,7 @@ class StreamLane(threading.Thread):
                 )
             pacer.wait(got)
             connection.sendall(self._buffer[:got])
-            if move.is_summed:
-                move.summed(position, position + got, adler32(self._buffer[:got]))
+            move.passed(position, self._buffer[:got])
             count(got)
             position += got
 

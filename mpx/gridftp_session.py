@@ -225,13 +225,13 @@ class Session:
                 raise Interrupted
         raise TransferTimeout(f"{self.peer} did not answer within {timeout_s:g} s")
 
-    def final_reply(self) -> Reply:
-        """Return the next reply that ends a command, for which there is one time-out.
+    def final_reply(self, extra_s: float = 0.0) -> Reply:
+        """Return the next reply that ends a command, for which there is one time-out, and so much more.
 
         It begins anew only with a marker that tells of more bytes than those before: what else may precede
         a reply (1xx) can be sent without end. Raises as `read_reply`.
         """
-        timeout_s = self.options.timeout_s
+        timeout_s = self.options.timeout_s + extra_s
         deadline, furthest = time.monotonic() + timeout_s, 0
         while (reply := self._read_by(deadline, timeout_s)).is_preliminary:
             if self.options.stop():
@@ -248,17 +248,18 @@ class Session:
         self._saw_rtt(time.monotonic() - began)
         return reply
 
-    def replies(self, commands: Sequence[bytes]) -> Iterator[Reply]:
+    def replies(self, commands: Sequence[bytes], extra_s: float = 0.0) -> Iterator[Reply]:
         """Send many commands without waiting between them; yield their final replies in order.
 
-        Further ones go out while replies come in, so that the server never runs out of work.
+        Further ones go out while replies come in, so that the server never runs out of work. Each reply may
+        take the time-out and `extra_s`.
         """
         sent = 0
         for answered in range(len(commands)):
             if sent < len(commands) and sent - answered <= PIPELINE // 2:
                 self.send(*commands[sent : answered + PIPELINE])
                 sent = min(len(commands), answered + PIPELINE)
-            yield self.final_reply()
+            yield self.final_reply(extra_s)
 
     def pipeline(self, commands: Sequence[bytes]) -> list[Reply]:
         """Send many commands without waiting between them; return their final replies in order."""

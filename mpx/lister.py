@@ -148,7 +148,7 @@ class Lister(threading.Thread):
         report: Report,
         prove: Callable[[Move], None],
         notes: SentNotes,
-        sums: bool,
+        sums: Callable[[int | None], str],
     ) -> None:
         super().__init__(name="mpx-lister", daemon=True)
         self._later: list[Task] = []  # links that could not be made at first
@@ -301,7 +301,7 @@ class Lister(threading.Thread):
             info.modified_s,
             info.mode,
             streamed=self._is_local and self._source_end.location.scheme != "file" and not info.size_bytes,
-            sums=self._sums,
+            sums=self._sums(info.size_bytes),
         )
         known = self._journal.unfinished.get(task.target)
         if known and self._options.resume and not move.is_small:

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Sequence
 
 from mpx.carrier import Work
-from mpx.checksum import adler32
 from mpx.errors import DestinationError, IntegrityError, Interrupted, SourceError, UsageError
 from mpx.local import local_error
 from mpx.move import Move
@@ -110,8 +109,7 @@ class LocalCarrier:
             written = 0
             while written < got:
                 written += os.pwrite(target, buffer[written:got], start + written)
-            if move.is_summed:
-                move.summed(start, end, adler32(buffer[:got]))
+            move.passed(start, buffer[:got])
             move.landed(start, end)
             with self._guard:
                 self._moved += got

@@ -7,10 +7,13 @@ import os
 import threading
 from collections.abc import Callable, Iterable
 
-from mpx.checksum import SECTION_BYTES, RunningSums, sum_of
+from mpx import checksum
+from mpx.checksum import SECTION_BYTES
 from mpx.errors import ConnectionLost
 from mpx.partial_file import PartialFile
 from mpx.ranges import Range, RangeSet
+from mpx.running_checksum import Unread, running
+from mpx.verified import Verified
 
 MOST_PIECES = 1 << 16  # of a file, with gaps between them: several hundred streams leave some thousand
 SMALL_FILE_BYTES = 4 * 1024 * 1024  # sent so soon that it may be sent again
@@ -34,7 +37,7 @@ class Move:
         mode: int | None,
         *,
         streamed: bool = False,
-        sums: bool = False,
+        sums: str = "none",  # the checksum that is taken of what passes
     ) -> None:
         self.source = source
         self.final = final
@@ -46,7 +49,7 @@ class Move:
         self.mode = mode
         self.resumed_bytes = 0  # had arrived before this run
         self.retried_sections: set[int] = set()  # sent once more after a checksum mismatch
-        self.verified = RangeSet()
+        self.verified = Verified()
         self.rename_asked = False  # for its final name; the answer may have been lost
         self.was_read = False  # of a source that is streamed: a pipe cannot be read twice
         self.sent_whole = False  # every byte was sent and the answer was lost: all of it may be there
@@ -59,7 +62,7 @@ class Move:
         self._held = RangeSet()  # written, but not yet believed
         self._lost = RangeSet()  # had arrived and does not count any more; the journal was not told
         self._always_streamed = self.is_streamed
-        self._sums = RunningSums() if sums else None
+        self._sums = running(sums)
         self.written = PartialFile(partial)  # where this host is the destination
         self._fd: int | None = None  # of the source, where this host is that
         self._users = 0
@@ -244,17 +247,38 @@ class Move:
                 if self._arrived.add(start, end):
                     self._fresh.append((start, end))
 
-    def summed(self, start: int, end: int, value: int) -> None:
-        """Record the Adler-32 of bytes that passed by."""
+    def passed(self, start: int, data: memoryview) -> None:
+        """Take bytes that passed by into the checksum that is taken meanwhile, if any."""
         if self._sums:
-            with self._lock:
-                self._sums.add(start, end, value)
+            self._sums.passed(start, data)
 
-    def section_sum(self, start: int, end: int, read: Callable[[int, int, int], int]) -> int:
-        """Return the Adler-32 of a section, reading with `read(start, end, value)` what did not pass by."""
+    def checksum(self, algorithm: str, start: int, end: int, fd: int | None, stop: Callable[[], bool]) -> str:
+        """Return a checksum of [start, end) in hex, reading from `fd` what did not pass by.
+
+        Raises OSError, and Unread where there is no `fd` and it would be needed.
+        """
+        if self._sums and self._sums.algorithm == algorithm:
+            return self._sums.hex(start, end, fd, stop)
+        if fd is None:
+            raise Unread
+        return checksum.of_file(algorithm, fd, start, end, stop)
+
+    def found_same(self, start: int, end: int, algorithm: str) -> None:
+        """Record that both ends have the same bytes in [start, end), by their checksums."""
         with self._lock:
-            known = self._sums.within(start, end) if self._sums else []
-        return sum_of(known, start, end, read)
+            self.verified.add(start, end, algorithm)
+        if self._sums:
+            self._sums.forget(start, end)
+
+    @property
+    def can_read_again(self) -> bool:
+        """Whether the source is a file: a pipe, or what has no size, may give other bytes or none."""
+        return self.listed_bytes is not None
+
+    @property
+    def passing(self) -> str:
+        """The checksum that is taken of what passes, "none" if none is."""
+        return self._sums.algorithm if self._sums else "none"
 
     @property
     def has_news(self) -> bool:
@@ -320,11 +344,6 @@ class Move:
         """Whether somebody has given this file up."""
         with self._lock:
             return self._given_up
-
-    @property
-    def is_summed(self) -> bool:
-        """Whether those who pass bytes on are to record their Adler-32."""
-        return self._sums is not None
 
     def missing_within(self, start: int, end: int) -> RangeSet:
         """Return what of [start, end) has not arrived."""

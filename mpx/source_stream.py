@@ -51,7 +51,10 @@ class SourceStream:
                 self._is_ended = got == 0
             if self._is_ended and self._move.is_streamed:
                 self._move.ended(self._position)
-            return (start, self._position) if self._position > start else None
+            if self._position == start:
+                return None
+            self._move.passed(start, buffer[: self._position - start])  # in order, as some hashes need it
+            return start, self._position
 
     def _read_some(self, view: memoryview) -> int:
         poll = select.poll()

@@ -2,39 +2,91 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from mpx import checksum
 from mpx.backlog import Section
+from mpx.checksum_choice import NONE, ChecksumChoice
 from mpx.endpoint import Endpoint, Part
-from mpx.errors import IntegrityError, Interrupted, MpxError
+from mpx.errors import IntegrityError, Interrupted, MpxError, NoChecksum
 from mpx.local import local_error
+from mpx.running_checksum import Unread
+
+
+@dataclass(slots=True)
+class _Open:
+    """A section that is not compared yet, by which checksums it may be, and why not by the best."""
+
+    section: Section
+    candidates: list[str]
+    refusal: NoChecksum | None = None
 
 
 def compare(
     sections: Sequence[Section],
     far: Endpoint,
-    algorithm: str,
+    choice: ChecksumChoice,
     *,
     far_is_source: bool,
     stop: Callable[[], bool],
-) -> Iterator[tuple[Section, bool | MpxError]]:
-    """Yield for each section whether both ends have the same bytes, or why that cannot be known.
+) -> Iterator[tuple[Section, str, bool | MpxError]]:
+    """Yield for each section by which checksum it was compared, and whether both ends have the same bytes.
 
-    Raises Interrupted when stopped, and what the far endpoint raises or says that may be tried again.
+    Or why that cannot be known; NoChecksum where the far end computes none of it. What one checksum is
+    refused of is compared by the next best. Raises Interrupted when stopped, and what the far endpoint
+    raises or says that may be tried again.
     """
-    names = [s.move.source if far_is_source else s.move.partial for s in sections]
-    parts = [Part(name, s.start, s.end) for name, s in zip(names, sections, strict=True)]
-    for section, far_sum in zip(sections, far.checksums(algorithm, parts, stop), strict=True):
-        near_sum = _near_sum(section, algorithm, far_is_source=far_is_source, stop=stop)
-        if stop():
-            raise Interrupted("stopped")
-        error = next((told for told in (near_sum, far_sum) if isinstance(told, Exception)), None)
-        if error is None:
-            yield section, far_sum == near_sum
-        elif isinstance(error, MpxError) and error.may_retry:
-            raise error
-        else:
-            yield section, error if isinstance(error, MpxError) else MpxError(str(error))
+    waiting = [_Open(each, _candidates(each, choice, far_is_source=far_is_source)) for each in sections]
+    while waiting:
+        by_algorithm: dict[str, list[_Open]] = {}
+        for each in waiting:
+            by_algorithm.setdefault(each.candidates[0] if each.candidates else NONE, []).append(each)
+        waiting = []
+        for each in by_algorithm.pop(NONE, ()):
+            yield each.section, NONE, each.refusal or _no_checksum(far, each.section)
+        for algorithm, some in by_algorithm.items():
+            parts = [_part(each.section, far_is_source=far_is_source) for each in some]
+            for each, far_sum in zip(some, far.checksums(algorithm, parts, stop), strict=True):
+                if isinstance(far_sum, NoChecksum):
+                    choice.refused(algorithm)
+                    each.refusal = each.refusal or far_sum
+                    each.candidates = each.candidates[1:]
+                    waiting.append(each)
+                    continue
+                near_sum = _near_sum(each.section, algorithm, far_is_source=far_is_source, stop=stop)
+                if stop():
+                    raise Interrupted("stopped")
+                yield each.section, algorithm, _judged(algorithm, far_sum, near_sum, choice)
+
+
+def _candidates(section: Section, choice: ChecksumChoice, *, far_is_source: bool) -> list[str]:
+    move = section.move
+    candidates = choice.candidates(move.size_bytes)
+    if far_is_source or move.can_read_again:
+        return candidates
+    return [algorithm for algorithm in candidates if algorithm == move.passing]
+
+
+def _part(section: Section, *, far_is_source: bool) -> Part:
+    name = section.move.source if far_is_source else section.move.partial
+    return Part(name, section.start, section.end, is_whole=section.is_whole)
+
+
+def _no_checksum(far: Endpoint, section: Section) -> NoChecksum:
+    return NoChecksum(MpxError(f"{far.location.host} computes no checksum of {section.move.source}"))
+
+
+def _judged(
+    algorithm: str, far_sum: str | Exception, near_sum: str | MpxError, choice: ChecksumChoice
+) -> bool | MpxError:
+    """Return whether two sums are the same, or why that is not known; raises what may be tried again."""
+    for told in (near_sum, far_sum):
+        if isinstance(told, MpxError) and told.may_retry:
+            raise told
+        if isinstance(told, Exception):
+            return told if isinstance(told, MpxError) else MpxError(str(told))
+    choice.answered(algorithm)
+    return checksum.is_same(str(far_sum), str(near_sum))
 
 
 def _near_sum(
@@ -42,29 +94,24 @@ def _near_sum(
 ) -> str | MpxError:
     move, start, end = section.move, section.start, section.end
     name = move.partial if far_is_source else move.source
+    fd = None
     try:
         if far_is_source:
             fd = move.open(name, os.O_RDWR)
-        else:
+        elif move.can_read_again:
             fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe has no end
     except FileNotFoundError:
         return IntegrityError(f"{name} is gone; copy the same SRC to the same DST again")
     except OSError as error:
         return local_error(error, name, writing=far_is_source)
-
-    def read(first: int, last: int, value: int) -> int:
-        """Continue a sum over bytes that did not pass through our hands."""
-        more = checksum.adler32_of_file(fd, first, last, 1, stop)
-        return checksum.adler32_combine(value, more, last - first)
-
     try:
-        if algorithm == "adler32":
-            return f"{move.section_sum(start, end, read):08x}"
-        return checksum.of_file(algorithm, fd, start, end, stop)
+        return move.checksum(algorithm, start, end, fd, stop)
+    except Unread:
+        return NoChecksum(MpxError(f"{name} cannot be read a second time for its {algorithm}"))
     except OSError as error:
         return local_error(error, name, writing=far_is_source)
     finally:
         if far_is_source:
             move.close()
-        else:
+        elif fd is not None:
             os.close(fd)
