@@ -144,8 +144,8 @@ def _checksum(session: Session, argument: str) -> bytes:
             session.control.send(checksum_marker(time.time(), done))
 
     fd = session.root.open_file(session.path(name))
-    session.turn.end()
     try:
+        session.settle()
         return reply_line(213, checksum(fd, algorithm, offset, length, tick))
     finally:
         os.close(fd)

@@ -230,7 +230,7 @@ def _send_listing(
             _run_stream(session, LineSender(chain([first], raw), progress, turn), progress)
             return _DONE
         with tempfile.TemporaryFile() as spool:
-            session.turn.end()
+            session.settle()
             spool.writelines(chain.from_iterable(in_turns(session.turn, raw)))
             spool.flush()
             _send(session, spool.fileno(), 0, spool.tell(), RangeSet())

@@ -43,6 +43,7 @@ class Control:
         """`login_s`: how long the client may take until `admit` is called."""
         self._sock = sock
         self._buffer = bytearray()
+        self._queued = b""
         self._searched = 0  # bytes of it that hold no ABOR, and no part of a line but whole ones
         self._poll = select.poll()
         self._poll.register(sock, select.POLLIN)
@@ -96,9 +97,19 @@ class Control:
         self._searched = max(0, self._searched - end - 1)
         return line.decode("utf-8", "surrogateescape")
 
+    def queue(self, reply: bytes) -> None:
+        """Have a reply leave with the next one that is sent, or by `flush`."""
+        self._queued += reply
+
+    def flush(self) -> None:
+        """Send what is queued. Raises ControlClosed if the client does not take it in time."""
+        if self._queued:
+            self.send(b"")
+
     def send(self, reply: bytes) -> None:
         """Send a reply, or a part of one. Raises ControlClosed if the client does not take it in time."""
-        view, until_s = memoryview(reply), 0.0
+        queued, self._queued = self._queued, b""
+        view, until_s = memoryview(queued + reply), 0.0
         try:
             view = view[self._sock.send(view, socket.MSG_DONTWAIT) :]
         except BlockingIOError:
@@ -118,7 +129,7 @@ class Control:
     def say_farewell(self, reply: bytes) -> None:
         """Send a last reply without waiting, and see to it that it arrives."""
         with suppress(OSError):  # the client may have gone already
-            self._sock.send(reply, socket.MSG_DONTWAIT)
+            self._sock.send(self._queued + reply, socket.MSG_DONTWAIT)
             self._sock.shutdown(socket.SHUT_WR)
             drained = 0  # else the kernel answers what nobody read with a reset, which may overtake the reply
             while drained < _MOST_DRAINED_BYTES and (data := self._sock.recv(65536, socket.MSG_DONTWAIT)):

@@ -9,8 +9,7 @@ from contextlib import suppress
 _SWITCH_INTERVAL_S = 0.0002  # how long a thread that is busy lets another wait; Python's own is 5 ms
 _STACK_BYTES = 1024 * 1024
 _ARENAS = 2  # of the C heap: with many, what hundreds of threads had is never given back
-_M_ARENA_MAX, _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -8, -1, -3  # malloc.h
-_KEPT_BYTES = 128 * 1024
+_M_ARENA_MAX = -8  # malloc.h
 
 
 def prepare() -> None:
@@ -20,7 +19,4 @@ def prepare() -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     with suppress(AttributeError):  # not every C library has it
-        mallopt = ctypes.CDLL(None).mallopt
-        mallopt(_M_ARENA_MAX, _ARENAS)
-        mallopt(_M_TRIM_THRESHOLD, _KEPT_BYTES)
-        mallopt(_M_MMAP_THRESHOLD, _KEPT_BYTES)
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)

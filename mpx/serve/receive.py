@@ -11,7 +11,7 @@ from mpx.gridftp_wire import CLOSE, EOF, HEADER_BYTES, BlockHeader, unpack_heade
 from mpx.serve.data import Connection
 from mpx.serve.progress import Progress
 from mpx.serve.replies import DataChannelError
-from mpx.serve.turns import Share, Turn, Turns
+from mpx.serve.turns import LONG_PATIENCE_S, Share, Turn, Turns
 
 _RECEIVED_AHEAD_BYTES = 16 * 1024
 _SMALL_BYTES = 8 * 1024  # a block that is done in a turn, once it is there
@@ -61,10 +61,11 @@ class BlockReceiver:
 
     def serve(self, connection: Connection) -> None:
         """Receive until this connection ends its part. Raises DataChannelError and OSError."""
-        arrived = Arrived(connection)
         turn = Turn(self._turns, self._share, alone=self._small)
         carried, done = False, 0
         try:
+            turn.take(LONG_PATIENCE_S)
+            arrived = Arrived(connection)
             while True:
                 if len(arrived) < HEADER_BYTES:
                     turn.end()
@@ -89,7 +90,7 @@ class BlockReceiver:
                 if waits and not arrived.receive(block.count, "a block"):
                     raise DataChannelError("a data connection was closed inside a block")
                 if not is_large:
-                    turn.take()
+                    turn.take(LONG_PATIENCE_S)
                 if block.count:
                     self._write(arrived, block.offset, block.count)
                 if self._ends(block):

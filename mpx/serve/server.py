@@ -21,11 +21,11 @@ from mpx.serve.dipping import Dipping
 from mpx.serve.echo import Echo
 from mpx.serve.root import Root
 from mpx.serve.session import Limits, Session
-from mpx.serve.turns import Turns
+from mpx.serve.turns import Share, Turn, Turns
 
 _CLOSE_TIMEOUT_S = 1.0
 _BACKLOG = 512
-_CONNECTIONS_RATE, _CONNECTIONS_BURST = 300.0, 100  # a flood of connections is to leave time for others
+_CONNECTIONS_RATE, _CONNECTIONS_BURST = 300.0, 20  # a flood of connections is to leave time for others
 _FULL = b"421 Too many sessions, try later.\r\n"
 
 _log = logging.getLogger(__name__)
@@ -117,6 +117,7 @@ class Server:
     def _accept(self) -> None:
         poll = select.poll()
         poll.register(self._listener, select.POLLIN)
+        turn = Turn(self._turns, Share())
         calm = Allowance(_CONNECTIONS_RATE, _CONNECTIONS_BURST)
         while not self._stopping.is_set():
             poll.poll()
@@ -133,7 +134,8 @@ class Server:
                 _log.warning("%s: refused, not in the networks of --allow-from", address[0])
                 sock.close()
                 continue
-            self._start(sock)
+            with turn:
+                self._start(sock)
 
     def _start(self, sock: socket.socket) -> None:
         try:
@@ -203,7 +205,8 @@ class Server:
         try:
             session.run(COMMANDS)
         finally:
-            self._forget(session)
+            with session.turn:
+                self._forget(session)
 
     def _forget(self, session: Session) -> None:
         with self._lock:

@@ -20,6 +20,7 @@ from mpx.serve.root import Root, join
 from mpx.serve.settings import Settings
 from mpx.serve.turns import Share, Turn, Turns
 
+_COMMANDS_OF_A_TURN = 8
 _HTTP = frozenset(("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE"))
 
 _log = logging.getLogger(__name__)
@@ -86,13 +87,10 @@ class Session:
         try:
             self.control.send(b"220 mpx serve, GridFTP, ready.\r\n")
             while True:
-                if not self.control.holds_line():
-                    self.share.pause()
+                self.share.pause()
                 line = self.control.next_line(self.limits.idle_s)
                 self.busy = True
-                with self.turn:
-                    reply = self._answer(line, commands)
-                self.control.send(reply)
+                self._do_all(line, commands)
                 if self.logged_in:
                     self.since_s = time.monotonic()
                 self.busy = False
@@ -101,8 +99,9 @@ class Session:
             if error.farewell:
                 self.control.say_farewell(reply_line(*error.farewell))
         finally:
-            self.channel.close()
-            self.control.close()
+            with self.turn:
+                self.channel.close()
+                self.control.close()
 
     def log_in(self) -> None:
         """Let the client in; raises ControlClosed if there is no room."""
@@ -129,6 +128,28 @@ class Session:
         if not name:
             raise Refusal(501, "A name is needed.")
         return join(self.directory, name)
+
+    def _do_all(self, line: str, commands: dict[str, Command]) -> None:
+        """Do a command and those that have arrived behind it, some in each turn."""
+        done = 0
+        try:
+            while True:
+                self.turn.take()
+                self.control.queue(self._answer(line, commands))
+                done += 1
+                more = self.control.holds_line()
+                if not more or done % _COMMANDS_OF_A_TURN == 0:
+                    self.settle()
+                if not more:
+                    return
+                line = self.control.next_line(self.limits.idle_s)
+        finally:
+            self.turn.end()
+
+    def settle(self) -> None:
+        """Have others go on and the replies so far leave, before something that may take long."""
+        self.turn.end()
+        self.control.flush()
 
     def _answer(self, line: str, commands: dict[str, Command]) -> bytes:
         verb, _, argument = line.lstrip(" ").partition(" ")

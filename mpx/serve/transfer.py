@@ -12,13 +12,16 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
+from mpx.serve.allowance import Allowance
 from mpx.serve.control import Control, ControlClosed
 from mpx.serve.data import MOST_CONNECTIONS, Connection, DataChannel
 from mpx.serve.progress import Progress, performance_marker, restart_marker
 from mpx.serve.replies import DataChannelError, NoDataConnection, Refusal
-from mpx.serve.turns import Turn
+from mpx.serve.turns import LONG_PATIENCE_S, Turn
 
-_LOOK_AGAIN_S = 0.02  # after commands came: who sends them byte by byte does not keep us busy
+_CONNECTIONS_RATE = 50.0  # in a second, once a transfer has had as many as it may have at a time
+# After commands came: who sends them byte by byte does not keep us busy.
+_LOOK_AGAIN_S, _RAREST_LOOK_S = 0.005, 0.1
 
 _log = logging.getLogger(__name__)
 
@@ -72,6 +75,7 @@ class Transfer:
         self._engine = engine
         self._progress = progress
         self._turn = turn
+        self._calm = Allowance(_CONNECTIONS_RATE, MOST_CONNECTIONS)
         self._stall_timeout_s = stall_timeout_s
         self._streams: list[tuple[Connection, threading.Thread]] = []
         self._marks: list[_Mark] = []
@@ -100,6 +104,7 @@ class Transfer:
         started_s, whole = time.monotonic(), False
         self._turn.end()
         try:
+            self._control.flush()  # the client may wait for these before it connects
             self._start_all(connections)
             if any(connection.cached for connection in connections):
                 self._begin(b"125 Beginning transfer; reusing existing data connection.\r\n")
@@ -177,7 +182,7 @@ class Transfer:
                 poll.register(listener, select.POLLIN)
         waiting[1].register(self._control, select.POLLIN)
         moved_bytes, moved_at_s = 0, time.monotonic()
-        look_s = moved_at_s  # when the control connection is looked at next
+        look_s, look_after_s = moved_at_s, _LOOK_AGAIN_S  # when the control connection is looked at next
         while True:
             with self._progress.lock:
                 failure, running, connected = self._failure, self._running, self._connected
@@ -190,8 +195,12 @@ class Transfer:
             if complete or (not running and not wanted):
                 return
             now_s = time.monotonic()
-            if now_s >= look_s and self._commands_came():
-                look_s = now_s + _LOOK_AGAIN_S
+            if now_s >= look_s:
+                if self._commands_came():
+                    look_s = now_s + look_after_s
+                    look_after_s = min(2 * look_after_s, _RAREST_LOOK_S)
+                else:
+                    look_after_s = _LOOK_AGAIN_S
             if now_bytes != moved_bytes:
                 moved_bytes, moved_at_s = now_bytes, now_s
             due_s = moved_at_s + self._stall_timeout_s
@@ -213,7 +222,9 @@ class Transfer:
     def _commands_came(self) -> bool:
         """Look at the control connection; tell whether anything came. Raises what ends a transfer."""
         before = self._control.received_bytes
-        if self._control.interrupted():
+        with self._turn:
+            interrupted = self._control.interrupted()
+        if interrupted:
             if self._control.closed:
                 raise ControlClosed("the client went away during a transfer")
             raise Refusal(426, "Transfer aborted.")
@@ -226,11 +237,17 @@ class Transfer:
         self._streams = [(open_, thread) for open_, thread in self._streams if not open_.closed]
         while connection := self._channel.accept():
             if wanted and len(self._streams) < MOST_CONNECTIONS:
-                with self._turn:
+                self._turn.take(LONG_PATIENCE_S)
+                try:
                     self._start_all([connection])
+                finally:
+                    self._turn.end()
                 wanted = self._engine.accepts_more
             else:
                 connection.close()
+            if not self._calm.take(time.monotonic()):
+                time.sleep(1 / _CONNECTIONS_RATE)  # the others wait in the kernel meanwhile
+                return
 
     def _begin(self, reply: bytes) -> None:
         self._begun = True

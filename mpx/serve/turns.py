@@ -18,7 +18,8 @@ Line = TypeVar("Line")
 
 AT_ONCE = 2
 PATIENCE_S = 0.02
-LINES_OF_A_TURN = 24  # of a listing
+LONG_PATIENCE_S = 0.1  # of what goes on for long anyway: many of these are to wait, rather than all to run
+LINES_OF_A_TURN = 8  # of a listing
 _LITTLE_S = 0.02
 _HALF_LIFE_S = 1.0  # in which what a client used counts half
 
@@ -27,8 +28,9 @@ class Share:
     """What one client has used lately, in seconds of the processor."""
 
     def __init__(self) -> None:
-        self._used_s = 0.0  # until _at_s, the older the less
-        self._at_s = 0.0
+        # Until _at_s, the older the less. Who has just come is behind those known to use little.
+        self._used_s = 2 * _LITTLE_S
+        self._at_s = time.monotonic()
         self._without_pause_s = 0.0
 
     def used_s(self, now_s: float) -> float:
@@ -52,16 +54,15 @@ class Share:
 class Turns:
     """Gives turns to the threads of a server."""
 
-    def __init__(self, at_once: int = AT_ONCE, patience_s: float = PATIENCE_S) -> None:
+    def __init__(self, at_once: int = AT_ONCE) -> None:
         self._lock = threading.Lock()  # of what follows, and of all shares
         self._free = at_once
-        self._patience_s = patience_s
         self._waiting: list[
             tuple[float, int, threading.Lock]
         ] = []  # a heap: rank, number, held until its turn
         self._count = 0
 
-    def take(self, share: Share) -> bool:
+    def take(self, share: Share, patience_s: float) -> bool:
         """Wait for a turn; return False if the patience ended first."""
         with self._lock:
             if self._free:
@@ -72,7 +73,7 @@ class Turns:
             mine.acquire()
             waiting = (share.rank(time.monotonic()), self._count, mine)
             heapq.heappush(self._waiting, waiting)
-        if mine.acquire(timeout=self._patience_s):
+        if mine.acquire(timeout=patience_s):
             return True
         with self._lock:
             if waiting not in self._waiting:
@@ -102,12 +103,12 @@ class Turn:
         self._taken = self._had = False
         self._began_s = 0.0
 
-    def take(self) -> None:
-        """Wait for a turn, unless this has one."""
+    def take(self, patience_s: float = PATIENCE_S) -> None:
+        """Wait for a turn, unless this has one; go on without one if it takes too long."""
         if not self._taken:
             if self._alone:
                 self._alone.acquire()
-            self._taken, self._had = True, self._turns.take(self._share)
+            self._taken, self._had = True, self._turns.take(self._share, patience_s)
             self._began_s = time.thread_time()
 
     def end(self) -> None:
@@ -130,8 +131,11 @@ def in_turns(turn: Turn, lines: Iterable[Line]) -> Iterator[list[Line]]:
     """Make some of the lines of a long listing in each turn, and yield them while it is over."""
     left = iter(lines)
     while True:
-        with turn:
+        turn.take(LONG_PATIENCE_S)
+        try:
             some = list(islice(left, LINES_OF_A_TURN))
+        finally:
+            turn.end()
         if not some:
             return
         yield some

@@ -1,6 +1,7 @@
 """Turns: few work at a time, who uses little comes first, and nobody waits for ever."""
 
 import threading
+import time
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,19 +12,20 @@ FOREVER_S = 30.0
 
 
 def test_no_more_than_that_work_at_a_time():
-    turns, lock = Turns(at_once=2, patience_s=FOREVER_S), threading.Lock()
+    turns, lock = Turns(at_once=2), threading.Lock()
     now, most = 0, 0
 
     def work() -> None:
         nonlocal now, most
         turn = Turn(turns, Share())
         for _ in range(200):
-            with turn:
-                with lock:
-                    now += 1
-                    most = max(most, now)
-                with lock:
-                    now -= 1
+            turn.take(FOREVER_S)
+            with lock:
+                now += 1
+                most = max(most, now)
+            with lock:
+                now -= 1
+            turn.end()
 
     threads = [threading.Thread(target=work) for _ in range(8)]
     for thread in threads:
@@ -35,16 +37,18 @@ def test_no_more_than_that_work_at_a_time():
 
 
 def test_who_used_little_comes_first(eventually):
-    turns = Turns(at_once=1, patience_s=FOREVER_S)
+    turns = Turns(at_once=1)
     busy, modest = Share(), Share()
-    busy.add(10.0, 0.0)
+    busy.add(10.0, time.monotonic())
     order: list[str] = []
     first = Turn(turns, Share())
     first.take()
 
     def work(name: str, share: Share) -> None:
-        with Turn(turns, share):
-            order.append(name)
+        turn = Turn(turns, share)
+        turn.take(FOREVER_S)
+        order.append(name)
+        turn.end()
 
     threads = []
     for number, (name, share) in enumerate((("busy", busy), ("modest", modest))):
@@ -59,25 +63,24 @@ def test_who_used_little_comes_first(eventually):
 
 
 def test_patience_ends_and_takes_no_turn_of_others():
-    turns = Turns(at_once=1, patience_s=0.01)
+    turns = Turns(at_once=1)
     hangs, other = Turn(turns, Share()), Turn(turns, Share())
     hangs.take()
     with other:  # without a turn
         pass
     hangs.end()
-    last = Turns(at_once=1, patience_s=FOREVER_S)
-    assert last.take(Share())
-    assert turns.take(Share())
-    assert not turns.take(Share())
+    assert turns.take(Share(), 0.01)
+    assert not turns.take(Share(), 0.01)
 
 
 @given(st.lists(st.floats(0, 1), max_size=20), st.floats(0, 100))
 def test_a_share_falls_with_time_and_a_pause_forgets_what_was_done_in_one_go(used, later_s):
+    now_s = time.monotonic()
     share = Share()
-    for number, seconds in enumerate(used):
-        share.add(seconds, float(number))
-    now_s = float(len(used))
-    assert 0 <= share.used_s(now_s + later_s) <= share.used_s(now_s) <= sum(used) + 1e-9
+    for seconds in used:
+        now_s += 1.0
+        share.add(seconds, now_s)
+    assert 0 <= share.used_s(now_s + later_s) <= share.used_s(now_s) <= sum(used) + 0.1
     before = share.rank(now_s)
     share.pause()
     assert share.rank(now_s) <= before
@@ -86,11 +89,11 @@ def test_a_share_falls_with_time_and_a_pause_forgets_what_was_done_in_one_go(use
 
 @given(st.integers(0, 5 * LINES_OF_A_TURN))
 def test_lines_are_made_in_turns_and_none_is_lost(count):
-    turns = Turns(at_once=1, patience_s=0.0)
+    turns = Turns(at_once=1)
     turn = Turn(turns, Share())
     made = []
     for some in in_turns(turn, range(count)):
-        assert turns.take(Share())  # nobody holds one while they are sent
+        assert turns.take(Share(), 0.0)  # nobody holds one while they are sent
         turns.end(Share(), 0.0, had=True)
         made += some
     assert made == list(range(count))
