@@ -51,7 +51,8 @@ def new(algorithm: str) -> Digest:
         return _Sum32(zlib_ng.adler32, 1)
     if algorithm == "crc32":
         return _Sum32(zlib_ng.crc32, 0)
-    return hashlib.new(algorithm, usedforsecurity=False)
+    begin: Callable[..., Digest] = getattr(hashlib, algorithm)  # hashlib.new() takes four times as long
+    return begin(usedforsecurity=False)
 
 
 def adler32(data: bytes | bytearray | memoryview, value: int = 1) -> int:
@@ -87,6 +88,8 @@ def is_same(told: str, computed: str) -> bool:
 
     Servers leave leading zeros out, and some write 32 bits as a decimal number.
     """
+    if told == computed:
+        return True
     value = int(computed, 16)
     return int(told, 16) == value or (len(computed) == 8 and told.isdecimal() and int(told) == value)
 

@@ -31,6 +31,7 @@ class ChecksumChoice:
         wanted = FOR_SHORT if asked == AUTO else (asked,)
         self._lock = threading.Lock()
         self._offered = {algorithm for algorithm in wanted if algorithm != NONE and offers(algorithm)}
+        self._order()
         self._refusals: dict[str, int] = {}
         self._answered: set[str] = set()
         self._why = ""  # the first refusal, which stands for all
@@ -44,11 +45,13 @@ class ChecksumChoice:
         """Whether anything can be compared."""
         return bool(self._offered)
 
-    def candidates(self, size_bytes: int) -> list[str]:
+    def candidates(self, size_bytes: int) -> tuple[str, ...]:
         """Return the checksums that a file of this size may be compared by, the best first."""
-        order = FOR_SHORT if size_bytes <= SHORT_BYTES else FOR_LONG
-        with self._lock:
-            return [algorithm for algorithm in order if algorithm in self._offered]
+        return self._for_short if size_bytes <= SHORT_BYTES else self._for_long
+
+    def _order(self) -> None:
+        self._for_short = tuple(name for name in FOR_SHORT if name in self._offered)
+        self._for_long = tuple(name for name in FOR_LONG if name in self._offered)
 
     def best(self, size_bytes: int | None) -> str:
         """Return the checksum for a file of this size, "none" if there is none.
@@ -74,6 +77,7 @@ class ChecksumChoice:
             self._refusals[algorithm] = self._refusals.get(algorithm, 0) + 1
             if algorithm not in self._answered and self._refusals[algorithm] >= MOST_REFUSALS:
                 self._offered.discard(algorithm)
+                self._order()
 
     @property
     def has_answered(self) -> bool:

@@ -34,6 +34,7 @@ _WHOLE_FILE_COMMANDS = {
     "XCRC": "crc32",
     "XCRC32": "crc32",
 }
+_HEX = re.compile("[0-9a-fA-F]+")
 _ZEROS = 4  # that may be missing at the front of a digest; five are missing in one of a million
 
 
@@ -103,6 +104,8 @@ def digest_in(lines: Sequence[str], algorithm: str, part: Part) -> str | None:
 
 
 def _digest_in_line(line: str, algorithm: str, part: Part) -> str | None:
+    if len(line) == DIGITS[algorithm] and _HEX.fullmatch(line):
+        return line  # as nearly all servers write it
     words = [word for word in re.split(r"[\s:=,;()\"'*]+", _without_name(line.strip(), part.name)) if word]
     named = {_algorithm(word) for word in words} - {None}
     if named - {algorithm}:

@@ -12,8 +12,9 @@ class Verified:
 
     def add(self, start: int, end: int, algorithm: str) -> None:
         """Record that [start, end) has the same checksum at both ends."""
-        self.remove(start, end)
-        self._all.add(start, end)
+        if self._all.add(start, end) < end - start:  # some of it was compared before, perhaps by another
+            for ranges in self._by.values():
+                ranges.remove(start, end)
         self._by.setdefault(algorithm, RangeSet()).add(start, end)
 
     def remove(self, start: int, end: int) -> None:

@@ -11,6 +11,7 @@ from mpx.endpoint import Endpoint, Part
 from mpx.errors import IntegrityError, Interrupted, MpxError, NoChecksum
 from mpx.local import local_error
 from mpx.running_checksum import Unread
+from mpx.source_change import AGAIN
 
 
 @dataclass(slots=True)
@@ -18,7 +19,7 @@ class _Open:
     """A section that is not compared yet, by which checksums it may be, and why not by the best."""
 
     section: Section
-    candidates: list[str]
+    candidates: tuple[str, ...]
     refusal: NoChecksum | None = None
 
 
@@ -59,12 +60,12 @@ def compare(
                 yield each.section, algorithm, _judged(algorithm, far_sum, near_sum, choice)
 
 
-def _candidates(section: Section, choice: ChecksumChoice, *, far_is_source: bool) -> list[str]:
+def _candidates(section: Section, choice: ChecksumChoice, *, far_is_source: bool) -> tuple[str, ...]:
     move = section.move
     candidates = choice.candidates(move.size_bytes)
     if far_is_source or move.can_read_again:
         return candidates
-    return [algorithm for algorithm in candidates if algorithm == move.passing]
+    return tuple(algorithm for algorithm in candidates if algorithm == move.passing)
 
 
 def _part(section: Section, *, far_is_source: bool) -> Part:
@@ -92,26 +93,42 @@ def _judged(
 def _near_sum(
     section: Section, algorithm: str, *, far_is_source: bool, stop: Callable[[], bool]
 ) -> str | MpxError:
+    """Return the checksum of what passed; what did not is read, if it can be."""
     move, start, end = section.move, section.start, section.end
-    name = move.partial if far_is_source else move.source
-    fd = None
     try:
-        if far_is_source:
-            fd = move.open(name, os.O_RDWR)
-        elif move.can_read_again:
-            fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe has no end
+        return move.checksum(algorithm, start, end, None, stop)
+    except Unread:
+        pass
+    if far_is_source:
+        return _sum_of_partial(section, algorithm, stop)
+    name = move.source
+    if not move.can_read_again:
+        return NoChecksum(MpxError(f"{name} cannot be read a second time for its {algorithm}"))
+    try:
+        fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe has no end
     except FileNotFoundError:
-        return IntegrityError(f"{name} is gone; copy the same SRC to the same DST again")
+        return IntegrityError(f"{name} is gone; {AGAIN}")
     except OSError as error:
-        return local_error(error, name, writing=far_is_source)
+        return local_error(error, name, writing=False)
     try:
         return move.checksum(algorithm, start, end, fd, stop)
-    except Unread:
-        return NoChecksum(MpxError(f"{name} cannot be read a second time for its {algorithm}"))
     except OSError as error:
-        return local_error(error, name, writing=far_is_source)
+        return local_error(error, name, writing=False)
     finally:
-        if far_is_source:
-            move.close()
-        elif fd is not None:
-            os.close(fd)
+        os.close(fd)
+
+
+def _sum_of_partial(section: Section, algorithm: str, stop: Callable[[], bool]) -> str | MpxError:
+    move = section.move
+    try:
+        fd = move.open(move.partial, os.O_RDWR)
+    except FileNotFoundError:
+        return IntegrityError(f"{move.partial} is gone; {AGAIN}")
+    except OSError as error:
+        return local_error(error, move.partial, writing=True)
+    try:
+        return move.checksum(algorithm, section.start, section.end, fd, stop)
+    except OSError as error:
+        return local_error(error, move.partial, writing=True)
+    finally:
+        move.close()

@@ -41,7 +41,7 @@ def test_the_best_for_each_size(server: str, short: str, long: str) -> None:
 
 def test_what_was_asked_for_is_for_every_size_and_required() -> None:
     choice = a_choice("globus", "md5")
-    assert choice.candidates(1) == choice.candidates(LONG) == ["md5"]
+    assert choice.candidates(1) == choice.candidates(LONG) == ("md5",)
     assert choice.is_required
     assert not a_choice("adler32 only", "md5").verifies
     assert not a_choice("globus", "none").verifies
