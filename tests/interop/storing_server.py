@@ -72,12 +72,12 @@ class StoringDialogue(Dialogue):
         """Take what comes over the data connection, to its end."""
         if self.blocks:
             return self._receive_blocks()
-        content = b""
+        content = bytearray()
         with self.open_data() as data:
             self.say("150 go")
-            while more := data.recv(1 << 16):
+            while more := data.recv(1 << 18):
                 content += more
-        return content
+        return bytes(content)
 
     def _receive_blocks(self) -> bytes:
         """Take the blocks of one transfer over one connection, which stays for the next."""
