@@ -111,7 +111,7 @@ def _digest_in_line(line: str, algorithm: str, part: Part) -> str | None:
     if named - {algorithm}:
         return None  # another one than we asked for
     words = [word for word in words if not _algorithm(word)]
-    ranges = [word for word in words if re.fullmatch(r"\d{1,19}-\d{1,19}", word)]
+    ranges = [word for word in words if re.fullmatch(r"[0-9]{1,19}-[0-9]{1,19}", word)]
     if not all(_is_range(word, part) for word in ranges):
         return None
     rest = [re.sub("^0[xX]", "", word) for word in words if word not in ranges]
@@ -123,7 +123,7 @@ def _digest_in_line(line: str, algorithm: str, part: Part) -> str | None:
         return None
     if re.fullmatch(f"[0-9a-fA-F]{{{digits - _ZEROS},{digits}}}", rest[0]):
         return rest[0].zfill(digits)
-    is_decimal = digits == 8 and re.fullmatch(r"\d{9,10}", rest[0])
+    is_decimal = digits == 8 and re.fullmatch("[0-9]{9,10}", rest[0])
     return rest[0] if is_decimal else None
 
 
