@@ -212,6 +212,15 @@ def test_a_refused_checksum_that_was_asked_for_names_no_file(tmp_path: Path, rep
         assert not [name for name in there.files if not posixpath.basename(name).startswith(".")]
 
 
+def test_a_refused_checksum_of_a_long_file_ends_the_copy_after_it_came(tmp_path: Path) -> None:
+    """Nothing of it was read before, as it may be large; it does not get its name."""
+    with refusing(REFUSALS["500"]) as there:
+        there.files["/there"] = bytes(2_000_000)
+        with pytest.raises(UsageError, match="--checksum md5"):
+            copy(f"{there.url}/there", str(tmp_path / "here"), CopyOptions(checksum="md5"))
+    assert not (tmp_path / "here").exists()
+
+
 def test_the_next_best_is_used_where_the_best_is_refused(tmp_path: Path) -> None:
     def only_md5(dialogue: Dialogue, argument: str) -> str:
         algorithm, _, _, name = argument.split(" ", 3)
