@@ -63,9 +63,8 @@ class RunningAdler32:
 
     def _add(self, start: int, end: int, value: int) -> None:
         """Record that [start, end), within one section, has the Adler-32 `value`."""
-        if start >= end or len(self._seen.within(start, end)):
+        if start >= end or self._seen.add(start, end) < end - start:  # what is new of it is read again
             return
-        self._seen.add(start, end)
         if start % SECTION_BYTES and start in self._starts:
             before = self._starts.pop(start)
             value = adler32_combine(self._sums.pop(before)[1], value, end - start)
@@ -86,6 +85,7 @@ class RunningAdler32:
                     if begin < last and first < finish:
                         del self._sums[begin], self._starts[finish]
                         self._seen.remove(begin, finish)
+            self._seen.remove(start, end)
 
     def within(self, start: int, end: int) -> list[tuple[int, int, int]]:
         """Return (start, end, sum) of every stretch that lies in [start, end), in order."""
