@@ -7,13 +7,14 @@ SOURCES := mpx lab train controller tests bench
 # Under sudo what is made here stays the caller's, whose checkout it is: as root it could not be changed later.
 AS_CALLER := $(if $(filter $(shell stat -c %u .),$(SUDO_UID)),sudo -E -H -u $(SUDO_USER))
 
-.PHONY: help setup check test kills demo demo-lab demo-multipath lock clean
+.PHONY: help setup check test fuzz kills demo demo-lab demo-multipath lock clean
 
 help:
 	@echo "make demo    copy real files up and down through an emulated 30 ms path"
 	@echo "make demo-lab   as root: copy across an emulated 200 Mbit/s, 60 ms with real TCP"
 	@echo "make demo-multipath   as root: copy over four paths of an OpenFlow network at once"
 	@echo "make test    set up what the tests need and run them   [PYTHON=python3.12]"
+	@echo "make fuzz    a minute of hostile input for each parser of foreign bytes   [TARGETS=... SECONDS=60 SEED=N]"
 	@echo "make check   lint, format, types"
 	@echo "make lock    write requirements/*.txt anew from pyproject.toml"
 
@@ -46,6 +47,11 @@ test: setup
 	$(BIN)/python tests/install_peers.py
 	$(BIN)/python -m pytest -m alone $(PYTEST)
 	$(BIN)/python -m pytest -n 2 -m 'not alone' $(PYTEST)
+
+# Every target that `make test` tries for some seconds (tests/fuzz), for a minute each; an input that fails is kept.
+fuzz: SECONDS = 60
+fuzz: setup
+	$(BIN)/python tests/fuzz/run.py --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) $(TARGETS)
 
 # Twenty kills for each direction and victim, as it takes ten minutes; `make test` has two of each. Then two
 # hundred of labs that are being built or taken down, in two minutes.

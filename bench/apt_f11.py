@@ -3,12 +3,13 @@
 The link of F5. What the row should show: APT at 0.85 of what the UDP leaves, at every load.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from apt.cell import Link
 from apt.claims import steady_from_s
-from apt.grid_row import GridRow, at_least
-from apt.row import Results, main
+from apt.grid_row import GridRow, at_least, judge_grid
+from apt.row import Read, Results, main
 from apt.store import Result
 from figures import Verdict
 from mpx_lab.series import goodput_bps
@@ -39,9 +40,14 @@ class F11(GridRow):
             lines.append(f"{self.label(link)} %, {tool}: Mbit/s of UDP that arrived: {arrived}")
         return lines
 
-    def shown(self, links: Sequence[Link], results: Results) -> Sequence[Verdict]:
-        """What F11 should show."""
-        return at_least(links, results, 0.85)
+
+def judge(stored: Mapping[str, Any]) -> Iterable[Verdict]:
+    """Say whether F11 shows what it should, and ours what we claim."""
+
+    def shown(links: Sequence[Link], found: Read) -> Iterable[Verdict]:
+        return at_least(links, found, 0.85)
+
+    return judge_grid(stored, shown)
 
 
 def _udp_bps(run: Result) -> float:
@@ -51,4 +57,4 @@ def _udp_bps(run: Result) -> float:
 
 
 if __name__ == "__main__":
-    main(F11())
+    main(F11(), judge)

@@ -14,15 +14,15 @@ searches open 64 streams each. The paper's tuner searches for 45 s and more, so 
 """
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from apt.cell import Cell, Link
-from apt.row import Results, Row, main
+from apt.row import Results, Row, by_link_and_tool, main
 from apt.sharing import fairness, least_fairness, mean_streams, settled, shares, stream_fairness, unexplained
 from apt.store import Result
 from apt.tools import PAPER, PLAIN, fixed
-from figures import Spread, Verdict
+from figures import Spread, Verdict, median
 
 TRANSFERS = 4
 SMALL = Link(rate_bps=50_000_000, rtt_s=0.100, queue_packets=250)
@@ -63,37 +63,17 @@ class F12(Row):
             lines += [_line(windows, tool, count, runs) for count in range(2, TRANSFERS + 1)]
         return lines
 
-    def verdicts(self, results: Results) -> Sequence[Verdict]:
-        """The paper's, then ours."""
-        paper = results[SMALL, "paper"]
-        two, four = (statistics.median(fairness(run, count) for run in paper) for count in (2, 4))
-        by_streams, by_heads = (
-            statistics.median(each) for each in zip(*map(unexplained, paper), strict=True)
-        )
-        said = [
-            Verdict("paper, 64 KB: Jain of two at 0.85 or more", f"{two:.2f}", two >= 0.85),
-            Verdict("paper, 64 KB: Jain of four below 0.9", f"{four:.2f}", four < 0.9),
-            Verdict(
-                "paper, 64 KB: Jain of four 0.05 less than of two", f"{two - four:.2f}", four <= two - 0.05
-            ),
-            Verdict(
-                "paper, 64 KB: shares of four follow N_i / sum N twice as closely as equal shares",
-                f"off by {by_streams:.3f} against {by_heads:.3f}",
-                by_streams <= by_heads / 2,
-            ),
-        ]
-        for count in range(2, TRANSFERS + 1):
-            ours, plain = (
-                [least_fairness(run, count) for run in results[TUNED, tool]] for tool in ("auto", PLAIN)
-            )
-            for name, pick in (("median", statistics.median), ("worst", min)):
-                limit = f"tuned windows, {count} transfers, {name} run: any 10 s as fair as plain CUBIC"
-                said.append(
-                    Verdict(
-                        limit, f"{pick(ours):.2f} against {pick(plain):.2f}", pick(ours) >= pick(plain) - TIE
-                    )
-                )
-        return said
+    def read(self, run: Result) -> Any:
+        """How even 2, 3 and 4 transfers are, and what explains shares where streams are known."""
+        known = all(transfer.streams for transfer in run.transfers)
+        by_streams, by_heads = unexplained(run) if known else (None, None)
+        counts = range(2, TRANSFERS + 1)
+        return {
+            "jain": [fairness(run, count) for count in counts],
+            "least": [least_fairness(run, count) for count in counts],
+            "by_streams": by_streams,
+            "by_heads": by_heads,
+        }
 
     def draw(self, results: Results, axes: Any) -> None:
         """Goodput of the four transfers with tuned windows: ours, and plain flows dotted, once."""
@@ -105,6 +85,28 @@ class F12(Row):
                 axes.plot(times, rates, style, color=f"C{number}", label=f"{tool} {number}")
         axes.set(xlabel="seconds", ylabel="goodput, Mbit/s", ylim=(0, None))
         axes.legend(fontsize="small", ncols=2)
+
+
+def judge(stored: Mapping[str, Any]) -> Iterable[Verdict]:
+    """Say whether F12 shows what it should, the paper's, then ours."""
+    found = by_link_and_tool(stored)
+    paper = found[SMALL, PAPER]
+    two, four = (statistics.median(run["jain"][count - 2] for run in paper) for count in (2, 4))
+    by_streams, by_heads = (median(paper, key) for key in ("by_streams", "by_heads"))
+    yield Verdict("paper, 64 KB: Jain of two at 0.85 or more", f"{two:.2f}", two >= 0.85)
+    yield Verdict("paper, 64 KB: Jain of four below 0.9", f"{four:.2f}", four < 0.9)
+    yield Verdict("paper, 64 KB: Jain of four 0.05 less than of two", f"{two - four:.2f}", four <= two - 0.05)
+    yield Verdict(
+        "paper, 64 KB: shares of four follow N_i / sum N twice as closely as equal shares",
+        f"off by {by_streams:.3f} against {by_heads:.3f}",
+        by_streams <= by_heads / 2,
+    )
+    for count in range(2, TRANSFERS + 1):
+        ours, plain = ([run["least"][count - 2] for run in found[TUNED, tool]] for tool in ("auto", PLAIN))
+        for name, pick in (("median", statistics.median), ("worst", min)):
+            limit = f"tuned windows, {count} transfers, {name} run: any 10 s as fair as plain CUBIC"
+            told = f"{pick(ours):.2f} against {pick(plain):.2f}"
+            yield Verdict(limit, told, pick(ours) >= pick(plain) - TIE)
 
 
 def _line(windows: str, tool: str, count: int, runs: Sequence[Result]) -> str:
@@ -123,4 +125,4 @@ def _line(windows: str, tool: str, count: int, runs: Sequence[Result]) -> str:
 
 
 if __name__ == "__main__":
-    main(F12())
+    main(F12(), judge)

@@ -6,15 +6,15 @@ at 0.9 of the best fixed N and 0.85 of the link or more, having begun 4, 8, 16, 
 (16, 64) after 12 to 16 chunks, within a factor of 2 of the best fixed N.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from apt.cell import Cell, Link
-from apt.claims import best_fixed, claims_of, median_steady_bps, steady_bps
-from apt.row import Results, Row, bps_of, main, repeated
+from apt.claims import best_fixed, claims_of, read, steady_bps
+from apt.row import Results, Row, bps_of, by_link_and_tool, main, repeated
 from apt.store import Result
 from apt.tools import FIXED, fixed
-from figures import Verdict
+from figures import Verdict, median
 
 LINK = Link()
 NUMBERS = (1, 4, 8, 16, 32, 64)
@@ -54,22 +54,9 @@ class F5F6(Row):
             lines.append(f"| {tool} | {bps_of(list(map(steady_bps, runs)))} | {early} | {found} |")
         return lines
 
-    def verdicts(self, results: Results) -> Sequence[Verdict]:
-        """The paper's, then ours."""
-        by_tool = {tool: runs for (_, tool), runs in results.items()}
-        said = []
-        for n in (n for n in NUMBERS if n <= 16):
-            expected = min(n * 65535 * 8 / LINK.rtt_s, LINK.ceiling_bps)
-            measured = median_steady_bps(by_tool[fixed(n)])
-            said.append(
-                Verdict(
-                    f"{n} streams: min(N W/R, C) = {expected / 1e6:.0f} Mbit/s within 15 %",
-                    f"{measured / 1e6:.1f} Mbit/s",
-                    abs(measured / expected - 1) <= 0.15,
-                )
-            )
-        best, best_bps = best_fixed(by_tool)
-        return [*said, *_of_the_paper(by_tool["paper"], best, best_bps), *claims_of(LINK, by_tool)]
+    def read(self, run: Result) -> Any:
+        """With all numbers of streams, one after the other."""
+        return {**read(run), "trace": [n for _, n in run.streams]}
 
     def draw(self, results: Results, axes: Any) -> None:
         """Goodput over time of the first repetition, streams of the tuned ones beside it."""
@@ -92,35 +79,49 @@ class F5F6(Row):
         axes.legend(fontsize="small", ncols=2)
 
 
-def _of_the_paper(runs: Sequence[Result], best: int, best_bps: float) -> list[Verdict]:
-    steady = median_steady_bps(runs)
-    traces = [[n for _, n in run.streams] for run in runs]
+def judge(stored: Mapping[str, Any]) -> Iterable[Verdict]:
+    """Say whether F5 and F6 show what they should, the paper's, then ours."""
+    by_tool = {tool: runs for (_, tool), runs in by_link_and_tool(stored).items()}
+    for n in (n for n in NUMBERS if n <= 16):
+        expected = min(n * 65535 * 8 / LINK.rtt_s, LINK.ceiling_bps)
+        steady = median(by_tool[fixed(n)], "steady_bps")
+        yield Verdict(
+            f"{n} streams: min(N W/R, C) = {expected / 1e6:.0f} Mbit/s within 15 %",
+            f"{steady / 1e6:.1f} Mbit/s",
+            abs(steady / expected - 1) <= 0.15,
+        )
+    yield from _of_the_paper(by_tool["paper"], *best_fixed(by_tool))
+    yield from claims_of(LINK, by_tool)
+
+
+def _of_the_paper(runs: Sequence[Mapping[str, Any]], best: int, best_bps: float) -> list[Verdict]:
+    steady = median(runs, "steady_bps")
+    traces = [run["trace"] for run in runs]
     begins = [trace[: len(BEGINS)] for trace in traces]
     later = sorted({n for trace in traces for n in trace[len(BEGINS) :]})
     ends = [trace[-1] for trace in traces]
-    chunks = [_chunks(run) for run in runs]
-    of_best = f"APT steady: 0.9 of the best fixed N ({best})"
+    chunks = list(map(_chunks, traces))
     near = all(best / 2 <= n <= 2 * best for n in ends)
     return [
-        Verdict(of_best, f"{steady / best_bps:.2f}", steady >= 0.9 * best_bps),
+        Verdict(
+            "APT steady: 0.9 of the best fixed N",
+            f"{steady / best_bps:.2f} of that of {best}",
+            steady >= 0.9 * best_bps,
+        ),
         Verdict(
             "APT steady: 0.85 of the link", f"{steady / LINK.rate_bps:.2f}", steady >= 0.85 * LINK.rate_bps
         ),
         Verdict("APT begins 4, 8, 16, 32, 64", f"{begins}", all(each == BEGINS for each in begins)),
         Verdict("APT then stays inside (16, 64)", f"{later}", all(16 < n < 64 for n in later)),
-        Verdict(f"APT ends within a factor of 2 of {best}", f"{ends}", near),
+        Verdict("APT ends within a factor of 2 of the best fixed N", f"{ends}, {best}", near),
         Verdict("APT settles after 12 to 16 chunks", f"{chunks}", all(12 <= count <= 16 for count in chunks)),
     ]
 
 
-def _chunks(run: Result) -> int:
+def _chunks(trace: Sequence[int]) -> int:
     """Return how many chunks it took until the number of streams stayed."""
-    last = run.streams[-1][1]
-    for index in range(len(run.streams) - 1, -1, -1):
-        if run.streams[index][1] != last:
-            return index + 1
-    return 0
+    return max((place for place, n in enumerate(trace, 1) if n != trace[-1]), default=0)
 
 
 if __name__ == "__main__":
-    main(F5F6())
+    main(F5F6(), judge)

@@ -12,14 +12,14 @@ chunks of 10 s win back at least half; streams grow with the delay.
 """
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from apt.cell import Cell, Link
-from apt.claims import median_steady_bps, steady_bps
-from apt.grid_row import GridRow, at_least, grows
-from apt.row import Results, main, repeated
+from apt.grid_row import GridRow, at_least, grows, judge_grid
+from apt.row import Read, main, repeated
 from apt.tools import PAPER_LONG
-from figures import Verdict
+from figures import Verdict, median
 
 DELAYS_MS = {"quick": (10, 80, 100), "full": tuple(range(10, 101, 10))}
 QUEUE_PACKETS = 100
@@ -50,24 +50,28 @@ class F9F10(GridRow):
         """The delay, which is read as the round trip."""
         return link.rtt_s * 1e3
 
-    def shown(self, links: Sequence[Link], results: Results) -> Sequence[Verdict]:
-        """What F9 and F10 should show; what is lost beyond 80 ms is measured from what 80 ms gives."""
-        said = at_least([link for link in links if link.rtt_s <= 0.08], results, 0.85)
-        late = [link for link in links if link.rtt_s > 0.08]
-        before = median_steady_bps(results[next(link for link in links if link.rtt_s == 0.08), "paper"])
-        for link in late:
-            runs = [steady_bps(run) / before for run in results[link, "paper"]]
-            short = statistics.median(runs)
-            lower = f"{short:.2f} of it, {max(runs):.2f} at most"
-            said.append(Verdict(f"{link.name}: paper, 3 s, less than at 80 ms", lower, max(runs) < 1))
-            if (link, PAPER_LONG) in results:
-                longer = median_steady_bps(results[link, PAPER_LONG]) / before
-                enough = longer >= (short + 1) / 2
-                said.append(
-                    Verdict(f"{link.name}: 10 s win back half of that", f"{longer:.2f} of it", enough)
-                )
-        return [*said, *at_least(late, results, 0.85, "auto"), grows(self, links, results)]
+
+def judge(stored: Mapping[str, Any]) -> Iterable[Verdict]:
+    """Say whether F9 and F10 show what they should, and ours what we claim."""
+    return judge_grid(stored, _shown)
+
+
+def _shown(links: Sequence[Link], found: Read) -> Iterable[Verdict]:
+    """What is lost beyond 80 ms is measured from what 80 ms gives."""
+    said = at_least([link for link in links if link.rtt_s <= 0.08], found, 0.85)
+    late = [link for link in links if link.rtt_s > 0.08]
+    before = median(found[next(link for link in links if link.rtt_s == 0.08), "paper"], "steady_bps")
+    for link in late:
+        runs = [run["steady_bps"] / before for run in found[link, "paper"]]
+        short = statistics.median(runs)
+        lower = f"{short:.2f} of it, {max(runs):.2f} at most"
+        said.append(Verdict(f"{link.name}: paper, 3 s, less than at 80 ms", lower, max(runs) < 1))
+        if (link, PAPER_LONG) in found:
+            longer = median(found[link, PAPER_LONG], "steady_bps") / before
+            enough = longer >= (short + 1) / 2
+            said.append(Verdict(f"{link.name}: 10 s win back half of that", f"{longer:.2f} of it", enough))
+    return [*said, *at_least(late, found, 0.85, "auto"), grows(F9F10(), links, found)]
 
 
 if __name__ == "__main__":
-    main(F9F10())
+    main(F9F10(), judge)

@@ -4,15 +4,14 @@ More streams bring little there. Our tuner should notice it and stay low: its st
 best fixed number, with at most twice as many streams as the fewest that come within 10 % of that.
 """
 
-import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from apt.cell import Link
-from apt.claims import median_steady_bps
-from apt.grid_row import GridRow, streams_found
-from apt.row import Results, main
+from apt.grid_row import GridRow, judge_grid
+from apt.row import Read, main
 from apt.tools import fixed
-from figures import Verdict
+from figures import Verdict, median
 
 LOSSES = {"quick": (0.0, 0.001), "full": (0.0, 0.0001, 0.001)}
 NEAR = 0.9
@@ -51,17 +50,20 @@ class Today(GridRow):
         """Both in words."""
         return f"{link.congestion}, {link.loss:.2%}"
 
-    def shown(self, links: Sequence[Link], results: Results) -> Sequence[Verdict]:
-        """Whether it stays low where more brings little."""
-        said = []
-        for link in links:
-            medians = {n: median_steady_bps(results[link, fixed(n)]) for n in self.numbers}
-            fewest = min(n for n, bps in medians.items() if bps >= NEAR * max(medians.values()))
-            found = statistics.median(map(streams_found, results[link, "auto"]))
-            limit = f"{self.label(link)}: at most {2 * fewest} streams, twice the fewest that give {NEAR:.0%}"
-            said.append(Verdict(limit, f"{found:.1f}", found <= 2 * fewest))
-        return said
+
+def judge(stored: Mapping[str, Any]) -> Iterable[Verdict]:
+    """Say whether it stays low where more brings little, and ours does what we claim."""
+    return judge_grid(stored, _shown)
+
+
+def _shown(links: Sequence[Link], found: Read) -> Iterable[Verdict]:
+    for link in links:
+        medians = {n: median(found[link, fixed(n)], "steady_bps") for n in Today.numbers}
+        fewest = min(n for n, bps in medians.items() if bps >= NEAR * max(medians.values()))
+        streams = median(found[link, "auto"], "streams")
+        limit = f"{Today().label(link)}: at most twice the fewest streams that give {NEAR:.0%}"
+        yield Verdict(limit, f"{streams:.1f}, the fewest are {fewest}", streams <= 2 * fewest)
 
 
 if __name__ == "__main__":
-    main(Today())
+    main(Today(), judge)

@@ -9,17 +9,17 @@ them waited for an acknowledgement, as the kernel of its sender says; timeouts o
 it the same of all streams on the other paths, which have pauses of their own. Five runs of each (quick: two).
 """
 
-import argparse
 import os
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from controller_paths import ask, wait_found
-from figures import Spread, Verdict, concluded, machine
+from figures import Spread, Verdict, command, conclude, machine
 from mpx_lab.lab import Lab
 from mpx_lab.namespace import inside
 from mpx_lab.own_controller import OWN
@@ -61,15 +61,14 @@ class Stream:
 
 def main() -> None:
     """Measure, print a table, and say what of it is as it should be."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command(__doc__)
     parser.add_argument("--quick", action="store_true", help="two runs of each")
-    times = 2 if parser.parse_args().quick else 5
+    options = parser.parse_args()
+    times = 2 if options.quick else 5
     print(machine())
     print("\n| RTT | direction | the path | its streams, s: median (min to max) | others |")
     print("|---|---|---|---|---|")
-    verdicts = []
+    measured = {}
     for rtt_s in ROUND_TRIPS_S:
         with Lab.up(long(THESIS_A, rtt_s), "bench-lost", controller=OWN) as lab:
             for upload in (True, False):
@@ -78,10 +77,16 @@ def main() -> None:
                     found, others = Spread([run[0] for run in runs]), Spread([run[1] for run in runs])
                     what = f"{rtt_s * 1e3:g} ms | {'up' if upload else 'down'} | {way}"
                     print(f"| {what} | {found:.2f} | {others:.2f} |", flush=True)
-                    name = what.replace(" |", ",")
-                    limit = f"{name}: its streams go on within {GONE_S:g} s, always"
-                    verdicts.append(Verdict(limit, f"{found.worst:.2f} s", found.worst <= GONE_S))
-    sys.exit(concluded(verdicts))
+                    measured[what.replace(" |", ",")] = list(found.values)
+    sys.exit(conclude(judge, measured, options.results))
+
+
+def judge(stood_still: Mapping[str, Sequence[float]]) -> Iterator[Verdict]:
+    """Say whether the streams of the path go on soon: seconds of each run, by where and how it died."""
+    for name, seconds in stood_still.items():
+        found = Spread(seconds)
+        limit = f"{name}: its streams go on within {GONE_S:g} s, always"
+        yield Verdict(limit, f"{found:.2f} s", found.worst <= GONE_S)
 
 
 def long(topology: Topology, rtt_s: float) -> Topology:

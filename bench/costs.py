@@ -9,21 +9,21 @@ them: medians (least to most). Exits 1 if mpx takes more than 1.25 times the pro
 process more than 0.2 s/GiB.
 """
 
-import argparse
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tests"), str(ROOT / "tests" / "interop")]
 
 from control_clock import ControlClock
-from figures import Spread, Verdict, concluded
+from figures import Spread, Verdict, command, conclude
 from race_loopback import GIB, Course, Run, commands, in_own_network, make, timed
 from stock_server import StockServer
 
@@ -56,6 +56,9 @@ CHECKSUMS = [
 ON_DISK = [Entrant("mpx", "none"), Entrant("mpx", "adler32"), Entrant("globus-url-copy", "none")]
 
 
+Measured = dict[str, dict[str, Any]]  # by direction and place: whether wall time counts, and the runs of each
+
+
 def measure(
     course: Course, entrants: list[Entrant], source: Path, target: Path, rounds: int, *, up: bool
 ) -> dict[Entrant, list[Run]]:
@@ -75,23 +78,26 @@ def measure(
     return runs
 
 
-def verdicts(where: str, runs: dict[Entrant, list[Run]], *, wall: bool) -> Iterator[Verdict]:
+def judge(measured: Measured) -> Iterator[Verdict]:
     """Hold the medians of mpx against those of globus-url-copy, and Adler-32 against none."""
+    for where, found in measured.items():
+        runs = {name: [Run(**run) for run in ran] for name, ran in found["runs"].items()}
+        yield from _judge_one(where, runs, wall=found["wall"])
 
-    def took(entrant: Entrant) -> float:
-        return Spread([run.wall_s if wall else run.cpu_s + run.server_cpu_s for run in runs[entrant]]).median
+
+def _judge_one(where: str, runs: Mapping[str, Sequence[Run]], *, wall: bool) -> Iterator[Verdict]:
+    def took(name: str) -> float:
+        return Spread([run.wall_s if wall else run.cpu_s + run.server_cpu_s for run in runs[name]]).median
 
     what = "wall time" if wall else "processor seconds"
     for theirs in runs:
-        ours = Entrant("mpx", theirs.checksum)
-        if theirs.tool != "mpx" and ours in runs:
-            times = took(ours) / took(theirs)
-            limit = f"{where}, {theirs.checksum}: {what} at most {AT_MOST:g} times globus-url-copy's"
+        tool, checksum = theirs.split()
+        if tool != "mpx":
+            times = took(f"mpx {checksum}") / took(theirs)
+            limit = f"{where}, {checksum}: {what} at most {AT_MOST:g} times globus-url-copy's"
             yield Verdict(limit, f"{times:.2f} times", times <= AT_MOST)
-    summed, plain = (Entrant("mpx", checksum) for checksum in ("adler32", "none"))
-    more_s = (
-        Spread([run.cpu_s for run in runs[summed]]).median - Spread([r.cpu_s for r in runs[plain]]).median
-    )
+    summed_s, plain_s = (Spread([run.cpu_s for run in runs[f"mpx {sum_}"]]) for sum_ in ("adler32", "none"))
+    more_s = summed_s.median - plain_s.median
     limit = f"{where}: Adler-32 costs the client at most {ADLER32_S:g} s/GiB of processor"
     yield Verdict(limit, f"{more_s:.2f} s/GiB", more_s <= ADLER32_S)
 
@@ -112,28 +118,26 @@ def table(runs: dict[Entrant, list[Run]], wall: str) -> str:
 
 def main() -> None:
     """Read the command line, measure, print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command(__doc__)
     parser.add_argument("--only", choices=("up", "down", "disk"), action="append")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--disk", type=Path, default=Path("/var/tmp"), help="a folder on a disk")
     given = in_own_network(parser)
     print(f"{GIB >> 30} GiB over loopback, {STREAMS} streams, {given.rounds} interleaved rounds")
-    said: list[Verdict] = []
+    measured: Measured = {}
     for what in given.only or ("up", "down", "disk"):
         folder = Path(tempfile.mkdtemp(prefix="mpx-costs-", dir=given.disk if what == "disk" else "/dev/shm"))
         folder.chmod(0o777)
         try:
-            said += run(what, folder, given.rounds)
+            measured |= run(what, folder, given.rounds)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-    sys.exit(concluded(said))
+    sys.exit(conclude(judge, measured, given.results))
 
 
-def run(what: str, folder: Path, rounds: int) -> list[Verdict]:
+def run(what: str, folder: Path, rounds: int) -> Measured:
     """Measure in one folder and print its tables."""
-    said: list[Verdict] = []
+    measured: Measured = {}
     environment = {**os.environ, "MPX_STATE_DIR": str(folder / "state")}
     source = folder / "source"
     make(source, GIB)
@@ -146,8 +150,10 @@ def run(what: str, folder: Path, rounds: int) -> list[Verdict]:
             where = f"on a disk, file system of {folder}" if what == "disk" else "on tmpfs"
             print(f"\n{'up' if up else 'down'}, {where}\n")
             print(table(runs, "wall s with sync" if what == "disk" else "wall s"), flush=True)
-            said += verdicts(f"{'up' if up else 'down'}, {where}", runs, wall=what == "disk")
-    return said
+            by_name = {f"{each.tool} {each.checksum}": ran for each, ran in runs.items()}
+            place = "on a disk" if what == "disk" else "on tmpfs"
+            measured[f"{'up' if up else 'down'}, {place}"] = {"wall": what == "disk", "runs": by_name}
+    return measured
 
 
 if __name__ == "__main__":

@@ -1,11 +1,18 @@
-"""How a bench says what it measured: on which machine, with what spread, and whether a limit was kept."""
+"""How a bench says what it measured: on which machine, with what spread, and whether a limit was kept.
 
+Every bench measures first and judges then. What it measured are plain values, as JSON holds them, and its
+function `judge` makes verdicts of nothing else, so that results that were stored are judged like new ones
+(tests/unit/test_bench_verdicts.py).
+"""
+
+import argparse
+import json
 import os
 import platform
 import re
 import statistics
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,13 +47,18 @@ class Spread:
         """The largest one."""
         return max(self.values)
 
+    @property
+    def least(self) -> float:
+        """The smallest one."""
+        return min(self.values)
+
     def times(self, factor: float) -> "Spread":
         """Return it in another unit."""
         return Spread([value * factor for value in self.values])
 
     def __format__(self, form: str) -> str:
         """Show median (min to max), each as `form` says: f"{spread:.1f}"."""
-        return f"{self.median:{form}} ({min(self.values):{form}} to {self.worst:{form}})"
+        return f"{self.median:{form}} ({self.least:{form}} to {self.worst:{form}})"
 
     def __str__(self) -> str:
         return f"{self:.2f}"
@@ -62,6 +74,29 @@ class Verdict:
 
     def __str__(self) -> str:
         return f"{'kept' if self.kept else 'NOT kept'} / {self.limit} / {self.measured}"
+
+
+def command(head: str | None) -> argparse.ArgumentParser:
+    """Return the command line of a bench: the head of its file is its help, and all take `--results`."""
+    parser = argparse.ArgumentParser(description=head, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--results", type=Path, metavar="FILE", help="write what was measured there, as JSON")
+    return parser
+
+
+def conclude(judge: Callable[[Any], Iterable[Verdict]], measured: Any, results: Path | None) -> int:
+    """Judge what was measured exactly as it is stored, print the verdicts and return the exit code.
+
+    `measured`: what JSON holds, and data classes of it. It is written to `results` if that is given.
+    """
+    stored = json.dumps(measured, indent=1, default=asdict)
+    if results:
+        results.write_text(stored + "\n")
+    return concluded(judge(json.loads(stored)))
+
+
+def median(runs: Iterable[Mapping[str, float]], key: str) -> float:
+    """Return the median over runs of one of their values."""
+    return statistics.median(run[key] for run in runs)
 
 
 def concluded(verdicts: Iterable[Verdict]) -> int:

@@ -11,16 +11,16 @@ latency; one stream is the slowest at 40 ms and more (with 2 GB and tuned window
 
 import itertools
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 sys.path[:0] = [str(Path(__file__).resolve().parent)]
 
-from figures import Verdict
+from figures import Verdict, median
 from huang.cell import Cell
 from huang.rates import seconds
-from huang.row import Results, Row, main, repeated
+from huang.row import Result, Results, Row, by_cell, main, repeated
 from mpx_lab.topology import Link, Topology
 
 RATE_BPS = 50_000_000
@@ -71,22 +71,9 @@ class F42(Row):
                 lines.append(f"| {window or 'tuned'} | {latency} | {' | '.join(cells)} |")
         return lines
 
-    def verdicts(self, results: Results) -> Sequence[Verdict]:
-        """The best number grows; one stream is slowest."""
-        said = []
-        for window, rows in _times(results).items():
-            where = f"window {window or 'tuned'}"
-            best = {latency: min(_as_good(times)) for latency, times in rows.items()}
-            grows = all(a <= b for a, b in itertools.pairwise(best.values())) and len(set(best.values())) > 1
-            limit = f"{where}: the fewest streams that are best grow with the latency"
-            said.append(Verdict(limit, f"{best}", grows))
-            for latency, times in rows.items():
-                if latency >= SLOWEST_FROM_MS:
-                    behind = times[1] / min(times.values()) - 1
-                    limit = f"{where}, {latency} ms: one stream is the slowest"
-                    slowest = max(times, key=lambda n: times[n])
-                    said.append(Verdict(limit, f"by {behind:.1%}", slowest == 1 and behind > NOISE))
-        return said
+    def read(self, result: Result) -> Any:
+        """How long the copy took."""
+        return {"seconds": result.copy.seconds}
 
     def draw(self, results: Results, axes: Any) -> None:
         """A line for each window and latency."""
@@ -98,12 +85,33 @@ class F42(Row):
         axes.legend(fontsize="small")
 
 
+def judge(stored: Mapping[str, Any]) -> Iterable[Verdict]:
+    """Say whether the best number grows, and one stream is slowest."""
+    times = {cell: median(runs, "seconds") for cell, runs in by_cell(stored).items()}
+    for window, rows in _by_window(times).items():
+        where = f"window {window or 'tuned'}"
+        best = {latency: min(_as_good(times)) for latency, times in rows.items()}
+        grows = all(a <= b for a, b in itertools.pairwise(best.values())) and len(set(best.values())) > 1
+        limit = f"{where}: the fewest streams that are best grow with the latency"
+        yield Verdict(limit, f"{best}", grows)
+        for latency, times in rows.items():
+            if latency >= SLOWEST_FROM_MS:
+                behind = times[1] / min(times.values()) - 1
+                limit = f"{where}, {latency} ms: one stream is the slowest"
+                slowest = max(times, key=lambda n, times=times: times[n])
+                yield Verdict(limit, f"by {behind:.1%}", slowest == 1 and behind > NOISE)
+
+
 def _times(results: Results) -> dict[int | None, dict[int, dict[int, float]]]:
     """Return the median time by window, by latency and by number of streams."""
+    return _by_window({cell: seconds(runs).median for cell, runs in results.items()})
+
+
+def _by_window(times: Mapping[Cell, float]) -> dict[int | None, dict[int, dict[int, float]]]:
     found: dict[int | None, dict[int, dict[int, float]]] = {}
-    for cell, runs in results.items():
+    for cell, median_s in times.items():
         latency = int(cell.topology.removeprefix("v-").removesuffix("ms"))
-        found.setdefault(cell.window_bytes, {}).setdefault(latency, {})[cell.streams] = seconds(runs).median
+        found.setdefault(cell.window_bytes, {}).setdefault(latency, {})[cell.streams] = median_s
     return found
 
 
@@ -114,4 +122,4 @@ def _as_good(times: dict[int, float]) -> list[int]:
 
 
 if __name__ == "__main__":
-    main(F42())
+    main(F42(), judge)

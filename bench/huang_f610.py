@@ -12,8 +12,9 @@ What the lab cannot show: the best path has 166 of the card's 200 Mbit/s here, s
 more than the card carries (1.20). In the thesis, too: 728 of 1000 were measured on it, which is 1.37.
 """
 
+import statistics
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,8 @@ sys.path[:0] = [str(Path(__file__).resolve().parent)]
 
 from figures import Verdict
 from huang.cell import Cell
-from huang.rates import mean_bps, steady_bps
-from huang.row import Results, Row, main, repeated
+from huang.rates import mean_bps, read_rates, steady_bps
+from huang.row import Result, Results, Row, by_cell, main, repeated
 from mpx_lab.topologies import PRAGMA_4
 from mpx_lab.topology import Topology
 
@@ -64,42 +65,43 @@ class F610(Row):
             lines.append(f"| {n} | {' | '.join(cells)} |")
         return lines
 
-    def verdicts(self, results: Results) -> Sequence[Verdict]:
-        """What the thesis says of its figures 6.10 to 6.12."""
-        whole = {way: _by_streams(results, way, steady=False) for way in WAYS}
-        steady = {way: _by_streams(results, way, steady=True) for way in WAYS}
-        ours, one = whole["by prediction"], whole["single"]
-        few = [n for n in ours if n < MANY_FROM and one[n] >= ours[n]]
-        many = [n for n in ours if n >= MANY_FROM and ours[n] > one[n]]
-        peak = {way: max(rates.values()) for way, rates in steady.items()}
-        times, turns = peak["by prediction"] / peak["single"], peak["by prediction"] / peak["in turn"]
-        card = peak["by prediction"] / (CARD_BPS * PAYLOAD * _scale(results))
-        below, above = [n for n in ours if n < MANY_FROM], [n for n in ours if n >= MANY_FROM]
-        return [
-            Verdict(f"one path is best below {MANY_FROM} streams", f"at {few} of {below}", few == below),
-            Verdict(f"several are best from {MANY_FROM} on", f"at {many} of {above}", many == above),
-            Verdict("at its best 1.25 times one path", f"{times:.2f}", times >= 1.25),
-            Verdict("at its best 1.05 times in turn", f"{turns:.2f}", turns >= 1.05),
-            Verdict("at its best 0.95 of what the card carries", f"{card:.3f}", card >= 0.95),
-        ]
+    def read(self, result: Result) -> Any:
+        """Goodput of the whole copy, and of its middle."""
+        return read_rates(result)
 
     def draw(self, results: Results, axes: Any) -> None:
         """Goodput of whole copies over streams."""
         for way in WAYS:
-            rates = _by_streams(results, way, steady=False)
+            rates = {cell.streams: mean_bps(runs) for cell, runs in results.items() if cell.way == way}
             axes.plot(list(rates), [rate / 1e6 for rate in rates.values()], marker="o", label=way)
         axes.set(xlabel="streams", ylabel="goodput, Mbit/s", ylim=(0, None))
         axes.legend(fontsize="small")
 
 
-def _by_streams(results: Results, way: str, *, steady: bool) -> dict[int, float]:
-    rate = steady_bps if steady else mean_bps
-    return {cell.streams: rate(runs) for cell, runs in results.items() if cell.way == way}
+def judge(stored: Mapping[str, Any]) -> Iterable[Verdict]:
+    """Judge what the thesis says of its figures 6.10 to 6.12."""
+    found = by_cell(stored)
 
+    def rates(way: str, key: str) -> dict[int, float]:
+        return {
+            cell.streams: statistics.mean(run[key] for run in runs)
+            for cell, runs in found.items()
+            if cell.way == way
+        }
 
-def _scale(results: Results) -> float:
-    return next(iter(results)).scale
+    ours, one = (rates(way, "whole_bps") for way in ("by prediction", "single"))
+    few = [n for n in ours if n < MANY_FROM and one[n] >= ours[n]]
+    many = [n for n in ours if n >= MANY_FROM and ours[n] > one[n]]
+    peak = {way: max(rates(way, "steady_bps").values()) for way in WAYS}
+    times, turns = peak["by prediction"] / peak["single"], peak["by prediction"] / peak["in turn"]
+    card = peak["by prediction"] / (CARD_BPS * PAYLOAD * next(iter(found)).scale)
+    below, above = [n for n in ours if n < MANY_FROM], [n for n in ours if n >= MANY_FROM]
+    yield Verdict(f"one path is best below {MANY_FROM} streams", f"at {few} of {below}", few == below)
+    yield Verdict(f"several are best from {MANY_FROM} on", f"at {many} of {above}", many == above)
+    yield Verdict("at its best 1.25 times one path", f"{times:.2f}", times >= 1.25)
+    yield Verdict("at its best 1.05 times in turn", f"{turns:.2f}", turns >= 1.05)
+    yield Verdict("at its best 0.95 of what the card carries", f"{card:.3f}", card >= 0.95)
 
 
 if __name__ == "__main__":
-    main(F610())
+    main(F610(), judge)

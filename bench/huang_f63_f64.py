@@ -8,16 +8,16 @@ against 92.1 s, 23.4 s against 90.5 s); each stream has 0.9 of its link, and var
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 sys.path[:0] = [str(Path(__file__).resolve().parent)]
 
-from figures import Verdict
+from figures import Spread, Verdict, median
 from huang.cell import Cell
-from huang.rates import by_path, middle_bps, rates_of, seconds, variation
-from huang.row import Results, Row, main, repeated
+from huang.rates import middle_bps, rates_of, seconds, variation
+from huang.row import Result, Results, Row, by_cell, main, repeated
 from mpx_lab.topologies import THESIS_A
 from mpx_lab.topology import Topology
 
@@ -52,25 +52,14 @@ class F63F64(Row):
             lines.append(f"| {n} | {many:.1f} | {one:.1f} | {one.median / many.median:.2f} | {told:.2f} |")
         return lines
 
-    def verdicts(self, results: Results) -> Sequence[Verdict]:
-        """Speed-up, and how each stream has its path."""
-        said = []
-        for n, limit in SPEED_UP.items():
-            many, one = _both(results, n)
-            times = seconds(one).median / seconds(many).median
-            said.append(Verdict(f"{n} paths: {limit} times as fast as one", f"{times:.2f}", times >= limit))
-            paths = {len(by_path(each.copy)) for each in many}
-            said.append(
-                Verdict(f"{n} paths: a stream on each", f"streams on {sorted(paths)} paths", paths == {n})
-            )
-            streams = [stream for each in many for stream in each.copy.streams]
-            shares = [middle_bps(stream) / (RATE_BPS * many[0].cell.scale) for stream in streams]
-            least = f"{min(shares):.3f} to {max(shares):.3f}"
-            said.append(Verdict(f"{n} paths: each stream {SHARE} of its link", least, min(shares) >= SHARE))
-            worst = max(map(variation, streams))
-            limit_text = f"{n} paths: each stream varies by less than {VARIATION:.0%}"
-            said.append(Verdict(limit_text, f"{worst:.1%} at most", worst < VARIATION))
-        return said
+    def read(self, result: Result) -> Any:
+        """How long it took, and what each stream had of its link, on which path."""
+        rate_bps = RATE_BPS * result.cell.scale
+        streams = [
+            {"path": path, "share": middle_bps(stream) / rate_bps, "variation": variation(stream)}
+            for path, stream in zip(result.copy.paths, result.copy.streams, strict=True)
+        ]
+        return {"seconds": result.copy.seconds, "streams": streams}
 
     def draw(self, results: Results, axes: Any) -> None:
         """The rate of each stream over time."""
@@ -82,6 +71,25 @@ class F63F64(Row):
         axes.legend(fontsize="small", ncols=2)
 
 
+def judge(stored: Mapping[str, Any]) -> Iterable[Verdict]:
+    """Judge the speed-up, and how each stream has its path."""
+    found = by_cell(stored)
+    for n, limit in SPEED_UP.items():
+        of = {cell.paths: runs for cell, runs in found.items() if cell.streams == n}
+        times = median(of[1], "seconds") / median(of[n], "seconds")
+        yield Verdict(f"{n} paths: {limit} times as fast as one", f"{times:.2f}", times >= limit)
+        used = [{stream["path"] for stream in run["streams"]} - {None} for run in of[n]]
+        each = all(len(paths) == n for paths in used)
+        yield Verdict(f"{n} paths: a stream on each", f"on the paths {used}", each)
+        shares, varied = (
+            Spread([stream[key] for run in of[n] for stream in run["streams"]])
+            for key in ("share", "variation")
+        )
+        yield Verdict(f"{n} paths: each stream {SHARE} of its link", f"{shares:.3f}", shares.least >= SHARE)
+        limit_text = f"{n} paths: each stream varies by less than {VARIATION:.0%}"
+        yield Verdict(limit_text, f"{varied.worst:.1%} at most", varied.worst < VARIATION)
+
+
 def _both(results: Results, streams: int) -> tuple[Any, Any]:
     """Return the runs over many paths, and over one."""
     of = {cell.paths: runs for cell, runs in results.items() if cell.streams == streams}
@@ -89,4 +97,4 @@ def _both(results: Results, streams: int) -> tuple[Any, Any]:
 
 
 if __name__ == "__main__":
-    main(F63F64())
+    main(F63F64(), judge)

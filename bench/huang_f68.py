@@ -9,8 +9,9 @@ prediction (9:1:1) is as fast as in turn or faster at 10 of 13 numbers of stream
 at 24 streams or fewer, and with fewer streams than in turn.
 """
 
+import statistics
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,8 @@ sys.path[:0] = [str(Path(__file__).resolve().parent)]
 
 from figures import Verdict
 from huang.cell import Cell
-from huang.rates import mean_bps, steady_bps
-from huang.row import Results, Row, main, repeated
+from huang.rates import mean_bps, read_rates, steady_bps
+from huang.row import Result, Results, Row, by_cell, main, repeated
 from mpx_lab.topologies import THESIS_C
 from mpx_lab.topology import Topology
 
@@ -66,26 +67,9 @@ class F68(Row):
             for cell, runs in results.items()
         ]
 
-    def verdicts(self, results: Results) -> Sequence[Verdict]:
-        """What the thesis says of figure 6.8."""
-        said = []
-        for window, ways in _goodput(results).items():
-            ours, turns = ways[False], ways[True]
-            where = f"window {window or 'tuned'}"
-            ahead = sum(ours[n] >= turns[n] * (1 - TOLERANCE) for n in ours)
-            said.append(
-                Verdict(
-                    f"{where}: by prediction is as fast at {OFTEN:.0%} of the numbers of streams",
-                    f"{ahead} of {len(ours)}",
-                    ahead >= OFTEN * len(ours),
-                )
-            )
-            first, other = _enough(ours), _enough(turns)
-            limit = f"{where}: by prediction {ENOUGH:.0%} of its best at {AT_MOST} streams or fewer"
-            said.append(Verdict(limit, f"{first}", first <= AT_MOST))
-            limit = f"{where}: and with fewer streams than in turn"
-            said.append(Verdict(limit, f"{first} against {other}", first < other))
-        return said
+    def read(self, result: Result) -> Any:
+        """Goodput of the whole copy, and of its middle."""
+        return read_rates(result)
 
     def draw(self, results: Results, axes: Any) -> None:
         """A line for each way and window."""
@@ -97,14 +81,35 @@ class F68(Row):
         axes.legend(fontsize="small")
 
 
+def judge(stored: Mapping[str, Any]) -> Iterable[Verdict]:
+    """Judge what the thesis says of figure 6.8."""
+    found = by_cell(stored)
+    steady = {cell: statistics.mean(run["steady_bps"] for run in runs) for cell, runs in found.items()}
+    for window, ways in _by_window(steady).items():
+        ours, turns = ways[False], ways[True]
+        where = f"window {window or 'tuned'}"
+        ahead = sum(ours[n] >= turns[n] * (1 - TOLERANCE) for n in ours)
+        limit = f"{where}: by prediction is as fast at {OFTEN:.0%} of the numbers of streams"
+        yield Verdict(limit, f"{ahead} of {len(ours)}", ahead >= OFTEN * len(ours))
+        first, other = _enough(ours), _enough(turns)
+        limit = f"{where}: by prediction {ENOUGH:.0%} of its best at {AT_MOST} streams or fewer"
+        yield Verdict(limit, f"{first}", first <= AT_MOST)
+        limit = f"{where}: and with fewer streams than in turn"
+        yield Verdict(limit, f"{first} against {other}", first < other)
+
+
 def _goodput(results: Results) -> dict[int | None, dict[bool, dict[int, float]]]:
     """Return the steady goodput by window, whether streams were put on paths in turn, and their number.
 
     Whole copies of quick are too short: a slow stream still has a block of 1 MiB when all others are done.
     """
+    return _by_window({cell: steady_bps(runs) for cell, runs in results.items()})
+
+
+def _by_window(steady: Mapping[Cell, float]) -> dict[int | None, dict[bool, dict[int, float]]]:
     found: dict[int | None, dict[bool, dict[int, float]]] = {}
-    for cell, runs in results.items():
-        found.setdefault(cell.window_bytes, {}).setdefault(cell.in_turn, {})[cell.streams] = steady_bps(runs)
+    for cell, bps in steady.items():
+        found.setdefault(cell.window_bytes, {}).setdefault(cell.in_turn, {})[cell.streams] = bps
     return found
 
 
@@ -114,4 +119,4 @@ def _enough(rates: dict[int, float]) -> int:
 
 
 if __name__ == "__main__":
-    main(F68())
+    main(F68(), judge)

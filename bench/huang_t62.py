@@ -10,16 +10,16 @@ that the controller chooses by itself, since the third adds nothing.
 
 import statistics
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 sys.path[:0] = [str(Path(__file__).resolve().parent)]
 
-from figures import Verdict
+from figures import Verdict, median
 from huang.cell import Cell
 from huang.rates import by_path, middle_bps, rates_of, seconds
-from huang.row import Result, Results, Row, main, repeated
+from huang.row import Result, Results, Row, by_cell, main, repeated
 from mpx_lab.topologies import THESIS_B
 from mpx_lab.topology import Topology
 
@@ -53,25 +53,9 @@ class T62(Row):
             for cell, runs in results.items()
         ]
 
-    def verdicts(self, results: Results) -> Sequence[Verdict]:
-        """Speed-up, and what each path has."""
-        of = {cell.paths: runs for cell, runs in results.items()}
-        one = seconds(of[1]).median
-        times, ours = one / seconds(of[3]).median, one / seconds(of[2]).median
-        shares = [_shares(each) for each in of[3]]
-        if any(len(share) != 3 for share in shares):
-            return [Verdict("a stream on each of three paths", f"{shares}", False)]
-        alone, second, third = (statistics.mean(share[path] for share in shares) for path in range(3))
-        each = f"{second:.2f} and {third:.2f}"
-        return [
-            Verdict("three paths: 1.8 to 2.0 times as fast as one", f"{times:.2f}", 1.8 <= times <= 2.0),
-            Verdict("the stream that is alone: 0.9 of a link", f"{alone:.3f}", alone >= 0.9),
-            Verdict(
-                "the other two together: 0.85 of a link", f"{second + third:.3f}", second + third >= 0.85
-            ),
-            Verdict("each of them 0.35 to 0.65", each, all(0.35 <= s <= 0.65 for s in (second, third))),
-            Verdict("two paths are as fast as three (0.97)", f"{ours / times:.2f}", ours >= 0.97 * times),
-        ]
+    def read(self, result: Result) -> Any:
+        """How long it took, and what each path that was used has of a link."""
+        return {"seconds": result.copy.seconds, "shares": _shares(result)}
 
     def draw(self, results: Results, axes: Any) -> None:
         """The rate of each stream over time."""
@@ -84,6 +68,23 @@ class T62(Row):
         axes.legend(fontsize="small")
 
 
+def judge(stored: Mapping[str, Any]) -> Iterable[Verdict]:
+    """Judge the speed-up, and what each path has."""
+    of = {cell.paths: runs for cell, runs in by_cell(stored).items()}
+    times, ours = (median(of[1], "seconds") / median(of[paths], "seconds") for paths in (3, 2))
+    shares = [run["shares"] for run in of[3]]
+    used = all(len(share) == 3 for share in shares)
+    yield Verdict("a stream on each of three paths", f"{shares}", used)
+    yield Verdict("three paths: 1.8 to 2.0 times as fast as one", f"{times:.2f}", 1.8 <= times <= 2.0)
+    yield Verdict("two paths are as fast as three (0.97)", f"{ours / times:.2f}", ours >= 0.97 * times)
+    if used:
+        alone, second, third = (statistics.mean(share[path] for share in shares) for path in range(3))
+        both, each = second + third, f"{second:.2f} and {third:.2f}"
+        yield Verdict("the stream that is alone: 0.9 of a link", f"{alone:.3f}", alone >= 0.9)
+        yield Verdict("the other two together: 0.85 of a link", f"{both:.3f}", both >= 0.85)
+        yield Verdict("each of them 0.35 to 0.65", each, all(0.35 <= s <= 0.65 for s in (second, third)))
+
+
 def _shares(result: Result) -> list[float]:
     """Return what the streams on each path have of a link, in the order of the paths."""
     rate_bps = RATE_BPS * result.cell.scale
@@ -91,4 +92,4 @@ def _shares(result: Result) -> list[float]:
 
 
 if __name__ == "__main__":
-    main(T62())
+    main(T62(), judge)

@@ -16,12 +16,13 @@ import argparse
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, count
 from pathlib import Path
+from typing import Any
 
-from figures import Spread, Verdict, concluded, machine
+from figures import Spread, Verdict, command, conclude, machine
 from lab_load import FULL_UDP_BYTES, IDLE_S, Arrivals, Running, fill_with_tcp, receive_udp, send_udp
 from lab_pair import Pair
 from mpx_lab.emulator.accounting import DirectionStats, Tally
@@ -46,7 +47,7 @@ class Run:
     offered: float  # of the rate; TCP takes what there is
     late: tuple[float, float, float]  # P50, P99, largest, in s
     errors_s: Sequence[float] = field(default_factory=list)  # sorted; UDP only
-    delays_s: Sequence[float] = field(default_factory=list)  # in order of arrival; UDP only
+    queue_s: float = 0.0  # the delay of a queue that is full; UDP only
     whole: bool = True  # every frame is accounted for, and none was lost but at the queue's tail
 
     @property
@@ -97,7 +98,7 @@ def _udp_run(
         offered=offered,
         late=_late(stats),
         errors_s=sorted(came.errors_s(rate_bps, DELAY_S)),
-        delays_s=delays,
+        queue_s=at(sorted(delays[len(delays) // 2 :]), 0.5) - DELAY_S,
         whole=lost_at_tail and _whole(stats),
     )
 
@@ -155,35 +156,39 @@ def header() -> None:
     )
 
 
-def rates(options: argparse.Namespace) -> Iterator[Verdict]:
+def rates(options: argparse.Namespace) -> dict[str, list[Run]]:
     """UDP and TCP at 300 Mbit/s, 128 ms."""
     udp = [udp_runs(1, RATE_BPS, 1.1, options.seconds)[0] for _ in range(options.runs)]
     row("UDP, 110 % offered", udp)
     tcp = [tcp_run(RATE_BPS, options.seconds) for _ in range(options.runs)]
     row("TCP (CUBIC, one stream)", tcp)
+    return {"UDP": udp, "TCP": tcp}
+
+
+def rates_verdicts(udp: Sequence[Run], tcp: Sequence[Run]) -> Iterator[Verdict]:
+    """Hold every valid run against the rate, and its full queue against its length divided by the rate."""
     for name, runs in (("UDP", udp), ("TCP", tcp)):
-        lowest = min(run.share for run in runs)
-        yield Verdict(f"{name} carries at least 99 % of the rate", f"{lowest:.3%}", kept=lowest >= 0.99)
-    yield full_queue(udp)
-
-
-def full_queue(runs: Sequence[Run]) -> Verdict:
-    """Compare the delay behind a queue that overflows with its length divided by the rate."""
+        share = Spread([run.share for run in runs])
+        limit = f"{name} carries at least 99 % of the rate, and every run is valid"
+        kept = share.least >= VALID_SHARE and all(run.valid for run in runs)
+        yield Verdict(limit, f"{share:.3%}; {sum(run.valid for run in runs)} of {len(runs)} valid", kept)
     theory_s = (shape(RATE_BPS).queue_bytes or 0) * 8 / RATE_BPS
-    queues_s = [at(sorted(run.delays_s[len(run.delays_s) // 2 :]), 0.5) - DELAY_S for run in runs]
+    queues_s = [run.queue_s for run in udp]
     worst = max(abs(queue_s / theory_s - 1) for queue_s in queues_s)
-    print(f"full queue: {told(queues_s, 1000)} ms, by theory {theory_s * 1000:.3f} ms")
-    return Verdict("a full queue's delay within 2 % of theory", f"{worst:.3%}", kept=worst <= 0.02)
+    measured = f"{told(queues_s, 1000)} ms, by theory {theory_s * 1000:.3f} ms"
+    yield Verdict("a full queue's delay within 2 % of theory", measured, kept=worst <= 0.02)
 
 
-def delay(options: argparse.Namespace) -> Iterator[Verdict]:
+def delay(options: argparse.Namespace) -> dict[str, list[Run]]:
     """The error of the delay of frames, from a link with room to one that is full."""
+    found = {}
     for offered in (0.8, 0.95, 1.1):
         runs = [udp_runs(1, RATE_BPS, offered, options.seconds)[0] for _ in range(options.runs)]
         row(f"UDP, {offered:.0%} offered", runs)
-        yield from delay_verdicts(offered, runs)
+        found[f"{offered:g}"] = runs
         if options.figure and offered == DRAWN:
             draw(runs, options.figure)
+    return found
 
 
 def delay_verdicts(offered: float, runs: Sequence[Run]) -> Iterator[Verdict]:
@@ -201,40 +206,69 @@ def delay_verdicts(offered: float, runs: Sequence[Run]) -> Iterator[Verdict]:
         yield Verdict(limit, f"{measured}; {which}", kept=max(own + seen) < limit_s)
 
 
-def six(options: argparse.Namespace) -> Iterator[Verdict]:
+def six(options: argparse.Namespace) -> list[list[Run]]:
     """Six links at once."""
     rounds = [udp_runs(6, 50 * MBIT, 1.05, options.seconds) for _ in range(options.runs)]
-    runs = [run for each in rounds for run in each]
-    row("six links of 50 Mbit/s", runs)
+    row("six links of 50 Mbit/s", [run for each in rounds for run in each])
+    return rounds
+
+
+def six_verdict(rounds: Sequence[Sequence[Run]]) -> Verdict:
+    """Say whether every round was valid on all six links."""
     valid = sum(all(run.valid for run in each) for each in rounds)
-    lowest = min(run.share for run in runs)
+    share = Spread([run.share for each in rounds for run in each])
     limit = "six links of 50 Mbit/s carry 99 % each, P99 at most 0.3 ms late"
-    measured = f"lowest {lowest:.3%}; {valid} of {len(rounds)} rounds valid on all six"
-    yield Verdict(limit, measured, kept=valid == len(rounds))
+    measured = f"{share:.3%}; {valid} of {len(rounds)} rounds valid on all six"
+    return Verdict(limit, measured, kept=valid == len(rounds) and share.least >= VALID_SHARE)
 
 
-def highest_udp(options: argparse.Namespace) -> Iterator[Verdict]:
+def highest_udp(options: argparse.Namespace) -> dict[str, list[Run]]:
     """The highest rate at which UDP runs are valid."""
-    yield highest("UDP", lambda rate_bps: udp_runs(1, rate_bps, 1.05, options.seconds)[0])
+    return until_invalid("UDP", lambda rate_bps: udp_runs(1, rate_bps, 1.05, options.seconds)[0])
 
 
-def highest_tcp(options: argparse.Namespace) -> Iterator[Verdict]:
+def highest_tcp(options: argparse.Namespace) -> dict[str, list[Run]]:
     """The highest rate at which TCP runs are valid."""
-    yield highest("TCP", lambda rate_bps: tcp_run(rate_bps, options.seconds))
+    return until_invalid("TCP", lambda rate_bps: tcp_run(rate_bps, options.seconds))
 
 
-def highest(name: str, one: Callable[[int], Run]) -> Verdict:
-    """Raise the rate until more than one of three runs is not valid."""
-    best_mbit = 0
+def until_invalid(name: str, one: Callable[[int], Run]) -> dict[str, list[Run]]:
+    """Raise the rate until more than one of three runs is not valid; return the runs by Mbit/s."""
+    found = {}
     for rate_mbit in chain(FIRST_RATES_MBIT, count(FIRST_RATES_MBIT[-1] + RATE_STEP_MBIT, RATE_STEP_MBIT)):
-        runs = [one(rate_mbit * MBIT) for _ in range(3)]
+        runs = found[str(rate_mbit)] = [one(rate_mbit * MBIT) for _ in range(3)]
         row(f"{name}, {rate_mbit} Mbit/s", runs)
         if sum(run.valid for run in runs) < 2:
             break
-        best_mbit = rate_mbit
-    wrong = next(run.wrong for run in runs if not run.valid)
-    measured = f"{best_mbit} Mbit/s; at {rate_mbit} Mbit/s: {wrong}"
-    return Verdict(f"highest valid rate, {name}, at least {RATE_BPS // MBIT} Mbit/s", measured, best_mbit > 0)
+    return found
+
+
+def highest_verdict(name: str, found: Mapping[str, Sequence[Run]]) -> Verdict:
+    """Say which was the highest rate at which two of three runs were valid, and what was wrong above."""
+    valid = [int(rate_mbit) for rate_mbit, runs in found.items() if sum(run.valid for run in runs) >= 2]
+    best_mbit, above = max(valid, default=0), list(found)[-1]
+    wrong = next((run.wrong for run in found[above] if not run.valid), "nothing")
+    limit = f"highest valid rate, {name}, at least {RATE_BPS // MBIT} Mbit/s"
+    return Verdict(limit, f"{best_mbit} Mbit/s; at {above} Mbit/s: {wrong}", best_mbit * MBIT >= RATE_BPS)
+
+
+def judge(measured: Mapping[str, Any]) -> Iterator[Verdict]:
+    """Hold each part that was measured against its limits."""
+
+    def runs(stored: Iterable[Mapping[str, Any]]) -> list[Run]:
+        return [Run(**each) for each in stored]
+
+    for part, found in measured.items():
+        if part == "rates":
+            yield from rates_verdicts(runs(found["UDP"]), runs(found["TCP"]))
+        elif part == "delay":
+            for offered, stored in found.items():
+                yield from delay_verdicts(float(offered), runs(stored))
+        elif part == "six":
+            yield six_verdict(list(map(runs, found)))
+        else:
+            name = part.removeprefix("highest-").upper()
+            yield highest_verdict(name, {rate: runs(stored) for rate, stored in found.items()})
 
 
 PARTS = {"rates": rates, "delay": delay, "six": six, "highest-udp": highest_udp, "highest-tcp": highest_tcp}
@@ -265,9 +299,7 @@ def draw(runs: Sequence[Run], file: Path) -> None:
 
 def main() -> int:
     """Read the command line and measure; return 0 when every limit was kept."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command(__doc__)
     parser.add_argument("--only", choices=PARTS)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=4.0, help="of load in each run")
@@ -277,11 +309,8 @@ def main() -> int:
         parser.error("making network namespaces needs root")
     print(machine("cubic (by route)"))
     header()
-    kept = True
-    for name, part in PARTS.items():
-        if options.only in (None, name):
-            kept = concluded(part(options)) == 0 and kept
-    return 0 if kept else 1
+    measured = {name: part(options) for name, part in PARTS.items() if options.only in (None, name)}
+    return conclude(judge, measured, options.results)
 
 
 if __name__ == "__main__":

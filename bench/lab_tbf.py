@@ -8,12 +8,11 @@ the send to the kernel's when the frame came out; `error` is what a perfect link
 much UDP, or is wrong by more than the bucket is (P99 of the errors with a full queue).
 """
 
-import argparse
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from figures import Spread, Verdict, concluded, machine
+from figures import Spread, Verdict, command, conclude, machine
 from lab_fidelity import at, told
 from lab_load import fill_with_tcp, offer_udp
 from lab_pair import Pair
@@ -62,7 +61,7 @@ def tcp(start: Starter, seconds: float) -> dict[str, float]:
     return {"share": rate_bps / RATE_BPS}
 
 
-def verdicts(seen: Mapping[str, Mapping[str, Sequence[Mapping[str, float]]]]) -> Iterator[Verdict]:
+def judge(seen: Mapping[str, Mapping[str, Sequence[Mapping[str, float]]]]) -> Iterator[Verdict]:
     """Hold the emulator against its rate, and against the bucket; runs by load and link."""
 
     def median(load: str, name: str, key: str) -> float:
@@ -78,9 +77,7 @@ def verdicts(seen: Mapping[str, Mapping[str, Sequence[Mapping[str, float]]]]) ->
 
 def main() -> None:
     """Read the command line, measure in turns, print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command(__doc__)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=4.0, help="of load in each run")
     options = parser.parse_args()
@@ -104,7 +101,7 @@ def main() -> None:
             cells = [f"rate {told([run['share'] for run in runs], 100)}"]
             cells += [f"{key} {told([run[key] for run in runs], 1000)}" for key in runs[0] if key != "share"]
             print(f"{load:<10} {name:<9} " + "  ".join(f"{cell:<32}" for cell in cells), flush=True)
-    sys.exit(concluded(verdicts(found)))
+    sys.exit(conclude(judge, found, options.results))
 
 
 if __name__ == "__main__":

@@ -8,21 +8,22 @@ measured. Exits 1 if an on or off time is off by more than 2 %, or a UDP rate by
 does not count (docs/lab-format.md).
 """
 
-import argparse
 import itertools
 import json
+import math
 import os
 import resource
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "bench")]
 
-from figures import Verdict, concluded, machine
+from figures import Verdict, command, conclude, machine
 from mpx_lab.judged import judged
 from mpx_lab.lab import Lab
 from mpx_lab.record import Run
@@ -68,8 +69,8 @@ def wanted(spec: Spec) -> tuple[float, float] | None:
     return (spec.on, spec.off) if isinstance(spec, UdpSquare | TcpSquare) else None
 
 
-def measure(text: str, seconds: float, folder: Path) -> Iterator[Verdict]:
-    """Run one generator and compare."""
+def measure(text: str, seconds: float, folder: Path) -> dict[str, Any]:
+    """Run one generator; return why the run does not count, its times, and what arrived of what was sent."""
     spec = parse(text)
     with Lab.up(PATH, LAB_ID) as lab, Run(folder, text, {"seconds": seconds}) as run, judged(lab, run):
         source, sink = lab.hosts
@@ -78,44 +79,48 @@ def measure(text: str, seconds: float, folder: Path) -> Iterator[Verdict]:
             time.sleep(seconds)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
     recorded = RecordedRun.open(folder)
-    why = "; ".join(recorded.about["validity"]["reasons"])
-    yield Verdict(f"{text}: the run counts", why or "in time, and nothing lost elsewhere", recorded.valid)
-    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    pattern = wanted(spec)
-    if pattern:
-        for what, times, due in zip(("on", "off"), stretches(recorded), pattern, strict=True):
-            worst = max((abs(took / due - 1) for took in times), default=1.0)
+    used_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    series, told = recorded.goodput("bg"), json.loads((folder / "flows" / "bg.json").read_text())
+    found: dict[str, Any] = {"reasons": recorded.about["validity"]["reasons"], "cpu": used_s / seconds}
+    if pattern := wanted(spec):
+        found["on_s"], found["off_s"] = stretches(recorded)
+    if not isinstance(spec, Udp | UdpSquare | UdpBursty):
+        return {**found, "bps": goodput_bps(series, series[0].t_s, series[-1].t_s)}
+    on_s = sum(found["on_s"]) if pattern else told["ended_s"] - told["began_s"]
+    end_s = math.inf
+    if pattern:  # only whole stretches count: their bytes are those that came before the last began
+        rows = recorded.rows("flows/bg.phases.csv")
+        end_s = max(float(row["t_s"]) for row in rows[:-1] if row["on"] == "0") + 0.15
+    arrived = sum(sample.size_bytes for sample in series if sample.t_s <= end_s)
+    return {**found, "bps": arrived * 8 / on_s, "given_up": told["datagrams_given_up"]}
+
+
+def judge(measured: Mapping[str, Mapping[str, Any]]) -> Iterator[Verdict]:
+    """Hold what each generator did against what its text says."""
+    for text, found in measured.items():
+        spec, reasons = parse(text), "; ".join(found["reasons"])
+        yield Verdict(f"{text}: the run counts", reasons or "in time, nothing lost elsewhere", not reasons)
+        if reasons:
+            continue
+        for key, due_s in zip(("on_s", "off_s"), wanted(spec) or (), strict=False):
+            times = found[key]
+            worst = max((abs(took / due_s - 1) for took in times), default=1.0)
             seen = f"{min(times, default=0):.4f} to {max(times, default=0):.4f} s ({len(times)} times)"
-            yield Verdict(f"{text}: {what} for {due:g} s", seen, worst <= WITHIN)
-    series = recorded.goodput("bg")
-    told = json.loads((folder / "flows" / "bg.json").read_text())
-    if isinstance(spec, Udp | UdpSquare | UdpBursty):
-        on_s = sum(stretches(recorded)[0]) if pattern else told["ended_s"] - told["began_s"]
-        if pattern:  # only whole stretches count: their bytes are those that came before the last began
-            rows = recorded.rows("flows/bg.phases.csv")
-            end_s = max(float(row["t_s"]) for row in rows[:-1] if row["on"] == "0") + 0.15
-            arrived = sum(sample.size_bytes for sample in series if sample.t_s <= end_s)
+            limit = f"{text}: {key.removesuffix('_s')} for {due_s:g} s within {WITHIN:.0%}"
+            yield Verdict(limit, seen, worst <= WITHIN)
+        mbps, cpu = found["bps"] / 1e6, f"CPU {found['cpu']:.1%}"
+        if isinstance(spec, Udp | UdpSquare | UdpBursty):
+            limit = f"{text}: {spec.rate / 1e6:g} Mbit/s while on within {WITHIN:.0%}"
+            seen = f"{mbps:.2f} Mbit/s arrived, {found['given_up']} datagrams given up, {cpu}"
+            yield Verdict(limit, seen, abs(found["bps"] / spec.rate - 1) <= WITHIN)
         else:
-            arrived = sum(sample.size_bytes for sample in series)
-        rate = arrived * 8 / on_s
-        kept = abs(rate / spec.rate - 1) <= WITHIN
-        given_up = told["datagrams_given_up"]
-        yield Verdict(
-            f"{text}: {spec.rate / 1e6:g} Mbit/s while on",
-            f"{rate / 1e6:.2f} Mbit/s arrived, {given_up} datagrams given up, CPU {used / seconds:.1%}",
-            kept,
-        )
-        return
-    rate = goodput_bps(series, series[0].t_s, series[-1].t_s) / 1e6
-    due = f", offers {spec.load * spec.of / 1e6:g}" if isinstance(spec, ShortFlows) else ""
-    yield Verdict(f"{text}: brings something", f"{rate:.1f} Mbit/s{due}, CPU {used / seconds:.1%}", rate > 0)
+            due = f", offers {spec.load * spec.of / 1e6:g}" if isinstance(spec, ShortFlows) else ""
+            yield Verdict(f"{text}: brings something", f"{mbps:.1f} Mbit/s{due}, {cpu}", mbps > 0)
 
 
 def main() -> int:
     """Return 0 when every time and rate was kept."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command(__doc__)
     parser.add_argument("--seconds", type=float, default=60, help="for each generator (default: %(default)s)")
     parser.add_argument("--only", default="", help="generators whose text holds this")
     options = parser.parse_args()
@@ -123,14 +128,13 @@ def main() -> int:
         print("needs root, to make network namespaces; run it again with sudo")
         return 2
     print(machine())
-    return concluded(measured([text for text in GENERATORS if options.only in text], options.seconds))
-
-
-def measured(generators: Sequence[str], seconds: float) -> Iterator[Verdict]:
-    """Run one generator after the other."""
-    for text in generators:
-        with tempfile.TemporaryDirectory(prefix="mpx-lab-") as folder:
-            yield from measure(text, seconds, Path(folder))
+    measured = {}
+    for text in GENERATORS:
+        if options.only in text:
+            with tempfile.TemporaryDirectory(prefix="mpx-lab-") as folder:
+                measured[text] = measure(text, options.seconds, Path(folder))
+                print(f"{text}: {measured[text]['bps'] / 1e6:.1f} Mbit/s", flush=True)
+    return conclude(judge, measured, options.results)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ in lab_fidelity.py; CPU is that of the emulators' own processes. Exits 1 if the 
 is further than wirefilter from the rate with TCP, or from the delay of a full queue.
 """
 
-import argparse
 import os
 import select
 import shutil
@@ -22,7 +21,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from figures import Spread, Verdict, concluded, machine
+from figures import Spread, Verdict, command, conclude, machine
 from lab_fidelity import at, shape
 from lab_load import HOST, Running, echo, fill_with_tcp, offer_udp
 from lab_pair import Pair, entered
@@ -37,6 +36,7 @@ QUEUE_S = 2 * DELAY_S  # one BDP
 TCP_WARM_S = 5.0
 START_S = 10.0
 QUEUE_DELAY, TCP_RATE = "UDP, 110 %: delay in the queue, ms", "TCP, one CUBIC stream: % of the rate"
+RIGHT = {TCP_RATE: 100.0, QUEUE_DELAY: QUEUE_S * 1000}
 EMULATOR = "emulator"
 DEVICE_FRAMES = 10_000  # that wait in a device for being read; the lab's emulator takes as many
 Kind = Callable[[Pair, int], AbstractContextManager[list[int]]]
@@ -157,8 +157,8 @@ def late(values: Sequence[float]) -> float:
     return at(sorted(values[len(values) // 2 :]), 0.5)
 
 
-def compare(rate_bps: int, runs: int, seconds: float) -> Iterator[Verdict]:
-    """Measure all kinds in turns and print a table; yield what is to be said of it."""
+def compare(rate_bps: int, runs: int, seconds: float) -> dict[str, dict[str, list[float]]]:
+    """Measure all kinds in turns and print a table; return the figures that are judged, by title and kind."""
     seen: dict[str, list[list[Figure]]] = {name: [] for name in KINDS}
     for _ in range(runs):
         for name, kind in KINDS.items():
@@ -168,28 +168,31 @@ def compare(rate_bps: int, runs: int, seconds: float) -> Iterator[Verdict]:
     for number, (title, wanted, _) in enumerate(seen[EMULATOR][0]):
         cells = [f"{Spread([run[number].value for run in each]):.2f}" for each in seen.values()]
         print(f"| {title} | {wanted} | " + " | ".join(cells) + " |", flush=True)
-    yield from verdicts(rate_bps, seen)
-
-
-def verdicts(rate_bps: int, seen: Mapping[str, Sequence[Sequence[Figure]]]) -> Iterator[Verdict]:
-    """Hold the lab's emulator against the better of the others, by figures that have one right value."""
-    for title, right in ((TCP_RATE, 100.0), (QUEUE_DELAY, QUEUE_S * 1000)):
-        off = {
-            name: Spread(
-                [abs(figure.value - right) for run in runs for figure in run if figure.title == title]
-            ).median
-            for name, runs in seen.items()
+    return {
+        title: {
+            name: [figure.value for run in each for figure in run if figure.title == title]
+            for name, each in seen.items()
         }
-        other = min(value for name, value in off.items() if name != EMULATOR)
-        limit = f"{rate_bps // 1_000_000} Mbit/s, {title}: no further from {right:g} than wirefilter"
-        yield Verdict(limit, f"off by {off[EMULATOR]:.2f} against {other:.2f}", off[EMULATOR] <= other)
+        for title in RIGHT
+    }
+
+
+def judge(measured: Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]]) -> Iterator[Verdict]:
+    """Hold the lab's emulator against the better of the others, by figures that have one right value."""
+    for mbit, by_title in measured.items():
+        for title, seen in by_title.items():
+            right = RIGHT[title]
+            off = {
+                name: Spread([abs(value - right) for value in values]).median for name, values in seen.items()
+            }
+            other = min(value for name, value in off.items() if name != EMULATOR)
+            limit = f"{mbit} Mbit/s, {title}: no further from {right:g} than wirefilter"
+            yield Verdict(limit, f"off by {off[EMULATOR]:.2f} against {other:.2f}", off[EMULATOR] <= other)
 
 
 def main() -> None:
     """Read the command line, measure, print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command(__doc__)
     parser.add_argument("--mbit", type=int, nargs="+", default=[100, 300], help="rates (default: 100 300)")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=4.0, help="of each load in each run")
@@ -202,13 +205,10 @@ def main() -> None:
     print(machine("cubic (by route)"))
     print(f"median (min to max) of {options.runs} runs of {options.seconds:g} s")
     try:
-        sys.exit(
-            concluded(
-                verdict
-                for mbit in options.mbit
-                for verdict in compare(mbit * 1_000_000, options.runs, options.seconds)
-            )
-        )
+        measured = {
+            str(mbit): compare(mbit * 1_000_000, options.runs, options.seconds) for mbit in options.mbit
+        }
+        sys.exit(conclude(judge, measured, options.results))
     except MpxError as error:
         sys.exit(str(error))
 

@@ -6,17 +6,18 @@ Needs twice the size in the folder. Prints what each copy took; exits 1 if a byt
 copied was not verified.
 """
 
-import argparse
 import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tests")]
 
-from figures import Verdict, concluded
+from figures import Verdict, command, conclude
 from interop.stock_server import StockServer
 
 import mpx
@@ -25,21 +26,21 @@ from mpx.units import format_rate, parse_size
 VERIFIED = "verified"
 
 
-def verdict(direction: str, result: str, *, is_same: bool) -> Verdict:
-    """Say whether a copy is the same, byte for byte, and was shown to be by its checksum."""
-    measured = f"{'the same' if is_same else 'another file'}, {result}"
-    return Verdict(
-        f"{direction}: byte for byte the same, and verified", measured, is_same and result == VERIFIED
-    )
+def judge(copies: Mapping[str, Mapping[str, Any]]) -> Iterator[Verdict]:
+    """Say whether each copy is the same, byte for byte, and was shown to be by its checksum."""
+    for direction, copy in copies.items():
+        told = f"{'the same' if copy['is_same'] else 'another file'}, {copy['checksum']}"
+        kept = copy["is_same"] and copy["checksum"] == VERIFIED
+        yield Verdict(f"{direction}: byte for byte the same, and verified", told, kept)
 
 
 def main() -> int:
     """Return 0 when everything is the same."""
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    arguments = command(__doc__)
     arguments.add_argument("--folder", default="/dev/shm")
     arguments.add_argument("--size", type=parse_size, default=parse_size("5GiB"))
     given = arguments.parse_args()
-    said = []
+    measured = {}
     with tempfile.TemporaryDirectory(dir=given.folder, prefix="mpx-large-") as folder:
         Path(folder).chmod(0o755)
         root, here = Path(folder) / "served", Path(folder) / "here"
@@ -59,10 +60,10 @@ def main() -> int:
                 print(f"{words}: {report.duration_s:.1f} s, {rate}", flush=True)
                 copied = here if words == "up" else f"{here}2"
                 is_same = subprocess.run(["cmp", copied, there], check=False).returncode == 0
-                said.append(verdict(words, str(report.checksum["result"]), is_same=is_same))
+                measured[words] = {"is_same": is_same, "checksum": str(report.checksum["result"])}
                 if words == "up":
                     here.unlink()
-    return concluded(said)
+    return conclude(judge, measured, given.results)
 
 
 if __name__ == "__main__":

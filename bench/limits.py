@@ -2,11 +2,10 @@
 
     .venv/3.11/bin/python bench/limits.py [--only start,streams,listings,cancel,interrupt,rate,demo,gaps]
 
-Prints a line for each: kept or NOT / limit / measured. Seconds are medians (least to most). Exits 1 if one
-was not kept. All together takes about ten minutes; let nothing run beside it.
+Prints a line for each in the end: kept or NOT / limit / measured. Seconds are medians (least to most). Exits
+1 if one was not kept. All together takes about ten minutes; let nothing run beside it.
 """
 
-import argparse
 import os
 import re
 import shutil
@@ -14,8 +13,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tests"), str(ROOT / "tests" / "interop")]
@@ -24,14 +24,13 @@ import limits_memory
 import limits_rate
 import limits_start
 import limits_stop
-from figures import Verdict, concluded, machine
+from figures import Verdict, command, conclude, machine
 
-GROUPS = ("start", "streams", "listings", "cancel", "interrupt", "rate", "demo", "gaps")
 DEMO_S = 60.0
 GAP_MS = 60
 
 
-def demo(folder: Path) -> Iterator[Verdict]:
+def demo(folder: Path) -> dict[str, float]:
     """Run `make demo` as it is once set up."""
     began = time.monotonic()
     done = subprocess.run(
@@ -39,27 +38,51 @@ def demo(folder: Path) -> Iterator[Verdict]:
     )
     took = time.monotonic() - began
     decisions = len(re.findall(r"^ +[0-9.]+ s +\d+ streams", done.stdout, re.MULTILINE))
-    yield Verdict(
-        f"the demo takes less than {DEMO_S:g} s",
-        f"{took:.1f} s, exit {done.returncode}, {decisions} decisions",
-        took < DEMO_S and done.returncode == 0,
-    )
+    return {"seconds": took, "exit": done.returncode, "decisions": decisions}
 
 
-def gaps(_: Path) -> Iterator[Verdict]:
+def judge_demo(found: Mapping[str, float]) -> Iterator[Verdict]:
+    """Hold the demo against its limit."""
+    seconds, code = found["seconds"], found["exit"]
+    told = f"{seconds:.1f} s, exit {code}, {found['decisions']} decisions"
+    yield Verdict(f"the demo takes less than {DEMO_S:g} s", told, seconds < DEMO_S and code == 0)
+
+
+def gaps(_: Path) -> dict[str, Any]:
     """Run the test of streams that come and go, and read what it prints of each attempt."""
     command = [sys.executable, "-m", "pytest", "-s", "-q", "-m", "alone", "tests/interop/test_elastic.py"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    for direction in ("up", "down"):
-        figures = [int(ms) for ms in re.findall(rf"{direction}: .*longest gap (\d+) ms", done.stdout)]
+    gaps_ms = {
+        direction: [int(ms) for ms in re.findall(rf"{direction}: .*longest gap (\d+) ms", done.stdout)]
+        for direction in ("up", "down")
+    }
+    return {"exit": done.returncode, "gaps_ms": gaps_ms}
+
+
+def judge_gaps(found: Mapping[str, Any]) -> Iterator[Verdict]:
+    """Hold the last attempt of each direction against the limit."""
+    for direction, gaps_ms in found["gaps_ms"].items():
+        told = ", then ".join(map(str, gaps_ms)) or "nothing"
         yield Verdict(
             f"streams that come and go, {direction}: no gap over {GAP_MS} ms",
-            f"{', then '.join(map(str, figures)) or 'nothing'} ms; the test tries again after more than that",
-            done.returncode == 0 and bool(figures) and figures[-1] <= GAP_MS,
+            f"{told} ms, exit {found['exit']}; the test tries again after more than that",
+            found["exit"] == 0 and bool(gaps_ms) and gaps_ms[-1] <= GAP_MS,
         )
 
 
-def run(group: str, folder: Path, names: int) -> Iterator[Verdict]:
+JUDGES: dict[str, Callable[[Any], Iterator[Verdict]]] = {
+    "start": limits_start.judge_start,
+    "streams": limits_memory.judge_streams,
+    "listings": limits_memory.judge_listings,
+    "cancel": limits_stop.judge_cancelled,
+    "interrupt": limits_stop.judge_interrupted,
+    "rate": limits_rate.judge_rates,
+    "demo": judge_demo,
+    "gaps": judge_gaps,
+}
+
+
+def run(group: str, folder: Path, names: int) -> Any:
     """Measure what belongs to one group."""
     if group == "start":
         return limits_start.start()
@@ -76,27 +99,32 @@ def run(group: str, folder: Path, names: int) -> Iterator[Verdict]:
     return measures[group](folder)
 
 
+def judge(measured: Mapping[str, Any]) -> Iterator[Verdict]:
+    """Hold what each group measured against its limits."""
+    for group, found in measured.items():
+        yield from JUDGES[group](found)
+
+
 def main() -> int:
     """Return 0 when every limit was kept."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--only", type=lambda text: text.split(","), default=list(GROUPS))
+    parser = command(__doc__)
+    parser.add_argument("--only", type=lambda text: text.split(","), default=list(JUDGES))
     parser.add_argument("--names", type=int, default=1_000_000, help="how many are listed")
     given = parser.parse_args()
-    if unknown := set(given.only) - set(GROUPS):
-        parser.error(f"there is no {', '.join(unknown)}; choose from {', '.join(GROUPS)}")
+    if unknown := set(given.only) - set(JUDGES):
+        parser.error(f"there is no {', '.join(unknown)}; choose from {', '.join(JUDGES)}")
     print(machine(), flush=True)
-    kept = True
+    measured = {}
     for group in given.only:
         folder = Path(tempfile.mkdtemp(prefix="mpx-limits-", dir="/dev/shm"))
         folder.chmod(0o755)
         os.environ["MPX_STATE_DIR"] = str(folder / "state")
         try:
-            kept = concluded(run(group, folder, given.names)) == 0 and kept
+            measured[group] = run(group, folder, given.names)
+            print(f"{group}: measured", flush=True)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-    return 0 if kept else 1
+    return conclude(judge, measured, given.results)
 
 
 if __name__ == "__main__":

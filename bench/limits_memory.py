@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from figures import Verdict
@@ -33,8 +33,9 @@ def peak_bytes(*arguments: object) -> int:
     return int(done.stdout)
 
 
-def streams(folder: Path) -> Iterator[Verdict]:
+def streams(folder: Path) -> dict[str, dict[str, float]]:
     """Copy with 64 streams, up and down."""
+    found = {}
     for direction in ("up", "down"):
         work = folder / direction
         work.mkdir()
@@ -45,11 +46,22 @@ def streams(folder: Path) -> Iterator[Verdict]:
         finally:
             way.close()
         used = sum(c.kind == "data" and c.up_bytes + c.down_bytes > 0 for c in record.connections)
-        yield _verdict(f"{STREAMS} streams {direction}", peak, f"{used} connections", enough=used >= STREAMS)
+        found[direction] = {"peak_bytes": peak, "connections": used}
+    return found
 
 
-def listings(folder: Path, names: int) -> Iterator[Verdict]:
+def judge_streams(found: Mapping[str, Mapping[str, float]]) -> Iterator[Verdict]:
+    """Hold the memory of copies that did have so many streams against the limit."""
+    for direction, seen in found.items():
+        used, peak = seen["connections"], seen["peak_bytes"]
+        limit = f"{STREAMS} streams {direction}: at most {MOST_BYTES / 1e6:.0f} MB"
+        told = f"{peak / 1e6:.0f} MB, {used} connections"
+        yield Verdict(limit, told, peak <= MOST_BYTES and used >= STREAMS)
+
+
+def listings(folder: Path, names: int) -> dict[str, dict[str, float]]:
     """List so many names in one folder, and rehearse a copy of them, from this host and from a server."""
+    found = {}
     root = folder / "served"
     many = make_names(root / "many", names)
     try:
@@ -61,12 +73,21 @@ def listings(folder: Path, names: int) -> Iterator[Verdict]:
                 ):
                     began = time.monotonic()
                     peak = peak_bytes(*words)
-                    yield _verdict(
-                        f"{what}, {names} names, {where}", peak, f"{time.monotonic() - began:.0f} s"
-                    )
-            yield _verdict(f"mpx serve, having listed {names} names twice", server.peak_bytes, "")
+                    seconds = time.monotonic() - began
+                    found[f"{what}, {names} names, {where}"] = {"peak_bytes": peak, "seconds": seconds}
+            found[f"mpx serve, having listed {names} names twice"] = {"peak_bytes": server.peak_bytes}
     finally:
         shutil.rmtree(root)
+    return found
+
+
+def judge_listings(found: Mapping[str, Mapping[str, float]]) -> Iterator[Verdict]:
+    """Hold the memory of listings against the limit."""
+    for what, seen in found.items():
+        peak = seen["peak_bytes"]
+        more = f", {seen['seconds']:.0f} s" if "seconds" in seen else ""
+        limit = f"{what}: at most {MOST_BYTES / 1e6:.0f} MB"
+        yield Verdict(limit, f"{peak / 1e6:.0f} MB{more}", peak <= MOST_BYTES)
 
 
 def make_names(folder: Path, names: int) -> Path:
@@ -77,11 +98,3 @@ def make_names(folder: Path, names: int) -> Path:
         os.close(os.open(f"event-{i:07}.root", os.O_CREAT | os.O_WRONLY, 0o644, dir_fd=at))
     os.close(at)
     return folder
-
-
-def _verdict(what: str, peak: int, more: str, *, enough: bool = True) -> Verdict:
-    return Verdict(
-        f"{what}: at most {MOST_BYTES / 1e6:.0f} MB",
-        f"{peak / 1e6:.0f} MB{', ' if more else ''}{more}",
-        enough and peak < MOST_BYTES,
-    )

@@ -1,11 +1,11 @@
 """Limits of the beginning: how soon `mpx --help` answers, what it imports, when a controller is ready."""
 
-import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from figures import Spread, Verdict
 
@@ -30,7 +30,7 @@ _LIST_MODULES = (
 )
 
 
-def start() -> Iterator[Verdict]:
+def start() -> dict[str, Any]:
     """Time `mpx --help` beside `python -c pass`, in interleaved pairs; list imports; start controllers."""
     ours, bare = [], []
     for pair in range(PAIRS + 1):
@@ -38,13 +38,19 @@ def start() -> Iterator[Verdict]:
             took = _seconds(command)
             if pair:  # the first one warms the caches
                 times.append(took)
+    ready = [_controller_s() for _ in range(STARTS + 1)][1:]
+    return {"help_s": ours, "bare_s": bare, "modules": imported(), "ready_s": ready}
+
+
+def judge_start(found: Mapping[str, Any]) -> Iterator[Verdict]:
+    """Hold the start of `mpx` and of a controller against their limits."""
+    ours, bare, modules = found["help_s"], found["bare_s"], found["modules"]
     times = Spread(ours).median / Spread(bare).median
     yield Verdict(
         f"`mpx --help` takes at most {MOST_TIMES:g} times `python -c pass`",
         f"{times:.1f} times; ms: {_ms(ours)} against {_ms(bare)}",
         times <= MOST_TIMES,
     )
-    modules = imported()
     heavy = [name for name in HEAVY if name in modules]
     tops = sorted({name.partition(".")[0] for name in modules} - sys.stdlib_module_names)
     yield Verdict(
@@ -54,10 +60,10 @@ def start() -> Iterator[Verdict]:
         f"{', '.join(name for name in modules if name.startswith('mpx.'))}",
         not heavy,
     )
-    took = Spread([_controller_s() for _ in range(STARTS + 1)][1:])
+    took = Spread(found["ready_s"])
     yield Verdict(
         f"`mpx controller` is ready in less than {READY_S:g} s",
-        f"{took:.2f} s; load {os.getloadavg()[0]:.1f}",
+        f"{took:.2f} s",
         took.worst < READY_S,
     )
 

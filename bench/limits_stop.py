@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,9 @@ SIZE = 1 << 30
 SHARE = SIZE // 8  # has arrived when a copy is stopped in mid-file
 NAMES = 500_000
 INTO_LISTING_S = 1.5
+
+
+Stopped = tuple[float, str]  # seconds that it took, and how it ended
 
 
 @dataclass(frozen=True)
@@ -55,37 +58,48 @@ class Situation:
         return [self.command, "-q", *options, self.source, self.target]
 
 
-def cancelled(folder: Path) -> Iterator[Verdict]:
-    """Cancel through the Python API."""
-    for situation in situations(folder):
-        yield _verdict("cancelled", situation, CANCELLED_WITHIN_S, _cancel)
+def cancelled(folder: Path) -> dict[str, list[Stopped]]:
+    """Cancel through the Python API; return how long it took in each situation, and how it ended."""
+    return {situation.what: _stopped(situation, _cancel) for situation in situations(folder)}
 
 
-def interrupted(folder: Path) -> Iterator[Verdict]:
-    """Send SIGINT to the command."""
+def interrupted(folder: Path) -> dict[str, list[Stopped]]:
+    """Send SIGINT to the command; return how long it took in each situation, and how it ended."""
+    found = {}
     for situation in situations(folder):
-        yield _verdict("Ctrl-C", situation, INTERRUPTED_WITHIN_S, _interrupt)
+        found[situation.what] = _stopped(situation, _interrupt)
         if situation.is_listed:
-            alike = replace(situation, command="list", what=f"{situation.what} (mpx list)")
-            yield _verdict("Ctrl-C", alike, INTERRUPTED_WITHIN_S, _interrupt)
+            found[f"{situation.what} (mpx list)"] = _stopped(replace(situation, command="list"), _interrupt)
+    return found
 
 
-def _verdict(
-    how: str, situation: Situation, within_s: float, stop: Callable[[Situation], tuple[float, str]]
-) -> Verdict:
-    measured = []
+def judge_cancelled(found: Mapping[str, Sequence[Stopped]]) -> Iterator[Verdict]:
+    """Hold copies that were cancelled against their limit."""
+    return _judge("cancelled", found, CANCELLED_WITHIN_S, "Interrupted")
+
+
+def judge_interrupted(found: Mapping[str, Sequence[Stopped]]) -> Iterator[Verdict]:
+    """Hold commands that were interrupted against their limit."""
+    return _judge("Ctrl-C", found, INTERRUPTED_WITHIN_S, "exit 130")
+
+
+def _judge(how: str, found: Mapping[str, Sequence[Stopped]], within_s: float, end: str) -> Iterator[Verdict]:
+    for what, runs in found.items():
+        took, ends = Spread([seconds for seconds, _ in runs]), {ended for _, ended in runs}
+        limit = f"{how} {what}: ends within {within_s:g} s, always"
+        told = f"{took} s, {' and '.join(sorted(ends))}"
+        yield Verdict(limit, told, took.worst <= within_s and ends == {end})
+
+
+def _stopped(situation: Situation, stop: Callable[[Situation], Stopped]) -> list[Stopped]:
+    found = []
     for _ in range(TIMES):
-        measured.append(stop(situation))
+        found.append(stop(situation))
         situation.after()
-    took, ends = Spread([seconds for seconds, _ in measured]), {end for _, end in measured}
-    return Verdict(
-        f"{how} {situation.what}: ends within {within_s:g} s",
-        f"{took} s, {' and '.join(sorted(ends))}",
-        took.worst <= within_s and ends <= {"Interrupted", "exit 130"},
-    )
+    return found
 
 
-def _cancel(situation: Situation) -> tuple[float, str]:
+def _cancel(situation: Situation) -> Stopped:
     """Return how many seconds it took after `cancel` was set, and how it ended."""
     cancel, ended = threading.Event(), []
 
@@ -105,7 +119,7 @@ def _cancel(situation: Situation) -> tuple[float, str]:
     return time.monotonic() - began, ended[0]
 
 
-def _interrupt(situation: Situation) -> tuple[float, str]:
+def _interrupt(situation: Situation) -> Stopped:
     """Return how many seconds it took after SIGINT, and the exit code."""
     command = [sys.executable, "-m", "mpx", *situation.words]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:

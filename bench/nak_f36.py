@@ -14,7 +14,7 @@ each change, in each run; within 5 s after the 3 s without any link, which the c
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,8 @@ def main() -> int:
     with Lab.up(TWO_LINKS, "nak-f36", scale=asked.scale) as lab:
         take_subflows(lab, "dst")
         flows = [counting.run(lab, "NAK-F3.6", partial(run, lab)) for _ in range(1 if asked.quick else 5)]
-    code = say("NAK-F3.6", table(flows), verdicts(flows, LINK_BPS * asked.scale), counting)
+    measured = {"link_bps": LINK_BPS * asked.scale, "flows": flows}
+    code = say("NAK-F3.6", table(flows), judge, measured, counting, asked.results)
     if asked.figure:
         print(drawn(asked.figure, partial(draw, flows[0])))
     return code
@@ -110,9 +111,9 @@ def followed_s(flow: Flow, phase: tuple[float, float, int], link_bps: float) -> 
     return float("inf")
 
 
-def verdicts(flows: Sequence[Flow], link_bps: float) -> Sequence[Verdict]:
-    """Return whether each change is followed, and soon."""
-    said = []
+def judge(measured: Mapping[str, Any]) -> Sequence[Verdict]:
+    """Say whether each change is followed, and soon."""
+    flows, link_bps, said = [Flow(**each) for each in measured["flows"]], measured["link_bps"], []
     for number, phase in enumerate(PHASES[1:], 1):
         after = Spread([followed_s(flow, phase, link_bps) for flow in flows])
         limit_s = RECOVERED_S if PHASES[number - 1][2] == 0 else FOLLOWED_S

@@ -10,9 +10,11 @@ one link at least 0.97 of plain TCP. T3.2: at least 0.9 of both links together, 
 over the slow one.
 """
 
+import statistics
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from figures import Spread, Verdict
 from mpx_lab.lab import Lab
@@ -24,7 +26,7 @@ from smoc.runs import Counting, options, say
 
 NUMBERS = (1, 2, 3, 4)  # connections
 MANY, ONE, PLAIN = "Multipath TCP, both links", "Multipath TCP, one link", "plain TCP, one link"
-Means = dict[tuple[str, int], list[float]]
+Means = Mapping[str, Mapping[str, Sequence[float]]]  # goodputs by way and number of connections
 
 
 def main() -> int:
@@ -36,8 +38,9 @@ def main() -> int:
     even = means(TWO_LINKS, "link1", asked.scale, counting, numbers, runs, seconds)
     uneven = means(UNEVEN_LINKS, "link2", asked.scale, counting, numbers, runs, seconds)
     both_bps = asked.scale * sum(link.rate_bps or 0 for link in UNEVEN_LINKS.links)
-    verdicts = [*of_even(even, numbers), *of_uneven(uneven, numbers, both_bps)]
-    return say("NAK-T3.1, T3.2", [*table("T3.1", even), "", *table("T3.2", uneven)], verdicts, counting)
+    measured = {"T3.1": even, "T3.2": uneven, "both_bps": both_bps}
+    lines = [*table("T3.1", even), "", *table("T3.2", uneven)]
+    return say("NAK-T3.1, T3.2", lines, judge, measured, counting, asked.results)
 
 
 def means(
@@ -50,7 +53,7 @@ def means(
     seconds: float,
 ) -> Means:
     """Return the goodputs of each way for each number of connections; `single`: the one link."""
-    found: Means = {}
+    found: dict[str, dict[str, list[float]]] = {}
     with Lab.up(topology, "nak-t31", scale=scale) as lab:
         take_subflows(lab, "dst")
         address = next(face.ipv4 for face in topology.interfaces("dst") if face.link == single)
@@ -70,46 +73,35 @@ def means(
                         address="" if name == MANY else address,
                     )
                     flow = counting.run(lab, f"{topology.name} {name}", do)
-                    found.setdefault((name, number), []).append(flow.bps(0, seconds))
+                    found.setdefault(name, {}).setdefault(str(number), []).append(flow.bps(0, seconds))
     return found
 
 
-def of_even(found: Means, numbers: Sequence[int]) -> Sequence[Verdict]:
-    """Return what T3.1 should show."""
-    said = []
-    for number in numbers:
-        many, one, plain = (_mean(found[name, number]) for name in (MANY, ONE, PLAIN))
+def judge(measured: Mapping[str, Any]) -> Iterable[Verdict]:
+    """Say whether T3.1 and T3.2 show what they should, in the mean of the runs."""
+    even, uneven = (
+        {name: {n: statistics.mean(bps) for n, bps in runs.items()} for name, runs in measured[row].items()}
+        for row in ("T3.1", "T3.2")
+    )
+    for number, many in even[MANY].items():
+        one, plain = even[ONE][number], even[PLAIN][number]
         where = f"T3.1, {number} connections"
-        said += [
-            Verdict(f"{where}: 1.9 to 2.1 times one link", f"{many / one:.2f}", 1.9 <= many / one <= 2.1),
-            Verdict(f"{where}: one link at least 0.97 of TCP", f"{one / plain:.2f}", one >= 0.97 * plain),
-        ]
-    return said
-
-
-def of_uneven(found: Means, numbers: Sequence[int], both_bps: float) -> Sequence[Verdict]:
-    """Return what T3.2 should show."""
-    said = []
-    for number in numbers:
-        many, plain = (_mean(found[name, number]) for name in (MANY, PLAIN))
-        where, share, times = f"T3.2, {number} connections", many / both_bps, many / plain
-        said += [
-            Verdict(f"{where}: at least 0.9 of both links", f"{share:.2f}", share >= 0.9),
-            Verdict(f"{where}: 2.8 to 3.1 times the slow link", f"{times:.2f}", 2.8 <= times <= 3.1),
-        ]
-    return said
+        yield Verdict(f"{where}: 1.9 to 2.1 times one link", f"{many / one:.2f}", 1.9 <= many / one <= 2.1)
+        yield Verdict(f"{where}: one link at least 0.97 of TCP", f"{one / plain:.2f}", one >= 0.97 * plain)
+    for number, many in uneven[MANY].items():
+        share, times = many / measured["both_bps"], many / uneven[PLAIN][number]
+        where = f"T3.2, {number} connections"
+        yield Verdict(f"{where}: at least 0.9 of both links", f"{share:.2f}", share >= 0.9)
+        yield Verdict(f"{where}: 2.8 to 3.1 times the slow link", f"{times:.2f}", 2.8 <= times <= 3.1)
 
 
 def table(name: str, found: Means) -> Sequence[str]:
     """Return a line for each way and number of connections."""
     lines = [f"| {name} | connections | Mbit/s: median (min to max) |", "|---|---|---|"]
-    for (way, number), values in found.items():
-        lines.append(f"| {way} | {number} | {Spread(values).times(1e-6):.2f} |")
+    for way, runs in found.items():
+        for number, values in runs.items():
+            lines.append(f"| {way} | {number} | {Spread(values).times(1e-6):.2f} |")
     return lines
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import statistics
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from apt.cell import Link
 from apt.store import Result
@@ -31,6 +32,12 @@ def neighbours_bps(run: Result, from_s: float, to_s: float) -> list[float]:
 def fairness(run: Result, from_s: float, to_s: float) -> float:
     """Return Jain's index of the tool and those beside it."""
     return jain([tool_bps(run, from_s, to_s), *neighbours_bps(run, from_s, to_s)])
+
+
+def read(run: Result, from_s: float, to_s: float) -> dict[str, Any]:
+    """Return what both sides had between two times since the tool's first byte, as plain values."""
+    ours, theirs = tool_bps(run, from_s, to_s), neighbours_bps(run, from_s, to_s)
+    return {"ours_bps": ours, "theirs_bps": sum(theirs), "jain": jain([ours, *theirs])}
 
 
 def median_of(runs: Sequence[Result], of: Callable[[Result], float]) -> float:

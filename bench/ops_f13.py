@@ -11,14 +11,15 @@ finding).
 for it; it is to have 1.3 times what 16 streams have beside squares of UDP, and more than they beside bursts.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from apt.cell import Cell, Link
-from apt.row import Results, Row, main
+from apt.row import Read, Results, Row, by_link_and_tool, main
+from apt.store import Result
 from apt.tools import UDT
-from figures import Verdict
-from neighbours import mbps, median_of, tool_bps, wan
+from figures import Verdict, median
+from neighbours import mbps, median_of, read, tool_bps, wan
 
 QUEUES = {"F13": 0.75, "F14": 0.375}
 RATE_BPS = 100_000_000
@@ -72,54 +73,9 @@ class F13(Row):
                     lines.append(f"| {row} | {beside} | {' | '.join(rates)} |")
         return lines
 
-    def verdicts(self, results: Results) -> Sequence[Verdict]:
-        """What is claimed of 16 streams."""
-        said = []
-        for row in QUEUES:
-            runs = {beside: results.get((link_of(row, beside), "guc-p16"), []) for beside in BESIDE}
-            if not all(runs.values()):
-                continue
-            had = {beside: median_of(each, _bps) for beside, each in runs.items()}
-            kept, lost = had["TCP constant"] / had["none"], had["UDP square, full"] / RATE_BPS
-            bursts = [had[name] / 1e6 for name in BURSTS]
-            little = had["UDP (1, 2)"] / RATE_BPS
-            said += [
-                Verdict(f"{row}: beside TCP {KEEPS:.0%} of what it has alone", f"{kept:.0%}", kept >= KEEPS),
-                Verdict(
-                    f"{row}: beside UDP squares less than {LOSES:.0%} of the link",
-                    f"{lost:.0%}",
-                    lost < LOSES,
-                ),
-                Verdict(
-                    f"{row}: the more often the bursts, the less",
-                    " < ".join(f"{mbps:.1f}" for mbps in bursts),
-                    bursts == sorted(bursts),
-                ),
-                Verdict(
-                    f"{row}: a burst every other second leaves {LITTLE:.0%} at most",
-                    f"{little:.0%}",
-                    little <= LITTLE,
-                ),
-                *self._udt(row, had, results),
-            ]
-        return said
-
-    def _udt(self, row: str, had: Mapping[str, float], results: Results) -> Sequence[Verdict]:
-        """What is claimed of UDT, where it was measured."""
-        said = []
-        for beside in ("UDP square, full", "UDP square, half", *BURSTS[:-1]):
-            runs = results.get((link_of(row, beside), UDT), [])
-            if runs:
-                wanted = AHEAD if "square" in beside else 1.0
-                times = median_of(runs, _bps) / had[beside]
-                said.append(
-                    Verdict(
-                        f"{row}: UDT has {wanted} times as much beside {beside}",
-                        f"{times:.2f}",
-                        times > wanted,
-                    )
-                )
-        return said
+    def read(self, run: Result) -> Any:
+        """What both sides had, once it was steady."""
+        return read(run, FROM_S, run.goodput.end_s)
 
     def draw(self, results: Results, axes: Any) -> None:
         """F13: bars."""
@@ -132,9 +88,41 @@ class F13(Row):
         axes.legend(fontsize="small")
 
 
+def judge(stored: Mapping[str, Any]) -> Iterable[Verdict]:
+    """Say what 16 streams keep of what they have alone, and what UDT has beside them."""
+    found = by_link_and_tool(stored)
+    for row in QUEUES:
+        runs = {beside: found.get((link_of(row, beside), "guc-p16"), []) for beside in BESIDE}
+        if not all(runs.values()):
+            continue
+        had = {beside: median(each, "ours_bps") for beside, each in runs.items()}
+        kept, lost = had["TCP constant"] / had["none"], had["UDP square, full"] / RATE_BPS
+        bursts = [had[name] / 1e6 for name in BURSTS]
+        little = had["UDP (1, 2)"] / RATE_BPS
+        yield Verdict(f"{row}: beside TCP {KEEPS:.0%} of what it has alone", f"{kept:.0%}", kept >= KEEPS)
+        limit = f"{row}: beside UDP squares less than {LOSES:.0%} of the link"
+        yield Verdict(limit, f"{lost:.0%}", lost < LOSES)
+        limit = f"{row}: the more often the bursts, the less"
+        yield Verdict(limit, " < ".join(f"{mbps:.1f}" for mbps in bursts), bursts == sorted(bursts))
+        limit = f"{row}: a burst every other second leaves {LITTLE:.0%} at most"
+        yield Verdict(limit, f"{little:.0%}", little <= LITTLE)
+        yield from _udt(row, had, found)
+
+
+def _udt(row: str, had: Mapping[str, float], found: Read) -> Iterable[Verdict]:
+    """Say what UDT has, where it was measured."""
+    for beside in ("UDP square, full", "UDP square, half", *BURSTS[:-1]):
+        runs = found.get((link_of(row, beside), UDT), [])
+        if runs:
+            wanted = AHEAD if "square" in beside else 1.0
+            times = median(runs, "ours_bps") / had[beside]
+            limit = f"{row}: UDT has more than {wanted:g} times as much beside {beside}"
+            yield Verdict(limit, f"{times:.2f}", times > wanted)
+
+
 def _bps(run: Any) -> float:
     return tool_bps(run, FROM_S, run.goodput.end_s)
 
 
 if __name__ == "__main__":
-    main(F13())
+    main(F13(), judge)

@@ -6,23 +6,25 @@ least 0.7 of what they have alone beside 16 such clients (F15). Of twelve client
 at least 2.5 times as much beside one CUBIC stream as beside GridFTP with 16 or UDT (F19a), and all together
 fill the link to at least 0.8 (F19b).
 
-100 Mbit/s, 128 ms, a queue of 0.75 products of bandwidth and delay, one run each. UDT is libudt
+100 Mbit/s, 128 ms, a queue of 0.75 products of bandwidth and delay, three runs (quick: one). UDT is libudt
 (mpx_lab.traffic.udt), as the stock client goes on over TCP when it is asked for it.
 """
 
-from collections.abc import Sequence
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from apt.cell import Cell, Link
-from apt.row import Results, Row, main
+from apt.row import Results, Row, by_link_and_tool, main
 from apt.store import Result
 from apt.tools import UDT
-from figures import Verdict
-from neighbours import mbps, median_of, neighbours_bps, tool_bps, wan
+from figures import Verdict, median
+from neighbours import mbps, median_of, neighbours_bps, read, tool_bps, wan
 
 RATE_BPS = 100_000_000
 CLIENT = "rpc(streams={}, block=6500B, congestion=cubic)"
 CLIENTS = {"quick": (0, 1, 4, 16), "full": (0, 1, 2, 4, 8, 16)}
+TURNS = {"quick": 1, "full": 3}
 PAIRS, EACH = 3, 4
 ALONE, LIGHT, SIXTEEN = "mpx-idle", "plain-cubic", "guc-p16"
 FOREGROUND, BACKGROUND = (SIXTEEN, UDT), (ALONE, LIGHT, "guc-p8", SIXTEEN, UDT)
@@ -48,7 +50,11 @@ class F15F19(Row):
         """F15, then F19."""
         links = [(link_of(clients), tool) for clients in CLIENTS[effort] for tool in FOREGROUND]
         links += [(PAIRED, tool) for tool in BACKGROUND]
-        return [Cell(link, tool, SECONDS, waits=False) for link, tool in links]
+        return [
+            Cell(link, tool, SECONDS, turn, waits=False)
+            for turn in range(1, TURNS[effort] + 1)
+            for link, tool in links
+        ]
 
     def table(self, results: Results) -> Sequence[str]:
         """Goodput of both sides."""
@@ -63,28 +69,9 @@ class F15F19(Row):
                     lines.append(f"| {row} | {clients} | {tool} | {mbps(runs, _ours_bps)} | {each} |")
         return lines
 
-    def verdicts(self, results: Results) -> Sequence[Verdict]:
-        """F15, F19a and F19b."""
-        alone, beside = (median_of(results[link_of(n), SIXTEEN], _ours_bps) for n in (0, 16))
-        said = [
-            Verdict(
-                f"F15: {KEEPS:.0%} of what it has alone", f"{beside / alone:.0%}", beside >= KEEPS * alone
-            )
-        ]
-        light = median_of(results[PAIRED, LIGHT], _theirs_bps)
-        for tool in (SIXTEEN, UDT):
-            heavy = median_of(results[PAIRED, tool], _theirs_bps)
-            said.append(
-                Verdict(
-                    f"F19a: {TIMES} times what is left by {tool}",
-                    f"{light / heavy:.1f}",
-                    light >= TIMES * heavy,
-                )
-            )
-        for tool in BACKGROUND[1:]:
-            used = median_of(results[PAIRED, tool], lambda run: _ours_bps(run) + _theirs_bps(run)) / RATE_BPS
-            said.append(Verdict(f"F19b: filled beside {tool}", f"{used:.0%}", used >= FILLS))
-        return said
+    def read(self, run: Result) -> Any:
+        """What both sides had, once it was steady."""
+        return read(run, FROM_S, run.goodput.end_s)
 
     def draw(self, results: Results, axes: Any) -> None:
         """F19a: what a client has beside each."""
@@ -92,6 +79,22 @@ class F15F19(Row):
         axes.bar(range(len(BACKGROUND)), rates)
         axes.set_xticks(range(len(BACKGROUND)), list(BACKGROUND))
         axes.set_ylabel("goodput of a client, Mbit/s")
+
+
+def judge(stored: Mapping[str, Any]) -> Iterable[Verdict]:
+    """Judge F15, F19a and F19b."""
+    found = by_link_and_tool(stored)
+    alone, beside = (median(found[link_of(n), SIXTEEN], "ours_bps") for n in (0, 16))
+    share = beside / alone
+    yield Verdict(f"F15: {KEEPS:.0%} of what it has alone", f"{share:.0%}", share >= KEEPS)
+    light = median(found[PAIRED, LIGHT], "theirs_bps")
+    for tool in (SIXTEEN, UDT):
+        times = light / median(found[PAIRED, tool], "theirs_bps")
+        yield Verdict(f"F19a: {TIMES} times what is left by {tool}", f"{times:.1f}", times >= TIMES)
+    for tool in BACKGROUND[1:]:
+        runs = [run["ours_bps"] + run["theirs_bps"] for run in found[PAIRED, tool]]
+        used = statistics.median(runs) / RATE_BPS
+        yield Verdict(f"F19b: {FILLS:.0%} filled beside {tool}", f"{used:.0%}", used >= FILLS)
 
 
 def _ours_bps(run: Result) -> float:
@@ -103,4 +106,4 @@ def _theirs_bps(run: Result) -> float:
 
 
 if __name__ == "__main__":
-    main(F15F19())
+    main(F15F19(), judge)

@@ -8,13 +8,14 @@ back.
 100 Mbit/s, 128 ms, a minute and a half each, the last minute counts.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from apt.cell import Cell, Link
-from apt.row import Results, Row, main
-from figures import Spread, Verdict
-from neighbours import fairness, mbps, median_of, neighbours_bps, tool_bps, wan
+from apt.row import Results, Row, by_link_and_tool, main
+from apt.store import Result
+from figures import Spread, Verdict, median
+from neighbours import fairness, mbps, median_of, neighbours_bps, read, tool_bps, wan
 
 QUEUES = {"F17": 0.75, "F18": 0.375, "deep": 4.0}
 STREAMS = {"quick": (1, 4, 16), "full": (1, 2, 4, 8, 16)}
@@ -72,38 +73,9 @@ class F17F18(Row):
             lines.append(f"| {' | '.join(cells)} |")
         return lines
 
-    def verdicts(self, results: Results) -> Sequence[Verdict]:
-        """One against one."""
-
-        def pair(row: str, beside: str, tool: str) -> tuple[float, float]:
-            runs = results[link_of(row, beside, 1), tool_of(tool)]
-            mine = median_of(runs, lambda run: tool_bps(run, FROM_S, run.goodput.end_s))
-            return mine, median_of(runs, lambda run: neighbours_bps(run, FROM_S, run.goodput.end_s)[0])
-
-        def ratio(row: str) -> list[float]:
-            """Of BBR to CUBIC, BBR in front and behind."""
-            (front, behind), (mine, theirs) = pair(row, "cubic", "bbr"), pair(row, "bbr", "cubic")
-            return [front / behind, theirs / mine]
-
-        f17, f18, deep = ratio("F17"), ratio("F18"), ratio("deep")
-        said = [
-            Verdict(
-                f"F17, one against one: BBR has {TIMES:g} times as much, both ways",
-                _times(f17),
-                min(f17) >= TIMES,
-            ),
-            Verdict("F18: no less than in F17 (the mean of both ways)", _times(f18), sum(f18) >= sum(f17)),
-            Verdict("four products: CUBIC has more", _times(deep), max(deep) < 1),
-        ]
-        for kind in KINDS:
-            even = median_of(
-                results[link_of("F17", kind, 1), tool_of(kind)],
-                lambda run: fairness(run, FROM_S, run.goodput.end_s),
-            )
-            said.append(
-                Verdict(f"F17, two {kind} streams: Jain {EVEN} at least", f"{even:.2f}", even >= EVEN)
-            )
-        return said
+    def read(self, run: Result) -> Any:
+        """What both sides had, once it was steady."""
+        return read(run, FROM_S, run.goodput.end_s)
 
     def draw(self, results: Results, axes: Any) -> None:
         """Goodput of the foreground over the number of streams beside it, F17."""
@@ -124,9 +96,32 @@ class F17F18(Row):
         axes.legend(fontsize="small")
 
 
+def judge(stored: Mapping[str, Any]) -> Iterable[Verdict]:
+    """Judge one against one."""
+    found = by_link_and_tool(stored)
+
+    def ratio(row: str) -> list[float]:
+        """Of BBR to CUBIC, BBR in front and behind."""
+        front, behind = (
+            [median(found[link_of(row, beside, 1), tool_of(kind)], key) for key in ("ours_bps", "theirs_bps")]
+            for beside, kind in (("cubic", "bbr"), ("bbr", "cubic"))
+        )
+        return [front[0] / front[1], behind[1] / behind[0]]
+
+    f17, f18, deep = ratio("F17"), ratio("F18"), ratio("deep")
+    limit = f"F17, one against one: BBR has {TIMES:g} times as much, both ways"
+    yield Verdict(limit, _times(f17), min(f17) >= TIMES)
+    limit = "F18: no less than in F17 (the mean of both ways)"
+    yield Verdict(limit, _times(f18), sum(f18) >= sum(f17))
+    yield Verdict("four products: CUBIC has more", _times(deep), max(deep) < 1)
+    for kind in KINDS:
+        even = median(found[link_of("F17", kind, 1), tool_of(kind)], "jain")
+        yield Verdict(f"F17, two {kind} streams: Jain {EVEN} at least", f"{even:.2f}", even >= EVEN)
+
+
 def _times(ratios: Sequence[float]) -> str:
     return " and ".join(f"{ratio:.1f}" for ratio in ratios)
 
 
 if __name__ == "__main__":
-    main(F17F18())
+    main(F17F18(), judge)

@@ -5,14 +5,14 @@ window, to a peak of 0.85 in the paper; the support vector machine falls with th
 piece, where no run is on both sides; the paper did not.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from figures import Verdict
 from mpx_lab.dataset.load import Example
 from mpx_train.paper import DEFAULT_SECONDS, OTHERS
-from recognition.paper_cell import Cell, Curves, curve_lines, draw_curves, seconds_of
+from recognition.paper_cell import Cell, Curves, accuracies, curve_lines, draw_curves, seconds_of
 from recognition.row import Row, main
 
 NEAREST, BY_PIECE = "1-NN", "1-NN by piece"
@@ -37,38 +37,33 @@ class F22(Row[Curves]):
         """A line for each length."""
         return curve_lines(results)
 
-    def verdicts(self, results: Curves) -> Sequence[Verdict]:
-        """The issue's goal and what the paper's figure shows."""
-        means = {name: {w: scores.six.mean for w, scores in curve.items()} for name, curve in results.items()}
-        nearest, machine = means[NEAREST], means["SVM"]
-        at_ten = nearest[DEFAULT_SECONDS]
-        best = max(nearest, key=lambda w: nearest[w])
-        others = ", ".join(f"{name} {curve[DEFAULT_SECONDS]:.2f}" for name, curve in means.items())
-        return [
-            Verdict("1-NN at 10 s: at least 0.75", f"{at_ten:.3f}", at_ten >= 0.75),
-            Verdict(f"1-NN at 10 s: at least {GOAL:.2f}, the paper's", f"{at_ten:.3f}", at_ten >= GOAL),
-            Verdict(
-                "1-NN is the best of the paper's at 10 s",
-                others,
-                at_ten >= max(means[name][10] for name in OTHERS),
-            ),
-            Verdict(
-                "1-NN rises with w",
-                f"slope {slope(nearest):+.4f} a second, best {best} s",
-                slope(nearest) > 0,
-            ),
-            Verdict("SVM falls with w", f"slope {slope(machine):+.4f} a second", slope(machine) < 0),
-        ]
+    def measured(self, results: Curves) -> Any:
+        """The accuracies."""
+        return accuracies(results)
 
     def draw(self, results: Curves, axes: Any) -> None:
         """Accuracy over the length."""
         draw_curves(results, axes)
 
 
-def slope(curve: dict[int, float]) -> float:
+def judge(curves: Mapping[str, Mapping[str, float]]) -> Iterable[Verdict]:
+    """Judge the issue's goal and what the paper's figure shows; accuracies by classifier and seconds."""
+    nearest, machine, ten = curves[NEAREST], curves["SVM"], str(DEFAULT_SECONDS)
+    at_ten = nearest[ten]
+    yield Verdict("1-NN at 10 s: at least 0.75", f"{at_ten:.3f}", at_ten >= 0.75)
+    yield Verdict(f"1-NN at 10 s: at least {GOAL:.2f}, the paper's", f"{at_ten:.3f}", at_ten >= GOAL)
+    others = ", ".join(f"{name} {curve[ten]:.2f}" for name, curve in curves.items())
+    best = max(curves[name][ten] for name in OTHERS)
+    yield Verdict("1-NN is the best of the paper's at 10 s", others, at_ten >= best)
+    told = f"slope {slope(nearest):+.4f} a second, best {max(nearest, key=lambda w: nearest[w])} s"
+    yield Verdict("1-NN rises with w", told, slope(nearest) > 0)
+    yield Verdict("SVM falls with w", f"slope {slope(machine):+.4f} a second", slope(machine) < 0)
+
+
+def slope(curve: Mapping[str, float]) -> float:
     """Return by how much accuracy changes with a second more, by least squares."""
-    return float(np.polyfit(list(curve), list(curve.values()), 1)[0])
+    return float(np.polyfit([float(w) for w in curve], list(curve.values()), 1)[0])
 
 
 if __name__ == "__main__":
-    main(F22())
+    main(F22(), judge)

@@ -4,12 +4,12 @@ What the row should show: active is better than passive at every length, and by 
 (the paper: by 7 points at 5 s to 16 points at 50 s).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from figures import Verdict
 from mpx_lab.dataset.load import Example
-from recognition.paper_cell import Cell, Curves, curve_lines, draw_curves, seconds_of
+from recognition.paper_cell import Cell, Curves, accuracies, curve_lines, draw_curves, seconds_of
 from recognition.row import Row, main
 
 ACTIVE_KS = (1, 3, 5)
@@ -31,20 +31,23 @@ class F24(Row[Curves]):
         """A line for each length."""
         return curve_lines(results)
 
-    def verdicts(self, results: Curves) -> Sequence[Verdict]:
-        """By how much the bursts help at each length."""
-        said = []
-        for seconds, passive in results[PASSIVE].items():
-            gain = results["active 1-NN"][seconds].six.mean - passive.six.mean
-            limit = CLEARLY if seconds >= FROM_S else 0.0
-            asked = f"at least {limit * 100:.0f} points" if limit else "above 0 points"
-            kept = gain >= limit if limit else gain > 0
-            said.append(Verdict(f"w = {seconds} s: active less passive {asked}", f"{gain * 100:+.1f}", kept))
-        return said
+    def measured(self, results: Curves) -> Any:
+        """The accuracies."""
+        return accuracies(results)
 
     def draw(self, results: Curves, axes: Any) -> None:
         """Accuracy over the length."""
         draw_curves(results, axes)
+
+
+def judge(curves: Mapping[str, Mapping[str, float]]) -> Iterable[Verdict]:
+    """Say by how much the bursts help at each length; accuracies by classifier and seconds."""
+    for seconds, passive in curves[PASSIVE].items():
+        gain = curves["active 1-NN"][seconds] - passive
+        limit = CLEARLY if int(seconds) >= FROM_S else 0.0
+        asked = f"at least {limit * 100:.0f} points" if limit else "above 0 points"
+        kept = gain >= limit if limit else gain > 0
+        yield Verdict(f"w = {seconds} s: active less passive {asked}", f"{gain * 100:+.1f}", kept)
 
 
 def curves_of(examples: Sequence[Example], effort: str) -> Curves:
@@ -56,4 +59,4 @@ def curves_of(examples: Sequence[Example], effort: str) -> Curves:
 
 
 if __name__ == "__main__":
-    main(F24())
+    main(F24(), judge)

@@ -4,7 +4,7 @@ What the row should show: the diagonal of each active matrix holds more than tha
 active 1-NN is the best.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,22 +41,23 @@ class F26(Row[Matrices]):
             for line in ("", f"{name}: {scores.six}", "", *confusion_lines(scores.confusion()))
         ]
 
-    def verdicts(self, results: Matrices) -> Sequence[Verdict]:
-        """What the diagonals hold."""
-        held = {name: diagonal(scores) for name, scores in results.items()}
-        told = ", ".join(f"{name} {share:.3f}" for name, share in held.items())
-        active = [share for name, share in held.items() if name != PASSIVE]
-        return [
-            Verdict(
-                "every active diagonal holds more than the passive one", told, min(active) > held[PASSIVE]
-            ),
-            Verdict("active 1-NN is the best", told, held["active 1-NN"] == max(held.values())),
-        ]
+    def measured(self, results: Matrices) -> Any:
+        """What each diagonal holds."""
+        return {name: diagonal(scores) for name, scores in results.items()}
 
     def draw(self, results: Matrices, axes: Any) -> None:
         """Four matrices."""
         for panel, (name, scores) in zip(axes.flat, results.items(), strict=True):
             draw_confusion(scores, f"{name}, 10 s", panel)
+
+
+def judge(held: Mapping[str, float]) -> Iterable[Verdict]:
+    """Judge what the diagonals hold."""
+    told = ", ".join(f"{name} {share:.3f}" for name, share in held.items())
+    active = [share for name, share in held.items() if name != PASSIVE]
+    limit = "every active diagonal holds more than the passive one"
+    yield Verdict(limit, told, min(active) > held[PASSIVE])
+    yield Verdict("active 1-NN is the best", told, held["active 1-NN"] == max(held.values()))
 
 
 def diagonal(scores: Scores) -> float:
@@ -66,4 +67,4 @@ def diagonal(scores: Scores) -> float:
 
 
 if __name__ == "__main__":
-    main(F26())
+    main(F26(), judge)

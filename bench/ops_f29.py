@@ -8,13 +8,15 @@ the start, watching costs at most 2 %. All of it after the first minute; the who
 100 Mbit/s, 128 ms, a queue of 0.75 of the product of bandwidth and delay.
 """
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from apt.cell import Cell
-from apt.row import Results, Row, main
-from figures import Spread, Verdict
-from neighbours import fairness, mbps, median_of, neighbours_bps, tool_bps, wan
+from apt.row import Results, Row, by_link_and_tool, main
+from apt.store import Result
+from figures import Spread, Verdict, median
+from neighbours import fairness, mbps, neighbours_bps, read, tool_bps, wan
 
 SECONDS = {"quick": 180.0, "full": 600.0}
 TURNS = {"quick": 3, "full": 5}
@@ -59,43 +61,11 @@ class F29(Row):
             lines.append(f"| {' | '.join(cells)} |")
         return lines
 
-    def verdicts(self, results: Results) -> Sequence[Verdict]:
-        """Whether to adapt is as good as to know."""
-        said = []
-        for name, link in BESIDE.items():
-            steady, fair = {}, {}
-            for tool in (*FIXED.values(), ADAPTIVE):
-                runs = results[link, tool]
-                steady[tool] = median_of(runs, lambda run: tool_bps(run, NOTICED_S, run.goodput.end_s))
-                fair[tool] = median_of(runs, lambda run: fairness(run, NOTICED_S, run.goodput.end_s))
-            right, ours = FIXED[name], steady[ADAPTIVE]
-            share = ours / steady[right]
-            where = f"beside {name}"
-            said += [
-                Verdict(f"{where}: {NEAR:.0%} of {right} at least", f"{share:.1%}", share >= NEAR),
-                Verdict(f"{where}: Jain {FAIR} at least", f"{fair[ADAPTIVE]:.3f}", fair[ADAPTIVE] >= FAIR),
-            ]
-            if name == "bbr":
-                times = ours / steady[FIXED["cubic"]]
-                said.append(
-                    Verdict(f"{where}: {TIMES:g} times what CUBIC got", f"{times:.1f}", times >= TIMES)
-                )
-            else:
-                whole = median_of(results[link, ADAPTIVE], _whole_bps) / median_of(
-                    results[link, right], _whole_bps
-                )
-                said.append(
-                    Verdict(f"{where}: watching costs 2 % at most", f"{1 - whole:.1%}", whole >= COST)
-                )
-                wrong = fair[FIXED["bbr"]]
-                said.append(
-                    Verdict(
-                        f"{where}: fairer than BBR",
-                        f"{fair[ADAPTIVE]:.3f}, {wrong:.3f}",
-                        fair[ADAPTIVE] > wrong,
-                    )
-                )
-        return said
+    def read(self, run: Result) -> Any:
+        """What both sides had after the first minute, ours of the whole run, and what it ended with."""
+        end_s = run.goodput.end_s
+        last = json.loads((run.run.folder / "report-1.json").read_text())["timeline"][-1]["congestion"]
+        return {**read(run, NOTICED_S, end_s), "whole_bps": tool_bps(run, 0.0, end_s), "ends_with": last}
 
     def draw(self, results: Results, axes: Any) -> None:
         """The adaptive copy beside BBR, and what the fixed ones had there."""
@@ -109,9 +79,28 @@ class F29(Row):
         axes.legend(fontsize="small")
 
 
-def _whole_bps(run: Any) -> float:
-    return tool_bps(run, 0.0, run.goodput.end_s)
+def judge(stored: Mapping[str, Any]) -> Iterable[Verdict]:
+    """Say whether to adapt is as good as to know."""
+    found = by_link_and_tool(stored)
+    for name, link in BESIDE.items():
+        tools = (*FIXED.values(), ADAPTIVE)
+        had, fair = ({tool: median(found[link, tool], key) for tool in tools} for key in ("ours_bps", "jain"))
+        right, where = FIXED[name], f"beside {name}"
+        ends = [run["ends_with"] for run in found[link, ADAPTIVE]]
+        yield Verdict(f"{where}: it ends with {name} in each run", ", ".join(ends), set(ends) == {name})
+        share, times = (had[ADAPTIVE] / had[other] for other in (right, FIXED["cubic"]))
+        yield Verdict(f"{where}: {NEAR:.0%} of {right} at least", f"{share:.1%}", share >= NEAR)
+        yield Verdict(f"{where}: Jain {FAIR} at least", f"{fair[ADAPTIVE]:.3f}", fair[ADAPTIVE] >= FAIR)
+        if name == "bbr":
+            yield Verdict(f"{where}: {TIMES:g} times what CUBIC got", f"{times:.1f}", times >= TIMES)
+            continue
+        ours, others = (median(found[link, tool], "whole_bps") for tool in (ADAPTIVE, right))
+        whole = ours / others
+        yield Verdict(f"{where}: watching costs 2 % at most", f"{1 - whole:.1%}", whole >= COST)
+        wrong = fair[FIXED["bbr"]]
+        told = f"{fair[ADAPTIVE]:.3f}, {wrong:.3f}"
+        yield Verdict(f"{where}: fairer than BBR", told, fair[ADAPTIVE] > wrong)
 
 
 if __name__ == "__main__":
-    main(F29())
+    main(F29(), judge)

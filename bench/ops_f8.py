@@ -4,7 +4,7 @@ What the row should show: each mix has a signature. Stretches of the same mix ar
 warping than those of different mixes (medians), and with active probing by more.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,19 +70,9 @@ class F8(Row[Mapping[str, Signatures]]):
             f"| {how} | {of.within:.0f} | {of.between:.0f} | {of.ratio:.2f} |" for how, of in results.items()
         ]
 
-    def verdicts(self, results: Mapping[str, Signatures]) -> Sequence[Verdict]:
-        """Whether signatures differ, and with bursts by more."""
-        found = [
-            Verdict(
-                f"{how}: the same mix is nearer than another",
-                f"{of.within:.0f} and {of.between:.0f} ms",
-                of.within < of.between,
-            )
-            for how, of in results.items()
-        ]
-        ratios = {how: of.ratio for how, of in results.items()}
-        told = ", ".join(f"{how} {ratio:.2f}" for how, ratio in ratios.items())
-        return [*found, Verdict("by more with bursts", told, ratios["active"] > ratios["passive"])]
+    def measured(self, results: Mapping[str, Signatures]) -> Any:
+        """The median distances, in ms."""
+        return {how: {"within_ms": of.within, "between_ms": of.between} for how, of in results.items()}
 
     def draw(self, results: Mapping[str, Signatures], axes: Any) -> None:
         """A stretch of each mix, all on one scale."""
@@ -96,6 +86,18 @@ class F8(Row[Mapping[str, Signatures]]):
                 panel.grid(alpha=0.3)
 
 
+def judge(measured: Mapping[str, Mapping[str, float]]) -> Iterable[Verdict]:
+    """Say whether signatures differ, and with bursts by more."""
+    ratios = {}
+    for how, of in measured.items():
+        within, between = of["within_ms"], of["between_ms"]
+        ratios[how] = between / max(within, LEAST_MS)
+        limit = f"{how}: the same mix is nearer than another"
+        yield Verdict(limit, f"{within:.0f} and {between:.0f} ms", within < between)
+    told = ", ".join(f"{how} {ratio:.2f}" for how, ratio in ratios.items())
+    yield Verdict("by more with bursts", told, ratios["active"] > ratios["passive"])
+
+
 def signatures(cell: Cell) -> Signatures:
     """Return all stretches that a cell has."""
     stretches, runs = raw_windows(cell.examples, SECONDS)
@@ -104,4 +106,4 @@ def signatures(cell: Cell) -> Signatures:
 
 
 if __name__ == "__main__":
-    main(F8())
+    main(F8(), judge)

@@ -5,13 +5,13 @@ This goes the whole way that mpx goes: the model is read from its files, and ask
 least round-trip time that anybody has seen on the link, and with what is known of our own data.
 """
 
-import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from figures import Verdict, concluded
+from figures import Verdict, command, conclude
 from mpx_lab.dataset.load import Example, load_dataset
 from mpx_train.scores import Scores, confusion_lines
 from mpx_train.train import kind_of
@@ -36,9 +36,7 @@ THREE = {
 
 def main() -> None:
     """Read the command line, ask the model, and say what came out."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command(__doc__)
     parser.add_argument("dataset", type=Path, help="a folder of mpx lab dataset, of links that are new")
     parser.add_argument("--model", type=Path, default=SHIPPED)
     options = parser.parse_args()
@@ -46,18 +44,31 @@ def main() -> None:
         model, examples = load_model(options.model), load_dataset(options.dataset)
     except MpxError as error:
         sys.exit(str(error))
-    verdicts = []
+    measured = {}
     for kind in KINDS:
         some = [each for each in examples if kind_of(each) == kind]
         if some and kind in model.parts:
-            lines, found = judged(kind, some, model)
+            lines, measured[kind] = asked(some, model)
             print("\n".join([f"{kind}:", "", *lines, ""]))
-            verdicts += found
-    sys.exit(concluded(verdicts))
+    sys.exit(conclude(judge, measured, options.results))
 
 
-def judged(kind: str, examples: Sequence[Example], model: Model) -> tuple[list[str], list[Verdict]]:
-    """Return tables of what a model says of series of one kind, and whether that is what was promised."""
+def judge(measured: Mapping[str, Mapping[str, Any]]) -> Iterator[Verdict]:
+    """Say of each kind of series whether the model is as good as was promised."""
+    for kind, found in measured.items():
+        alarms, three, unknown = found["alarms"], found["three"], found["outside_unknown"]
+        limit = f"{kind}: false alarms at most {ALARMS_ALLOWED:.2f}"
+        yield Verdict(limit, f"{alarms:.3f}", alarms <= ALARMS_ALLOWED)
+        if kind in THREE:
+            limit = f"{kind}: three groups at least {THREE[kind]:.2f}, where not unknown"
+            yield Verdict(limit, f"{three:.3f}", three >= THREE[kind])
+        if unknown is not None:
+            limit = f"{kind}: outside traffic, {REJECTED:.2f} unknown at {FALSE_ALARMS:.0%}"
+            yield Verdict(limit, f"{unknown:.2f}", unknown >= REJECTED)
+
+
+def asked(examples: Sequence[Example], model: Model) -> tuple[list[str], dict[str, float | None]]:
+    """Return tables of what a model says of series of one kind, and what is judged of it."""
     true, said, links = answers(examples, model)
     known, is_unknown = np.isin(true, MIXES), said == UNKNOWN
     scores = Scores(true[known], said[known], links[known])
@@ -74,23 +85,8 @@ def judged(kind: str, examples: Sequence[Example], model: Model) -> tuple[list[s
         "",
         *confusion_lines(accepted.confusion()),
     ]
-    verdicts = [
-        Verdict(
-            f"{kind}: false alarms at most {ALARMS_ALLOWED:.2f}", f"{alarms:.3f}", alarms <= ALARMS_ALLOWED
-        )
-    ]
-    if kind in THREE:
-        goal, three = THREE[kind], accepted.three
-        verdicts.append(
-            Verdict(
-                f"{kind}: three groups at least {goal:.2f}, where not unknown", str(three), three.mean >= goal
-            )
-        )
-    if right:
-        share = float(np.mean(right))
-        limit = f"{kind}: outside traffic, {REJECTED:.2f} unknown at {FALSE_ALARMS:.0%}"
-        verdicts.append(Verdict(limit, f"{share:.2f}", share >= REJECTED))
-    return lines, verdicts
+    outside = float(np.mean(right)) if right else None
+    return lines, {"alarms": alarms, "three": accepted.three.mean, "outside_unknown": outside}
 
 
 def answers(

@@ -7,11 +7,11 @@ each takes is told, not limited.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from apt.cell import Cell
-from apt.row import Results, Row, main
+from apt.row import Results, Row, by_link_and_tool, main
 from apt.store import Result
 from figures import Spread, Verdict
 from neighbours import wan
@@ -45,17 +45,9 @@ class Notice(Row):
             lines.append(f"| {number} | {switches or '-'} |")
         return lines
 
-    def verdicts(self, results: Results) -> Sequence[Verdict]:
-        """Whether it notices both, and nothing else."""
-        runs = results[LINK, TOOL]
-        came = Spread([_noticed_s(run, STAYS_S, "bbr") for run in runs])
-        gone = Spread([_noticed_s(run, 2 * STAYS_S, "cubic") for run in runs])
-        more = Spread([float(len(_switches(run))) for run in runs])
-        return [
-            Verdict("BBR has come: noticed", f"after {came:.0f} s", came.worst < STAYS_S),
-            Verdict("BBR has gone: noticed", f"after {gone:.0f} s", gone.worst < STAYS_S),
-            Verdict("two switches, no more", f"{more:.0f}", more.worst <= 2),
-        ]
+    def read(self, run: Result) -> Any:
+        """When it switched, and to what."""
+        return {"switches": _switches(run)}
 
     def draw(self, results: Results, axes: Any) -> None:
         """Goodput of the first run, and its switches."""
@@ -69,6 +61,17 @@ class Notice(Row):
         axes.set(xlabel="seconds", ylabel="goodput, Mbit/s", ylim=(0, None))
 
 
+def judge(stored: Mapping[str, Any]) -> Iterable[Verdict]:
+    """Say whether it notices both, and nothing else."""
+    runs = [run["switches"] for run in by_link_and_tool(stored)[LINK, TOOL]]
+    came = Spread([_noticed_s(switches, STAYS_S, "bbr") for switches in runs])
+    gone = Spread([_noticed_s(switches, 2 * STAYS_S, "cubic") for switches in runs])
+    more = Spread([float(len(switches)) for switches in runs])
+    yield Verdict("BBR has come: noticed", f"after {came:.0f} s", came.worst < STAYS_S)
+    yield Verdict("BBR has gone: noticed", f"after {gone:.0f} s", gone.worst < STAYS_S)
+    yield Verdict("two switches, no more", f"{more:.0f}", more.worst <= 2)
+
+
 def _switches(run: Result) -> list[tuple[float, str]]:
     """Return (time of the run, congestion control) of each switch."""
     timeline = json.loads((run.run.folder / "report-1.json").read_text())["timeline"]
@@ -80,11 +83,11 @@ def _switches(run: Result) -> list[tuple[float, str]]:
     ]
 
 
-def _noticed_s(run: Result, changed_s: float, name: str) -> float:
+def _noticed_s(switches: Sequence[tuple[float, str]], changed_s: float, name: str) -> float:
     """Return how long after a change it switched to that, before the next change."""
-    later = (t_s - changed_s for t_s, to in _switches(run) if to == name and t_s > changed_s)
+    later = (t_s - changed_s for t_s, to in switches if to == name and t_s > changed_s)
     return next((after_s for after_s in later if after_s < STAYS_S), NEVER_S)
 
 
 if __name__ == "__main__":
-    main(Notice())
+    main(Notice(), judge)

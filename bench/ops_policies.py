@@ -6,13 +6,14 @@ for comparison. What the row should show: `fair` leaves more than `fast` beside 
 beside BBR; `scavenger` leaves one CUBIC stream 95 % of what it has alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from apt.cell import Cell, Link
-from apt.row import Results, Row, main
-from figures import Verdict
-from neighbours import mbps, median_of, neighbours_bps, tool_bps, wan
+from apt.row import Results, Row, by_link_and_tool, main
+from apt.store import Result
+from figures import Verdict, median
+from neighbours import mbps, median_of, neighbours_bps, read, tool_bps, wan
 
 C, B = "tcp(congestion=cubic)", "tcp(congestion=bbr)"
 BACKGROUNDS = {"none": "", "C": C, "B": B, "CC": f"{C} + {C}", "BC": f"{B} + {C}", "BB": f"{B} + {B}"}
@@ -61,31 +62,9 @@ class Policies(Row):
             )
         return lines
 
-    def verdicts(self, results: Results) -> Sequence[Verdict]:
-        """Whether the policies are what they are called; on the queue of one product."""
-
-        def ours(background: str, tool: str) -> float:
-            runs = results[link_of(1.0, background), tool]
-            return median_of(runs, lambda run: tool_bps(run, FROM_S, run.goodput.end_s))
-
-        def left(background: str, tool: str) -> float:
-            runs = results[link_of(1.0, background), tool]
-            return median_of(runs, lambda run: sum(neighbours_bps(run, FROM_S, run.goodput.end_s)))
-
-        alone = ours("none", ALONE)
-        yields, fair, fast = left("C", "mpx-scavenger") / alone, left("C", "mpx-fair"), left("C", "mpx-fast")
-        among, cubic = ours("B", "mpx-fair"), ours("B", "mpx-cubic")
-        return [
-            Verdict(
-                f"scavenger leaves CUBIC {LEAVES:.0%} of what it has alone", f"{yields:.1%}", yields >= LEAVES
-            ),
-            Verdict(
-                "fair leaves CUBIC more than fast", f"{fair / 1e6:.1f}, {fast / 1e6:.1f} Mbit/s", fair > fast
-            ),
-            Verdict(
-                "fair has more beside BBR than CUBIC", f"{among / 1e6:.1f}, {cubic / 1e6:.1f}", among > cubic
-            ),
-        ]
+    def read(self, run: Result) -> Any:
+        """What both sides had, once it was steady."""
+        return read(run, FROM_S, run.goodput.end_s)
 
     def draw(self, results: Results, axes: Any) -> None:
         """Shares of the link, ours below, on the queue of one product."""
@@ -108,5 +87,21 @@ class Policies(Row):
         axes.legend(fontsize="small")
 
 
+def judge(stored: Mapping[str, Any]) -> Iterable[Verdict]:
+    """Say whether the policies are what they are called, on the queue of one product."""
+    found = by_link_and_tool(stored)
+
+    def had(background: str, tool: str, key: str) -> float:
+        return median(found[link_of(1.0, background), tool], key)
+
+    yields = had("C", "mpx-scavenger", "theirs_bps") / had("none", ALONE, "ours_bps")
+    limit = f"scavenger leaves CUBIC {LEAVES:.0%} of what it has alone"
+    yield Verdict(limit, f"{yields:.1%}", yields >= LEAVES)
+    fair, fast = (had("C", tool, "theirs_bps") / 1e6 for tool in ("mpx-fair", "mpx-fast"))
+    yield Verdict("fair leaves CUBIC more than fast", f"{fair:.1f}, {fast:.1f} Mbit/s", fair > fast)
+    among, cubic = (had("B", tool, "ours_bps") / 1e6 for tool in ("mpx-fair", "mpx-cubic"))
+    yield Verdict("fair has more beside BBR than CUBIC", f"{among:.1f}, {cubic:.1f} Mbit/s", among > cubic)
+
+
 if __name__ == "__main__":
-    main(Policies())
+    main(Policies(), judge)

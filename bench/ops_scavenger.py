@@ -1,16 +1,16 @@
 """--policy scavenger beside one CUBIC stream that comes, stays for a minute and goes again.
 
-What the row should show: the CUBIC stream has at least 95 % of what it has alone, and within 10 s of its end
-the scavenger takes 80 % of the link. On three links of 100 Mbit/s: 20, 60 and 128 ms, queues of 1, 0.25 and
-0.75 products of bandwidth and delay. The stream is there first, too (`first`): then the empty path is not
-seen before.
+What the row should show, in the median of the runs: the CUBIC stream has at least 95 % of what it has alone,
+and within 10 s of its end the scavenger takes 80 % of the link. On three links of 100 Mbit/s: 20, 60 and
+128 ms, queues of 1, 0.25 and 0.75 products of bandwidth and delay. The stream is there first, too (`first`):
+then the empty path is not seen before.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from apt.cell import PAYLOAD_SHARE, Cell, Link
-from apt.row import Results, Row, main
+from apt.row import Results, Row, by_link_and_tool, main
 from apt.store import Result
 from figures import Spread, Verdict
 from mpx_lab.series import goodput_bps
@@ -64,24 +64,15 @@ class Scavenging(Row):
         for (path, when), link in LINKS.items():
             runs, alone = results.get((link, OURS), []), results.get((link, ALONE), [])
             if runs and alone:
-                shares = Spread(_shares(runs, alone))
+                shares = Spread(_shares(list(map(_stream_bps, runs)), list(map(_stream_bps, alone))))
                 beside = Spread([_ours_bps(run, *_beside(run)) / 1e6 for run in runs])
                 back = Spread([_back_s(run) for run in runs])
                 lines.append(f"| {path} | {when} | {shares:.3f} | {beside:.1f} | {back:.1f} s |")
         return lines
 
-    def verdicts(self, results: Results) -> Sequence[Verdict]:
-        """Whether it yields, and whether it is back."""
-        said = []
-        for (path, when), link in LINKS.items():
-            share = Spread(_shares(results[link, OURS], results[link, ALONE]))
-            back = Spread([_back_s(run) for run in results[link, OURS]])
-            where = f"{path}, the stream comes {when}"
-            said += [
-                Verdict(f"{where}: leaves {LEAVES:.0%}", f"{share:.3f}", share.median >= LEAVES),
-                Verdict(f"{where}: back within {SOON_S:g} s", f"{back:.1f} s", back.median <= SOON_S),
-            ]
-        return said
+    def read(self, run: Result) -> Any:
+        """What the stream had while it was there, and how soon ours was back after it."""
+        return {"stream_bps": _stream_bps(run), "back_s": _back_s(run)}
 
     def draw(self, results: Results, axes: Any) -> None:
         """Both over time, on the first link."""
@@ -94,6 +85,17 @@ class Scavenging(Row):
         axes.plot(list(seconds), [goodput_bps(stream, t, t + 1) / 1e6 for t in seconds], label="CUBIC")
         axes.set(xlabel="seconds", ylabel="goodput, Mbit/s", ylim=(0, None))
         axes.legend(fontsize="small")
+
+
+def judge(stored: Mapping[str, Any]) -> Iterable[Verdict]:
+    """Say whether it yields, and whether it is back, in the median of the runs."""
+    found = by_link_and_tool(stored)
+    for (path, when), link in LINKS.items():
+        had, alone = ([run["stream_bps"] for run in found[link, tool]] for tool in (OURS, ALONE))
+        share, back = Spread(_shares(had, alone)), Spread([run["back_s"] for run in found[link, OURS]])
+        where = f"{path}, the stream comes {when}"
+        yield Verdict(f"{where}: leaves {LEAVES:.0%}", f"{share:.3f}", share.median >= LEAVES)
+        yield Verdict(f"{where}: back within {SOON_S:g} s", f"{back:.1f} s", back.median <= SOON_S)
 
 
 def _stay(run: Result) -> tuple[float, float]:
@@ -113,13 +115,13 @@ def _ours_bps(run: Result, from_s: float, until_s: float) -> float:
     return run.goodput.mean_bps(max(0.0, from_s - began_s), until_s - began_s)
 
 
-def _shares(runs: Sequence[Result], alone: Sequence[Result]) -> list[float]:
+def _stream_bps(run: Result) -> float:
+    return goodput_bps(run.run.goodput("beside"), *_beside(run))
+
+
+def _shares(runs: Sequence[float], alone: Sequence[float]) -> list[float]:
     """Return what the stream had in each run, over what it had beside a copy that is not felt."""
-    return [
-        goodput_bps(run.run.goodput("beside"), *_beside(run))
-        / goodput_bps(other.run.goodput("beside"), *_beside(other))
-        for run, other in zip(runs, alone, strict=True)
-    ]
+    return [run / other for run, other in zip(runs, alone, strict=True)]
 
 
 def _back_s(run: Result) -> float:
@@ -132,4 +134,4 @@ def _back_s(run: Result) -> float:
 
 
 if __name__ == "__main__":
-    main(Scavenging())
+    main(Scavenging(), judge)

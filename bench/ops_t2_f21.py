@@ -10,21 +10,22 @@ time grows by what the queue holds, within 10 %.
 for it; beside it the stream is to have less than a fifth, too.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from apt.cell import PAYLOAD_SHARE, Cell, Link
-from apt.row import Results, Row, main
+from apt.row import Read, Results, Row, by_link_and_tool, main
 from apt.store import Result
-from figures import Spread, Verdict
-from neighbours import FULL_FRAME_BYTES, fairness, mbps, median_of, neighbours_bps, tool_bps, wan
+from figures import Spread, Verdict, median
+from neighbours import FULL_FRAME_BYTES, fairness, mbps, neighbours_bps, read, tool_bps, wan
 
 QUEUES = {"T2": 0.75, "T3": 0.375}
 SIXTEEN = "gridftp(streams=16, congestion=cubic)"
+SIXTEEN_STREAMS = "GridFTP, 16 streams"
 BESIDE = {
     "nobody": "",
     "one CUBIC stream": "tcp-square(congestion=cubic, on=1000s, off=1s, after=10s)",
-    "GridFTP, 16 streams": SIXTEEN,
+    SIXTEEN_STREAMS: SIXTEEN,
     "UDT": "udt",
 }
 SECONDS = {"quick": 100.0, "full": 300.0}
@@ -78,32 +79,10 @@ class T2(Row):
                 lines.append(f"| {' | '.join(cells)} |")
         return lines
 
-    def verdicts(self, results: Results) -> Sequence[Verdict]:
-        """T2 and F21a, T3 and F21b, F20."""
-        said = []
-        for row in QUEUES:
-            runs = {beside: results[link_of(row, beside), TOOL] for beside in BESIDE}
-            alone = median_of(runs["nobody"], _ours_bps) / (1e8 * PAYLOAD_SHARE)
-            even = median_of(runs["one CUBIC stream"], _jain)
-            starved = median_of(runs["GridFTP, 16 streams"], _ours_bps) / 1e8
-            uneven = median_of(runs["GridFTP, 16 streams"], _jain)
-            link = link_of(row, "one CUBIC stream")
-            queue_s = link.queue_packets * FULL_FRAME_BYTES * 8 / link.rate_bps
-            grew = median_of(runs["one CUBIC stream"], lambda run: _rtts(run)[1] - _rtts(run)[0]) / queue_s
-            low, high = UNEVEN
-            said += [
-                Verdict(f"{row}: alone {ALONE:.0%} of the link", f"{alone:.1%}", alone >= ALONE),
-                Verdict(f"{row}: one beside one: Jain {EVEN}", f"{even:.2f}", even >= EVEN),
-                Verdict(
-                    f"{row}: beside 16 streams less than {STARVED:.0%}", f"{starved:.1%}", starved < STARVED
-                ),
-                Verdict(
-                    f"{row}: beside 16 streams Jain {low} to {high}", f"{uneven:.2f}", low <= uneven <= high
-                ),
-                *_beside_udt(row, results),
-                Verdict(f"F20, queue of {row}: RTT grows by it", f"{grew:.0%} of it", abs(grew - 1) <= GROWS),
-            ]
-        return said
+    def read(self, run: Result) -> Any:
+        """What both sides had in the end, and by how much the round-trip time grew."""
+        least_s, most_s = _rtts(run)
+        return {**read(run, FROM_S, run.goodput.end_s), "grew_s": most_s - least_s}
 
     def draw(self, results: Results, axes: Any) -> None:
         """F21a: the stream over time beside each."""
@@ -115,12 +94,36 @@ class T2(Row):
         axes.legend(fontsize="small")
 
 
-def _beside_udt(row: str, results: Results) -> Sequence[Verdict]:
-    runs = results.get((link_of(row, "UDT"), TOOL), [])
-    if not runs:
-        return []
-    starved = median_of(runs, _ours_bps) / 1e8
-    return [Verdict(f"{row}: beside UDT less than {STARVED:.0%}", f"{starved:.1%}", starved < STARVED)]
+def judge(stored: Mapping[str, Any]) -> Iterable[Verdict]:
+    """Judge T2 and F21a, T3 and F21b, F20."""
+    found = by_link_and_tool(stored)
+    for row in QUEUES:
+
+        def had(beside: str, key: str, row: str = row) -> float:
+            return median(found[link_of(row, beside), TOOL], key)
+
+        alone = had("nobody", "ours_bps") / (1e8 * PAYLOAD_SHARE)
+        yield Verdict(f"{row}: alone {ALONE:.0%} of the link", f"{alone:.1%}", alone >= ALONE)
+        even = had("one CUBIC stream", "jain")
+        yield Verdict(f"{row}: one beside one: Jain {EVEN}", f"{even:.2f}", even >= EVEN)
+        starved, uneven = had(SIXTEEN_STREAMS, "ours_bps") / 1e8, had(SIXTEEN_STREAMS, "jain")
+        limit = f"{row}: beside 16 streams less than {STARVED:.0%}"
+        yield Verdict(limit, f"{starved:.1%}", starved < STARVED)
+        low, high = UNEVEN
+        limit = f"{row}: beside 16 streams Jain {low} to {high}"
+        yield Verdict(limit, f"{uneven:.2f}", low <= uneven <= high)
+        yield from _beside_udt(row, found)
+        link = link_of(row, "one CUBIC stream")
+        queue_s = link.queue_packets * FULL_FRAME_BYTES * 8 / link.rate_bps
+        grew = had("one CUBIC stream", "grew_s") / queue_s
+        limit = f"F20, queue of {row}: RTT grows by what it holds, within {GROWS:.0%}"
+        yield Verdict(limit, f"{grew:.0%} of it", abs(grew - 1) <= GROWS)
+
+
+def _beside_udt(row: str, found: Read) -> Iterable[Verdict]:
+    if runs := found.get((link_of(row, "UDT"), TOOL), []):
+        starved = median(runs, "ours_bps") / 1e8
+        yield Verdict(f"{row}: beside UDT less than {STARVED:.0%}", f"{starved:.1%}", starved < STARVED)
 
 
 def _ours_bps(run: Result) -> float:
@@ -144,4 +147,4 @@ def _rtts(run: Result) -> tuple[float, float]:
 
 
 if __name__ == "__main__":
-    main(T2())
+    main(T2(), judge)

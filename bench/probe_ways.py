@@ -8,20 +8,20 @@ median and the 99th percentile exceed the link's RTT, median of the runs (least 
 can be off. A line for each verdict: no probe lost, none shorter than the link; exits 1 where one is not kept.
 """
 
-import argparse
 import os
 import socket
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "bench")]
 
-from figures import Spread, Verdict, concluded, machine
+from figures import Spread, Verdict, command, conclude, machine
 from mpx_lab.lab import Lab
 from mpx_lab.lab_host import LabHost
 from mpx_lab.namespace import inside
@@ -122,25 +122,32 @@ def line(name: str, rtt_s: float, windows: Sequence[Window]) -> str:
 
 def main() -> None:
     """Measure each way at each RTT and print the table."""
-    parser = argparse.ArgumentParser(description="each way of probing over links of known RTT")
+    parser = command(__doc__)
     parser.add_argument("--runs", type=int, default=3, help="windows of each way at each RTT")
     parser.add_argument("--window", type=float, default=10.0, help="seconds of a window")
     args = parser.parse_args()
     print(machine())
     print("us beyond the RTT of the link, median of the runs (least to most)\n")
     print(f"{'RTT':>6s}  {'way':20s} | {'min':>20s} | {'median':>20s} | {'P99':>22s} | noise stated")
-    lost = short = 0
+    measured = []
     for rtt_s in RTTS_S:
         for name in WAYS:
             windows = [measure(name, rtt_s, args.window) for _ in range(args.runs)]
-            lost += sum(window.read.lost for window in windows)
-            short += sum(window.read.min_s is not None and window.read.min_s < rtt_s for window in windows)
+            for window in windows:
+                least_s, lost = window.read.min_s, window.read.lost
+                measured.append({"way": name, "rtt_s": rtt_s, "lost": lost, "least_s": least_s})
             print(line(name, rtt_s, windows), flush=True)
-    verdicts = [
-        Verdict("no probe of an idle link is lost", f"{lost} lost", lost == 0),
-        Verdict("no RTT is shorter than the link's", f"{short} windows with one", short == 0),
-    ]
-    sys.exit(concluded(verdicts))
+    sys.exit(conclude(judge, measured, args.results))
+
+
+def judge(windows: Sequence[Mapping[str, Any]]) -> Iterator[Verdict]:
+    """Say of all windows together whether a probe was lost, or quicker than it can be."""
+    lost = sum(window["lost"] for window in windows)
+    silent = sum(window["least_s"] is None for window in windows)
+    short = sum(window["least_s"] is not None and window["least_s"] < window["rtt_s"] for window in windows)
+    told = f"{lost} lost, {silent} of {len(windows)} windows without any"
+    yield Verdict("no probe of an idle link is lost", told, lost == 0 and silent == 0 and bool(windows))
+    yield Verdict("no RTT is shorter than the link's", f"{short} windows with one", short == 0)
 
 
 if __name__ == "__main__":

@@ -17,15 +17,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tests"), str(ROOT / "tests" / "interop")]
 
 from control_clock import ControlClock
-from figures import Spread, Verdict, concluded, machine
+from figures import Spread, Verdict, command, conclude, machine
 from peers import wait_for
 from stock_server import StockServer
 
@@ -57,19 +58,21 @@ class Course:
 
 @dataclass(frozen=True)
 class Race:
-    """The ratios of one race, mpx / globus-url-copy, and what their median may be at most."""
+    """The ratios of one race, mpx / globus-url-copy, and what tells its goal."""
 
     title: str
-    goal: float
+    measure: str
+    checksum: str
     ratios: list[float]
 
 
-def verdicts(races: Iterable[Race]) -> Iterator[Verdict]:
+def judge(races: Iterable[Mapping[str, Any]]) -> Iterator[Verdict]:
     """Hold the median of each race against its goal."""
     for race in races:
-        found = Spread(race.ratios)
-        limit = f"{race.title}: at most {race.goal:g} times globus-url-copy in the median"
-        yield Verdict(limit, str(found), found.median <= race.goal)
+        found = Spread(race["ratios"])
+        goal = GOALS[race["measure"]] if race["checksum"] == "none" else WITH_ADLER32
+        limit = f"{race['title']}: at most {goal:g} times globus-url-copy in the median"
+        yield Verdict(limit, str(found), found.median <= goal)
 
 
 def timed(command: list[str], course: Course) -> Run:
@@ -108,9 +111,9 @@ def race(
     for pair in range(pairs + 1):
         runs = {}
         order = [("mpx", ours), ("guc", theirs)]
-        for name, command in order if pair % 2 else reversed(order):
+        for name, words in order if pair % 2 else reversed(order):
             target.unlink(missing_ok=True)
-            runs[name] = timed(command, course)
+            runs[name] = timed(words, course)
         if pair == 0:
             continue  # warms the caches
         ours_s, theirs_s = getattr(runs["mpx"], measure), getattr(runs["guc"], measure)
@@ -159,8 +162,7 @@ def run_all(folder: Path, options: argparse.Namespace) -> list[Race]:
                 pairs=options.pairs,
                 measure=measure,
             )
-            goal = GOALS[measure] if checksum == "none" else WITH_ADLER32
-            races.append(Race(f"{title}, {measure[:-2]}", goal, ratios))
+            races.append(Race(f"{title}, {measure[:-2]}", measure, checksum, ratios))
 
         print(
             f"{'':<34} {'':>5} {'mpx':>7} {'guc':>7}   ratio  (min to max)   CPU s, client + server: mpx, guc"
@@ -182,9 +184,7 @@ def run_all(folder: Path, options: argparse.Namespace) -> list[Race]:
 
 def main() -> None:
     """Read the command line; as root go into a namespace where the congestion control can be set."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command(__doc__)
     parser.add_argument("--pairs", type=int, default=7)
     parser.add_argument("--streams", type=lambda text: [int(n) for n in text.split(",")], default=[1, 4, 16])
     parser.add_argument("--only", choices=("data", "wall", "checksum"))
@@ -196,7 +196,7 @@ def main() -> None:
         races = run_all(folder, options)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    sys.exit(concluded(verdicts(races)))
+    sys.exit(conclude(judge, races, options.results))
 
 
 def in_own_network(parser: argparse.ArgumentParser) -> argparse.Namespace:

@@ -12,7 +12,6 @@ memory, at its peak and after the attack, above what it was before. A run in whi
 or NOOPs were too few, feeds no verdict, and the bench fails. Exits 1 if a limit was not kept.
 """
 
-import argparse
 import json
 import math
 import multiprocessing
@@ -23,9 +22,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tests")]
 
 import serve_attackers
-from figures import Spread, Verdict, concluded, drawn, machine
+from figures import Spread, Verdict, command, conclude, drawn, machine
 from raw_client import RawClient
 
 MOST_RATIO = 10.0  # of the 99th percentile under attack to that of an idle server
@@ -181,7 +180,13 @@ def make_folder() -> Path:
     return root
 
 
-def judge(name: str, runs: Sequence[Run]) -> list[Verdict]:
+def judge(stored: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[Verdict]:
+    """Yield the verdicts on all attacks."""
+    for name, runs in stored.items():
+        yield from judge_attack(name, [Run(**run) for run in runs])
+
+
+def judge_attack(name: str, runs: Sequence[Run]) -> list[Verdict]:
     """Return the verdicts on an attack; there is one at least."""
     if not runs or not all(run.is_valid for run in runs):
         invalid = sum(not run.is_valid for run in runs)
@@ -228,14 +233,11 @@ def draw(results: dict[str, list[Run]], axes: Any) -> None:
 
 def main() -> int:
     """Return 0 when every limit was kept."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command(__doc__)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--only", default="", help="attacks whose names hold these words, divided by commas")
     parser.add_argument("--serve", default=f"{sys.executable} -m mpx.serve", help="the server under test")
     parser.add_argument("--figure", type=Path)
-    parser.add_argument("--results", type=Path, help="write what was measured to this file")
     parser.add_argument("--judge", type=Path, metavar="FILE", help="judge what was written by --results")
     given = parser.parse_args()
     if given.judge:
@@ -256,11 +258,9 @@ def main() -> int:
                     shutil.rmtree(root, ignore_errors=True)
                 print(f"run {number + 1}: {name}: {results[name][-1]}", flush=True)
     print(table(results))
-    if given.results:
-        given.results.write_text(json.dumps({n: [asdict(r) for r in runs] for n, runs in results.items()}))
     if given.figure:
         print(drawn(given.figure, lambda axes: draw(results, axes)))
-    return concluded(verdict for name, runs in results.items() for verdict in judge(name, runs))
+    return conclude(judge, results, given.results)
 
 
 if __name__ == "__main__":

@@ -23,11 +23,12 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tests"), str(ROOT / "tests" / "interop")]
 
-from figures import Spread, Verdict, concluded
+from figures import Spread, Verdict, command, conclude
 from mpx_lab.proxy import DelayProxy
 from stock_server import StockServer
 
@@ -108,12 +109,14 @@ def path_to(server: StockServer, rtt_s: float) -> Iterator[str]:
         yield f"ftp://{proxy.host}:{proxy.port}"
 
 
-def verdicts(runs: Mapping[str, Mapping[str, list[Run]]], files: int) -> Iterator[Verdict]:
+def judge(measured: Mapping[str, Any]) -> Iterator[Verdict]:
     """Hold mpx against globus-url-copy, where both ran, and against its bound of memory.
 
-    `runs`: by direction and tool, of a tree of so many files.
+    `measured`: how many files the tree has, and the runs by direction and tool.
     """
-    for direction, by_tool in runs.items():
+    files = measured["files"]
+    for direction, stored in measured["runs"].items():
+        by_tool = {tool: [Run(**run) for run in ran] for tool, ran in stored.items()}
         rates = {tool: Spread([files / run.wall_s for run in ran]) for tool, ran in by_tool.items()}
         ours = by_tool.get("mpx", [])
         if len(rates) == len(TOOLS):
@@ -165,9 +168,7 @@ def row(direction: str, tool: str, runs: list[Run], files: int) -> str:
 
 def main() -> None:
     """Read the command line and measure in a folder that is removed afterwards."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command(__doc__)
     parser.add_argument("--rtt", type=parse_duration, default=0.1, help="added by the proxy; 0: no proxy")
     parser.add_argument("--files", type=int, default=3000)
     parser.add_argument("--size", type=parse_size, default=10_000, help="of each file")
@@ -187,7 +188,7 @@ def main() -> None:
         found = measure(folder, options)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    sys.exit(concluded(verdicts(found, options.files)))
+    sys.exit(conclude(judge, {"files": options.files, "runs": found}, options.results))
 
 
 if __name__ == "__main__":

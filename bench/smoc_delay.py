@@ -46,7 +46,7 @@ def main() -> int:
         take_subflows(made.lab, "dst")
         do = partial(measure, made.lab, connections)
         found = [counting.run(made.lab, "SMOC-6.2", do) for _ in range(runs)]
-    return say("SMOC-6.2", table(found), verdicts(found), counting)
+    return say("SMOC-6.2", table(found), judge, found, counting, asked.results)
 
 
 def quantile(delays_s: Sequence[float], share: float) -> float:
@@ -55,8 +55,8 @@ def quantile(delays_s: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else float("inf")
 
 
-def verdicts(runs: Sequence[Sequence[float]]) -> Sequence[Verdict]:
-    """Return whether nearly all subflows are on their paths in time, in each run."""
+def judge(runs: Sequence[Sequence[float]]) -> Sequence[Verdict]:
+    """Say whether nearly all subflows are on their paths in time, in each run; their delays in seconds."""
     late_s = Spread([quantile(delays_s, SHARE) for delays_s in runs])
     return [
         Verdict(

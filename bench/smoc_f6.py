@@ -12,9 +12,10 @@ times where the network carries twice as much, each reached within 1 s after the
 
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from figures import Spread, Verdict
 from many_paths import many_paths
@@ -32,7 +33,7 @@ TOOLS = {
 CASES = {"F6a": (THESIS_A, 3.6), "F6b": (THESIS_B, 1.8)}
 SUBFLOWS = 4
 STEADY_S, SOON_S = 2.0, 1.0
-Results = dict[tuple[str, str], list[Flow]]
+Results = dict[tuple[str, str], list[Flow]]  # by case and tool
 
 
 def main() -> int:
@@ -62,7 +63,9 @@ def main() -> int:
                         results.setdefault((case, name), []).append(found)
     if asked.figure:
         draw(results, seconds, asked.figure)
-    return say("SMOC-F6", table(results, seconds), verdicts(results, seconds), counting)
+    runs_of = {case: {name: results[case, name] for name in TOOLS} for case in CASES}
+    measured = {"seconds": seconds, "runs": runs_of}
+    return say("SMOC-F6", table(results, seconds), judge, measured, counting, asked.results)
 
 
 def steady_bps(flow: Flow, seconds: float) -> float:
@@ -80,28 +83,19 @@ def table(results: Results, seconds: float) -> Sequence[str]:
     return lines
 
 
-def verdicts(results: Results, seconds: float) -> Sequence[Verdict]:
-    """Return whether each comes as far as it should, and when."""
-    said = []
+def judge(measured: Mapping[str, Any]) -> Iterable[Verdict]:
+    """Say whether each comes as far as it should, and when."""
+    seconds = measured["seconds"]
     for case, (_, factor) in CASES.items():
-        tree_bps = Spread([steady_bps(flow, seconds) for flow in results[case, TREE]]).median
+        flows = {name: [Flow(**each) for each in runs] for name, runs in measured["runs"][case].items()}
+        tree_bps = Spread([steady_bps(flow, seconds) for flow in flows[TREE]]).median
         for name in (OURS, SMOC):
-            flows = results[case, name]
-            times = Spread([steady_bps(flow, seconds) / tree_bps for flow in flows])
-            after = Spread([flow.reaches_s(factor * tree_bps, seconds) for flow in flows])
-            said += [
-                Verdict(
-                    f"{case}, {name}: at least {factor} x plain TCP in the median",
-                    f"{times:.2f}",
-                    times.median >= factor,
-                ),
-                Verdict(
-                    f"{case}, {name}: that within {SOON_S:g} s in the median",
-                    f"{after:.2f} s",
-                    after.median <= SOON_S,
-                ),
-            ]
-    return said
+            times = Spread([steady_bps(flow, seconds) / tree_bps for flow in flows[name]])
+            after = Spread([flow.reaches_s(factor * tree_bps, seconds) for flow in flows[name]])
+            limit = f"{case}, {name}: at least {factor} x plain TCP in the median"
+            yield Verdict(limit, f"{times:.2f}", times.median >= factor)
+            limit = f"{case}, {name}: that within {SOON_S:g} s in the median"
+            yield Verdict(limit, f"{after:.2f} s", after.median <= SOON_S)
 
 
 def draw(results: Results, seconds: float, file: Path) -> None:

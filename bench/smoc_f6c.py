@@ -52,7 +52,8 @@ def main() -> int:
                     seconds=seconds,
                 )
                 results[name].append(counting.run(made.lab, "SMOC-F6c", do))
-    code = say("SMOC-F6c", table(results, seconds), verdicts(results, seconds), counting)
+    measured = {"seconds": seconds, "runs": results}
+    code = say("SMOC-F6c", table(results, seconds), judge, measured, counting, asked.results)
     if asked.figure:
         print(drawn(asked.figure, partial(draw, results, seconds)))
     return code
@@ -68,8 +69,10 @@ def table(results: Results, seconds: float) -> Sequence[str]:
     return lines
 
 
-def verdicts(results: Results, seconds: float) -> Sequence[Verdict]:
-    """Return whether it is as in the figure."""
+def judge(measured: Mapping[str, Any]) -> Sequence[Verdict]:
+    """Say whether it is as in the figure."""
+    seconds = measured["seconds"]
+    results = {name: [Flow(**each) for each in runs] for name, runs in measured["runs"].items()}
 
     def times(from_s: float, until_s: float) -> Spread:
         pairs = zip(results[OURS], results[TREE], strict=True)

@@ -14,14 +14,13 @@ Exits 1 where not even this experimenter is right in nine of ten transfers after
 goal of the race (bench/tuner_race.py) cannot be met at all.
 """
 
-import argparse
 import math
 import sys
 from collections.abc import Iterator, Mapping
 from random import Random
 
 import numpy as np
-from figures import Verdict, concluded
+from figures import Verdict, command, conclude
 from numpy.typing import NDArray
 from tuner_models import (
     FAMILIES,
@@ -96,7 +95,7 @@ def first_curve(family: str, dice: Random) -> tuple[Curve, float]:
 
 def main() -> None:
     """Print, for each family and noise, how often the experimenter is right when the goals' time is up."""
-    parser = argparse.ArgumentParser(description="what could be known by the tuner's time limits")
+    parser = command(__doc__)
     parser.add_argument("--runs", type=int, default=100, help="curves per family")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
@@ -129,13 +128,14 @@ def main() -> None:
             cells += f" |            {best[0]:5.0%} {best[1]:5.0%}"
         print(f"{name:15s}{cells}", flush=True)
     print(f"{'ALL':15s}" + "".join(f" |            {t[0]:5.0%} {t[1]:5.0%}" for t in totals))
-    sys.exit(concluded(verdicts({cv: float(t[1]) for cv, t in zip((0.1, 0.25), totals, strict=True)})))
+    right = {f"{cv:.0%}": float(total[1]) for cv, total in zip((0.1, 0.25), totals, strict=True)}
+    sys.exit(conclude(judge, right, args.results))
 
 
-def verdicts(right: Mapping[float, float]) -> Iterator[Verdict]:
+def judge(right: Mapping[str, float]) -> Iterator[Verdict]:
     """Say of each noise whether the goal of the race can be met: the share that is right in time."""
-    for cv, share in right.items():
-        limit = f"noise {cv:.0%}: right in {GOAL:.0%} after max(5 s, 60 RTT), over all families"
+    for noise, share in right.items():
+        limit = f"noise {noise}: right in {GOAL:.0%} after max(5 s, 60 RTT), over all families"
         yield Verdict(limit, f"{share:.1%}", share >= GOAL)
 
 

@@ -13,7 +13,6 @@ Exits 1 if over all families our tuner ("auto") misses a goal at any noise: the 
 40 RTT), nine of ten within max(5 s, 60 RTT), at most 1 % failed; or if another tuner has fewer that fail.
 """
 
-import argparse
 import json
 import math
 import subprocess
@@ -24,8 +23,9 @@ from functools import partial
 from pathlib import Path
 from random import Random
 from statistics import mean
+from typing import Any
 
-from figures import Verdict, concluded
+from figures import Verdict, command, conclude
 from tuner_models import FAMILIES, MAX_STREAMS, STEP_S, Curve, Network, Transfer, draw
 from tuner_rivals import AzCopy, Falcon, GaussianProcess
 
@@ -192,12 +192,14 @@ def line(name: str, tuner: str, cv: float, hints: bool, runs: list[Run]) -> str:
     return " ".join(cells)
 
 
-def verdicts(everything: Mapping[tuple[str, float], Sequence[Run]]) -> Iterator[Verdict]:
-    """Hold our tuner against its goals and the others, over all families; runs by tuner and noise."""
-    for (tuner, cv), runs in everything.items():
-        if tuner != OURS:
+def judge(stored: Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]) -> Iterator[Verdict]:
+    """Hold our tuner against its goals and the others, over all families; runs by noise and tuner."""
+    for noise, by_tuner in stored.items():
+        ran = {tuner: [Run(**run) for run in runs] for tuner, runs in by_tuner.items()}
+        failing = {tuner: mean(r.reached_s is None for r in runs) for tuner, runs in ran.items()}
+        runs, where = ran.get(OURS, []), f"noise {noise}"
+        if not runs:
             continue
-        where = f"noise {cv:.0%}"
         for share, least_s, round_trips in ((0.5, 3.0, 40), (0.9, 5.0, 60)):
             times = [
                 math.inf if r.reached_s is None else r.reached_s / max(least_s, round_trips * r.rtt_s)
@@ -206,17 +208,12 @@ def verdicts(everything: Mapping[tuple[str, float], Sequence[Run]]) -> Iterator[
             found = quantile(times, share)
             limit = f"{where}: {share:.0%} reached within max({least_s:g} s, {round_trips} RTT)"
             yield Verdict(limit, f"{found:.2f} times that", found <= 1)
-        failed = mean(r.reached_s is None for r in runs)
+        failed = failing.pop(OURS)
         yield Verdict(f"{where}: at most {MAY_FAIL:.0%} not reached", f"{failed:.1%}", failed <= MAY_FAIL)
-        others = {
-            other: mean(r.reached_s is None for r in ran)
-            for (other, noise), ran in everything.items()
-            if noise == cv and other != OURS
-        }
-        if others:
-            best = min(others, key=others.__getitem__)
+        if failing:
+            best = min(failing, key=failing.__getitem__)
             limit = f"{where}: no other tuner has fewer that fail"
-            yield Verdict(limit, f"{failed:.1%}, {best} {others[best]:.1%}", failed <= others[best])
+            yield Verdict(limit, f"{failed:.1%}, {best} {failing[best]:.1%}", failed <= failing[best])
 
 
 def readings(tuner: str, cv: float, runs: list[Run]) -> str:
@@ -305,7 +302,7 @@ def figure(file: str, rows: list[tuple[str, str, float, bool, list[Run]]]) -> No
 
 def main() -> None:
     """Run and print the table."""
-    parser = argparse.ArgumentParser(description="simulated race of the stream tuners")
+    parser = command(__doc__)
     parser.add_argument("--quick", action="store_true", help="few runs, noise 0 and 25 %% only")
     parser.add_argument("--heldout", action="store_true", help="only the family written after the tuner")
     parser.add_argument("--runs", type=int, help="transfers per row (default 25; quick 5)")
@@ -348,7 +345,10 @@ def main() -> None:
     if args.figure:
         figure(args.figure, rows)
     print()
-    sys.exit(concluded(verdicts(everything)))
+    measured: dict[str, dict[str, list[Run]]] = {}
+    for (tuner, cv), results in everything.items():
+        measured.setdefault(f"{cv:.0%}", {})[tuner] = results
+    sys.exit(conclude(judge, measured, args.results))
 
 
 if __name__ == "__main__":

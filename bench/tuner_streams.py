@@ -16,15 +16,15 @@ Best: the best of the fixed numbers. Reached: one second at 90 % of it. Steady: 
 first minute or 97 % steady, or if our transfers share less evenly than plain flows.
 """
 
-import argparse
 import math
 import statistics
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
-from figures import Verdict, concluded
+from figures import Spread, Verdict, command, conclude
 from mpx_lab.series import jain
 
 from mpx.apt_auto import AutoTuner
@@ -290,20 +290,31 @@ def line(link: Link, number: int, best: float, found: Sequence[Run]) -> str:
     return " | ".join(cells)
 
 
-def verdicts(link: Link, best: float, found: Sequence[Run]) -> Iterator[Verdict]:
-    """Hold our runs on one link against the best fixed number of streams (bit/s)."""
-    reached_s = statistics.median(each.reached_s(0.9 * best) for each in found)
-    limit_s = max(3.0, 40 * link.rtt_s)
-    yield Verdict(
-        f"{link.name}: 90 % reached within {limit_s:g} s", f"{reached_s:.1f} s", reached_s <= limit_s
-    )
-    for what, least, from_s, to_s in (
-        ("first minute", EARLY, 0, FIRST_S),
-        ("steady", STEADY, FIRST_S, RUN_S),
-    ):
-        share = statistics.median(each.bps(from_s, to_s) / best for each in found)
-        limit = f"{link.name}: {what} at least {least:.0%} of the best fixed number in the median"
-        yield Verdict(limit, f"{share:.1%}", share >= least)
+def measured(link: Link, best: float, found: Sequence[Run]) -> dict[str, Any]:
+    """Return what is judged of our runs on one link, in shares of the best fixed number (bit/s)."""
+    return {
+        "rtt_s": link.rtt_s,
+        "reached_s": [each.reached_s(0.9 * best) for each in found],
+        "first minute": [each.bps(0, FIRST_S) / best for each in found],
+        "steady": [each.bps(FIRST_S, RUN_S) / best for each in found],
+    }
+
+
+def judge(stored: Mapping[str, Any]) -> Iterator[Verdict]:
+    """Hold our runs on each link against the best fixed number, and those that join against plain flows."""
+    for name, found in stored["links"].items():
+        reached_s, limit_s = Spread(found["reached_s"]), max(3.0, 40 * found["rtt_s"])
+        limit = f"{name}: 90 % reached within {limit_s:g} s in the median"
+        yield Verdict(limit, f"{reached_s:.1f} s", reached_s.median <= limit_s)
+        for what, least in (("first minute", EARLY), ("steady", STEADY)):
+            share = Spread(found[what])
+            limit = f"{name}: {what} at least {least:.0%} of the best fixed number in the median"
+            yield Verdict(limit, f"{share:.1%}", share.median >= least)
+    for name, found in stored["joining"].items():
+        for count, (ours, plain) in enumerate(zip(found["ours"], found["plain"], strict=True), 2):
+            mine, other = Spread(ours), Spread(plain)
+            limit = f"{name}, {count} transfers: shared at least as evenly as plain flows in the median"
+            yield Verdict(limit, f"{mine:.3f} against {other:.3f}", mine.median >= other.median)
 
 
 def fairness(link: Link, seed: str, fixed: int | None) -> list[float]:
@@ -342,17 +353,9 @@ def joining_line(link: Link, name: str, found: Sequence[Sequence[float]]) -> str
     return f"{link.name:40s} | {name:5s} | " + " | ".join(cells)
 
 
-def joining_verdicts(link: Link, found: Mapping[str, Sequence[Sequence[float]]]) -> Iterator[Verdict]:
-    """Hold our transfers against plain flows."""
-    for count, (ours, plain) in enumerate(zip(found["ours"], found["plain"], strict=True), 2):
-        mine, other = statistics.median(ours), statistics.median(plain)
-        limit = f"{link.name}, {count} transfers: shared at least as evenly as plain flows in the median"
-        yield Verdict(limit, f"{mine:.3f} against {other:.3f}", mine >= other)
-
-
 def main() -> None:
     """Run and print the table, or the decisions of one run."""
-    parser = argparse.ArgumentParser(description="the tuner on simulated CUBIC streams")
+    parser = command(__doc__)
     parser.add_argument("--runs", type=int, default=12, help="transfers per link")
     parser.add_argument("--timeline", type=int, metavar="LINK", help="decisions on one link, from 1")
     args = parser.parse_args()
@@ -365,20 +368,20 @@ def main() -> None:
         f"{'link':48s} {'fixed':>5s} {'Mbit/s':>6s} | {'reached, s':>11s} | {'first minute':>13s} | "
         f"{'steady':>13s} | {'10 s':>6s} | {'streams':>11s} | opened"
     )
-    said: list[Verdict] = []
+    said: dict[str, dict[str, Any]] = {"links": {}, "joining": {}}
     for link in LINKS:
         number, best = best_fixed(link)
         found = [run(link, f"run {i}") for i in range(args.runs)]
         print(line(link, number, best, found), flush=True)
-        said += verdicts(link, best, found)
+        said["links"][link.name] = measured(link, best, found)
     print(f"\n{JOINING} transfers, one more every {EVERY_S} s; Jain in the worst 10 s: median (least)")
     for link in SHARED:
         shared = joining(link, args.runs)
         for name, indices in shared.items():
             print(joining_line(link, name, indices), flush=True)
-        said += joining_verdicts(link, shared)
+        said["joining"][link.name] = shared
     print()
-    sys.exit(concluded(said))
+    sys.exit(conclude(judge, said, args.results))
 
 
 if __name__ == "__main__":

@@ -6,8 +6,6 @@
 Public: `copy`, `CopyOptions`, `Report`, `Progress`, `probe`, `ProbeResult` and the errors. Nothing else is.
 """
 
-from typing import TYPE_CHECKING, Any
-
 from mpx._version import __version__
 from mpx.errors import (
     AuthenticationError,
@@ -24,7 +22,10 @@ from mpx.errors import (
     UsageError,
 )
 
+TYPE_CHECKING = False  # typing takes longer to import than all of this, and signals wait until then
 if TYPE_CHECKING:
+    from typing import Any
+
     from mpx.options import CopyOptions
     from mpx.probing.api import probe
     from mpx.probing.result import ProbeResult
@@ -64,7 +65,7 @@ _LAZY = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     """Import the heavier parts when they are first used, so that `mpx --help` stays quick."""
     if name in _LAZY:
         import importlib

@@ -1,5 +1,26 @@
-"""`python -m mpx` is `mpx`."""
+"""`mpx` and `python -m mpx`: signals end either cleanly before the rest is imported, which takes a while."""
 
-from mpx.cli import main
+import signal
 
-main()
+TYPE_CHECKING = False  # as in mpx/__init__.py
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+
+def main() -> "NoReturn":
+    """Run the command line."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback either until there is a handler of ours
+    from mpx.limited_memory import reserve_little
+    from mpx.output import hold_standard_descriptors
+    from mpx.signals import end_at_once
+
+    hold_standard_descriptors()
+    reserve_little()
+    end_at_once()
+    from mpx import cli
+
+    cli.main()
+
+
+if __name__ == "__main__":
+    main()

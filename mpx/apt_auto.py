@@ -14,6 +14,7 @@ from mpx.apt_meter import Bin, Meter
 from mpx.apt_takeover import AT_LEAST_RTT, AT_THE_WINDOWS, FREE
 from mpx.apt_windows import Windows
 from mpx.tuner import Decision, Sample
+from mpx.units import counted
 
 START, START_RTT_S = 4, 0.04  # streams to start with, up to that RTT; beyond it in proportion, ...
 MOST_AT_START = 16  # ... but no more
@@ -134,7 +135,7 @@ class AutoTuner:
                 self._floor, self._floor_until_s = sum(s.streams for s in samples.values()), now_s + RETRY_S
             elif sample.streams < self._asked[path]:
                 reason = (
-                    f"only {sample.streams} of {self._asked[path]} streams came within {patience_s:.1f} s"
+                    f"only {sample.streams} of {_streams(self._asked[path])} came within {patience_s:.1f} s"
                 )
                 decisions.append(Decision(path, sample.streams, reason))
                 self._asked[path] = sample.streams
@@ -335,4 +336,4 @@ def _arrived(samples: Mapping[str, Sample]) -> int:
 
 
 def _streams(count: int) -> str:
-    return f"{count} stream{'' if count == 1 else 's'}"
+    return counted(count, "stream")

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mpx.tuner import Decision, Sample
+from mpx.units import counted
 
 NU = (3 - math.sqrt(5)) / 2  # 0.381966..., the golden ratio of eq. (4)
 LEAST_RTT_S = 0.0001  # eq. (9) divides by the RTT
@@ -132,7 +133,7 @@ class PaperGss:
         rtt_s = max(LEAST_RTT_S, sample.rtt_s or UNKNOWN_RTT_S)
         rate = streams * self._window_bytes / rtt_s
         self._paths[name] = path = _Path(streams, 0, now_s, sample.arrived_bytes)
-        return self._order(name, path, sample, rate, f"start with {streams} streams, eq. (1)")
+        return self._order(name, path, sample, rate, f"start with {counted(streams, 'stream')}, eq. (1)")
 
     def _next(self, name: str, path: _Path, now_s: float, sample: Sample) -> Decision:
         moved = sample.arrived_bytes - path.began_bytes
@@ -140,7 +141,7 @@ class PaperGss:
         short = sample.still and moved < path.chunk_bytes / 2 and sample.bytes_left > 0
         disturbed, path.disturbed = path.disturbed, False
         path.began_s, path.began_bytes = now_s, sample.arrived_bytes
-        said = f"{rate * 8 / 1e6:.1f} Mbit/s with {path.streams} streams"
+        said = f"{rate * 8 / 1e6:.1f} Mbit/s with {counted(path.streams, 'stream')}"
         if short:
             return self._order(name, path, sample, rate, f"{said}; too short a chunk to decide on")
         if disturbed:

@@ -20,6 +20,7 @@ from mpx.options import CopyOptions
 from mpx.pacer import Pacer
 from mpx.paths import DefaultPath, Paths
 from mpx.pool import Pool
+from mpx.session_pool import SessionPool
 from mpx.tcp import PortRange
 from mpx.tuner import Sample
 
@@ -38,6 +39,7 @@ class Work:
     forgot: Callable[[Move], None]  # what had arrived of this file is not believed any more
     note: Callable[[str], None]  # a line for the report
     prove: Callable[[Move], None]  # find out by checksum what has arrived that nobody told us of
+    sessions: SessionPool = field(default_factory=SessionPool)  # with the server
     verifies: Callable[[], bool] = lambda: False  # every byte will be compared by checksum: it is relied on
     describe: Callable[[str], FileInfo | None] = lambda _: None  # what a source is now
     over_mptcp: bool = False  # streams are of Multipath TCP, where the server speaks it

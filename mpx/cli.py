@@ -1,18 +1,16 @@
 """The command line. Every subcommand imports its code only when it is called."""
 
-import os
-import signal
 import sys
-import threading
-from types import FrameType
 from typing import NoReturn
 
 import click
 
 from mpx._version import __version__
-from mpx.errors import Interrupted, MpxError, Terminated
+from mpx.errors import Interrupted, MpxError
+from mpx.failure import is_shortage, unexpected
 from mpx.output import protect
 from mpx.shown import shown
+from mpx.signals import raise_again
 
 
 class _Commands(click.Group):
@@ -60,8 +58,11 @@ def cli(context: click.Context) -> None:
     if context.invoked_subcommand is None:
         click.echo(context.get_help(), err=True)
         context.exit(2)
+    if context.invoked_subcommand in CLEAN_UP:
+        raise_again()
 
 
+CLEAN_UP = ("controller", "lab", "train")  # when they are interrupted
 TELL_OF_WORK = ("copy", "serve")  # and go on where nobody can read that
 
 
@@ -91,6 +92,8 @@ def main() -> NoReturn:
 
         if os.environ.get("MPX_DEBUG"):
             raise
+        if is_shortage(error):
+            fail(str(unexpected(error)), 1)
         fail(
             f"unexpected {type(error).__name__}: {error}; this is a fault of mpx: "
             "set MPX_DEBUG=1, run it again and report what it prints",
@@ -108,38 +111,3 @@ def complain(message: str) -> None:
     """Print one line on stderr."""
     line = " ".join(part.strip() for part in message.splitlines() if part.strip())
     print(f"mpx: {shown(line)}", file=sys.stderr)
-
-
-class Signals:
-    """Turns SIGINT and SIGTERM into the cancel event of a copy or a probe; a second signal ends at once.
-
-    Nobody but the user is to send them: numpy's OpenBLAS starts a thread for each core as it is imported, and
-    where it may not it raises SIGINT. We need none of these threads.
-    """
-
-    def __init__(self) -> None:
-        self.cancel = threading.Event()
-        self.received: int | None = None
-
-    def __enter__(self) -> "Signals":
-        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._received)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_DFL)
-
-    def _received(self, number: int, _: FrameType | None) -> None:
-        self.received = number
-        self.cancel.set()
-        signal.signal(number, signal.SIG_DFL)
-
-    def translate(self, error: MpxError) -> MpxError:
-        """Return `error`, as Terminated if it was SIGTERM that interrupted."""
-        if isinstance(error, Interrupted) and self.received == signal.SIGTERM:
-            terminated = Terminated(str(error))
-            terminated.report, terminated.result = error.report, error.result
-            return terminated
-        return error

@@ -20,6 +20,7 @@ ANSWER_S = 2.0  # for a whole question and its answer
 MOST_ANSWER = 1 << 20  # bytes
 OTHER_NAME = (62, 64)  # X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH of OpenSSL
 MOST_SAID = 300  # characters of what it says when it refuses
+_NO_URL = "{!r} is no controller; give its REST URL, as http://127.0.0.1:6680"
 
 
 class Refusal(ControllerError):
@@ -43,18 +44,18 @@ class ControllerClient:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        told = urllib.parse.urlsplit(url)
-        try:
-            self._host, self._port = told.hostname, told.port
-        except ValueError:
-            self._host = None
-        if "@" in told.netloc:
+        if "@" in url.partition("://")[2].partition("/")[0]:
             raise UsageError(
                 "the URL of the controller has a user name or a password, which reports would tell; "
                 f"set {TOKEN_VARIABLE} to the token instead"
             )
+        try:
+            told = urllib.parse.urlsplit(url)
+            self._host, self._port = told.hostname, told.port
+        except ValueError:
+            raise UsageError(_NO_URL.format(url)) from None
         if told.scheme not in ("http", "https") or not self._host or told.query or told.fragment:
-            raise UsageError(f"{url!r} is no controller; give its REST URL, as http://127.0.0.1:6680")
+            raise UsageError(_NO_URL.format(url))
         self._path = told.path.rstrip("/")
         if self._path.endswith("/RPC2"):
             raise UsageError(

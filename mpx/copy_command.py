@@ -1,96 +1,32 @@
 """`mpx copy`: reads the command line into CopyOptions, shows progress, writes the report."""
 
-import contextlib
 import sys
-from collections.abc import Callable
-from dataclasses import fields
 from typing import Any
 
 import click
 
 from mpx.checksum_choice import UNVERIFIED
-from mpx.cli import Signals, complain
+from mpx.cli import complain
+from mpx.command_options import with_options
 from mpx.congestion_plan import FAST_NOT_HAD
-from mpx.errors import MpxError, UsageError
+from mpx.errors import Interrupted, MpxError, UsageError
 from mpx.honour import WHOLE_FILES
 from mpx.ops_model import MODEL_VARIABLE
-from mpx.options import CopyOptions, flag_of
+from mpx.options import CopyOptions
 from mpx.path_set import DEFAULT_PATH
 from mpx.planner import EXISTS, SAME, STARTING_OVER
 from mpx.report import ONE_SUBFLOW, Report
 from mpx.shown import shown
+from mpx.signals import Signals
 from mpx.source_change import END_DECIDES
-from mpx.units import format_duration, format_rate, format_size, parse_duration, parse_rate, parse_size
+from mpx.units import format_duration, format_rate, format_size
 from mpx.whole_file import check_writable
-
-
-def _reader(read: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, str | None], Any]:
-    def callback(_: click.Context, __: click.Parameter, value: str | None) -> Any:
-        return None if value is None else read(value)
-
-    return callback
-
-
-def _count(text: str) -> int | None:
-    if text == "auto":
-        return None
-    if not text.isdigit():
-        raise UsageError(f"{text!r} is not a number; write a whole number, or auto")
-    return int(text)
-
 
 # What was asked for by hand and is not had, which is no detail.
 _BY_HAND = (
     *(FAST_NOT_HAD, MODEL_VARIABLE, ONE_SUBFLOW),
     *("the controller at ", "one path is used: ", "plain TCP instead"),
 )
-_READERS: dict[str, Callable[[str], Any]] = {
-    "duration": parse_duration,
-    "rate": parse_rate,
-    "size": parse_size,
-    "count": _count,
-}
-_METAVARS = {"duration": "TIME", "rate": "RATE", "size": "SIZE", "count": "N|auto", "text": "TEXT"}
-
-
-def _shown_default(kind: str, value: Any) -> str | None:
-    if value is None:
-        return "auto" if kind == "count" else None
-    shown = {"duration": format_duration, "rate": format_rate, "size": format_size}.get(kind, str)
-    return shown(value).replace(" ", "")
-
-
-def _with_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Derive the options of the command line from CopyOptions."""
-    for option in reversed(fields(CopyOptions)):
-        about = option.metadata
-        if not about:
-            continue
-        kind, flags = about["kind"], [flag_of(option.name)]
-        if "short" in about:
-            flags.append(about["short"])
-        more: dict[str, Any] = {"help": about["help"], "default": None}
-        if kind == "flag":
-            if option.default is True:
-                more["help"] += f"  [default: {flags[0][2:]}]"
-                flags = [f"{flags[0]}/--no-{flags[0][2:]}"]
-            more |= {"is_flag": True}
-        elif kind == "choice":
-            more |= {"type": click.Choice(about["choices"])}
-        elif kind == "number":
-            more |= {"type": int, "metavar": "N"}
-        elif kind == "factor":
-            more |= {"type": float, "metavar": "FACTOR"}
-        else:
-            more |= {"metavar": _METAVARS[kind]}
-            if kind in _READERS:
-                more |= {"callback": _reader(_READERS[kind])}
-        default = _shown_default(kind, option.default)
-        if default is not None and kind != "flag":
-            more["help"] += f"  [default: {default}]"
-        command = click.option(*flags, option.name, **more)(command)
-    return command
-
 
 _EPILOG = """
 \b
@@ -105,7 +41,7 @@ interrupted copy.
 Exit codes: 0 done, 1 unexpected, 2 usage or cannot be honoured, 3 source not found or not readable,
 4 destination refused or locked, 5 not authenticated, 6 cannot reach, 7 timed out, 8 checksum mismatch
 or source changed, 9 no space, 10 some files of several failed, 11 no paths from the controller that is
-required, 130 and 143 interrupted.
+required, 129, 130 and 143 interrupted.
 
 The guide: docs/user-guide.md in the sources of mpx.
 """
@@ -113,7 +49,7 @@ The guide: docs/user-guide.md in the sources of mpx.
 
 @click.command("copy", epilog=_EPILOG)
 @click.argument("names", nargs=-1, metavar="SRC... DST")
-@_with_options
+@with_options()
 @click.option(
     "--from-file",
     metavar="FILE",
@@ -162,33 +98,39 @@ def copy_command(
     sources, targets, destination = _sources(list(names), from_file)
     if report_file:
         check_writable(report_file)
-    report: Report | None = None
-    with Signals() as signals, view(progress) as show:
+    report = Report(" ".join(sources), destination, dry_run=options.dry_run)  # until there is a real one
+
+    def begun(real: Report) -> None:
+        nonlocal report
+        report = real
+
+    with Signals() as signals:
+        signals.last_words = lambda: _write_interrupted(report, signals, report_file)
         try:
-            report = copy(
-                sources,
-                destination,
-                options,
-                targets=targets,
-                on_progress=show,
-                on_rehearsed=None if quiet else _say,
-                cancel=signals.cancel,
-            )
+            with view(progress) as show:
+                copy(
+                    sources,
+                    destination,
+                    options,
+                    targets=targets,
+                    on_begun=begun,
+                    on_progress=show,
+                    on_rehearsed=None if quiet else _say,
+                    cancel=signals.cancel,
+                )
         except MpxError as error:
             failure = signals.translate(error)
-            report = failure.report or Report(" ".join(sources), destination, dry_run=options.dry_run)
             report.ended_by(failure)
-            with contextlib.suppress(UsageError):  # why the copy failed matters more
-                _write(report, report_file)
+            _write(report, report_file)
             _details(report, verbose=verbose, quiet=quiet)
             raise failure from None
-    _write(report, report_file)
-    _details(report, verbose=verbose, quiet=quiet)
-    if not quiet:
-        if report.dry_run:
-            _rehearsed(report)
-        else:
-            _summary(report, verbose=verbose)
+        _write(report, report_file)
+        _details(report, verbose=verbose, quiet=quiet)
+        if not quiet:
+            if report.dry_run:
+                _rehearsed(report)
+            else:
+                _summary(report, verbose=verbose)
 
 
 def _sources(names: list[str], from_file: str | None) -> tuple[list[str], list[str | None] | None, str]:
@@ -234,8 +176,19 @@ def _say(line: str) -> None:
 
 
 def _write(report: Report, name: str | None) -> None:
+    """Write the report; the exit code stays that of the copy where that fails."""
     if name:
-        report.write(name)
+        try:
+            report.write(name)
+        except UsageError as error:
+            complain(f"no report was written: {error}")
+
+
+def _write_interrupted(report: Report, signals: Signals, name: str | None) -> None:
+    """Write the report of a copy that does not end although it is to."""
+    report.ended_by(signals.translate(Interrupted()))
+    report.close()
+    _write(report, name)
 
 
 def _details(report: Report, *, verbose: bool, quiet: bool) -> None:

@@ -9,6 +9,8 @@ from mpx.endpoint import OPEN, Endpoint, FileInfo, Kind, Note, Stamp
 from mpx.errors import DestinationError, MpxError
 from mpx.folded_names import FoldedNames
 from mpx.insist import Insistent
+from mpx.local import local_error
+from mpx.local_folders import LocalFolders
 from mpx.planner import GROUP
 from mpx.tree_walk import Task
 
@@ -27,12 +29,14 @@ class DestinationFolders:
         end: Endpoint,
         asking: Insistent,
         folded: FoldedNames,
+        local: LocalFolders,
     ) -> None:
         self._pairs = pairs
         self._named = frozenset(target for _, target, _ in pairs)
         self._end = end
         self._asking = asking  # the same endpoint, asked again where its connection is lost
         self._folded = folded
+        self._local = local  # what is known of them where they are on this host
         self._is_local = end.location.scheme == "file"
         self._stamps: list[Stamp] = []  # folders get these when all is in them
         self._tops: set[str] = set()  # folders that were there, or made, before all else
@@ -51,11 +55,13 @@ class DestinationFolders:
         if error := next((found for found in there.values() if isinstance(found, MpxError)), None):
             raise error
         missing = [top for top in tops if there[top] is None]
+        self._anchor(tops)
         for top, made in zip(missing, self._asking.ask(partial(end.make_folders, missing)), strict=True):
             if isinstance(made, MpxError):
                 raise made
             if made:
                 self._new.add(top)
+        self._anchor(tops)
         if self._is_local:  # what is made elsewhere has no identity
             there.update(zip(missing, end.stats(missing), strict=True))
         self._tops = {top for top in tops if top in missing or _is_folder(there[top])}
@@ -63,6 +69,15 @@ class DestinationFolders:
         infos = [there[top] for top in trees]
         identities = [info.identity for info in infos if isinstance(info, FileInfo)]
         return frozenset(identity for identity in identities if isinstance(identity, tuple))
+
+    def _anchor(self, tops: Sequence[str]) -> None:
+        """Take the folders at the top as they are now; what is below them is never looked for by a link."""
+        if self._is_local:
+            for top in tops:
+                try:
+                    self._local.anchor([top])
+                except OSError as error:
+                    raise local_error(error, top, writing=True) from None
 
     def make(self, tasks: Sequence[Task]) -> list[tuple[Task, MpxError]]:
         """Make folders, but those that are there already; return those that cannot be made, and why.

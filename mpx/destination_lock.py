@@ -6,22 +6,22 @@ A process that is killed leaves the file without a lock; the next copy to that d
 import contextlib
 import fcntl
 import os
-from pathlib import Path
-from typing import IO
 
 from mpx.errors import DestinationError
+from mpx.state_folder import StateFolder
 
 
 class DestinationLock:
     """The lock of one destination, held until `close`."""
 
-    def __init__(self, path: Path, destination: str) -> None:
-        """Take the lock; raises DestinationError if another copy holds it, OSError."""
-        self._path = path
-        self._file = _locked(path, destination)
+    def __init__(self, folder: StateFolder, name: str, destination: str) -> None:
+        """Take the lock `name` in the folder; raises DestinationError if another copy holds it, OSError."""
+        self._folder = folder
+        self._name = name
+        self._fd = _locked(folder, name, destination)
         with contextlib.suppress(OSError):  # who holds it is good to know, and no more
-            self._file.truncate(0)
-            os.write(self._file.fileno(), f"{os.getpid()}\n".encode())
+            os.ftruncate(self._fd, 0)
+            os.write(self._fd, f"{os.getpid()}\n".encode())
 
     def __enter__(self) -> "DestinationLock":
         return self
@@ -32,33 +32,32 @@ class DestinationLock:
     def close(self) -> None:
         """Remove the file while it is still ours, and let go."""
         with contextlib.suppress(OSError):
-            self._path.unlink()
-        self._file.close()
+            self._folder.unlink(self._name)
+        os.close(self._fd)
 
 
-def _locked(path: Path, destination: str) -> IO[str]:
+def _locked(folder: StateFolder, name: str, destination: str) -> int:
     while True:
-        file = path.open("a+", encoding="utf-8")
+        fd = folder.open(name, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            file.seek(0)
-            holder = file.read().strip()
-            file.close()
+            holder = os.pread(fd, 100, 0).decode("ascii", "replace").strip()
+            os.close(fd)
             raise DestinationError(
                 f"another copy to {destination} is running (process {holder or 'unknown'}); "
                 "wait for it or stop it"
             ) from None
         except OSError:
-            file.close()
+            os.close(fd)
             raise
-        if _is_there(file, path):
-            return file
-        file.close()  # its last holder removed it after we opened it: another may hold a new one
+        if _is_there(fd, folder, name):
+            return fd
+        os.close(fd)  # its last holder removed it after we opened it: another may hold a new one
 
 
-def _is_there(file: IO[str], path: Path) -> bool:
+def _is_there(fd: int, folder: StateFolder, name: str) -> bool:
     try:
-        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+        return os.path.samestat(os.fstat(fd), folder.stat(name))
     except FileNotFoundError:
         return False

@@ -40,6 +40,7 @@ class FileInfo:
     # Equal for two names of one file, where that can be known: device and inode here, else the server's word
     identity: tuple[int, int] | str | None = None
     other_size_bytes: int | None = None  # that the server tells as well, in answer to another question
+    hole_bytes: int = 0  # of its size that take no room on a disk of this host
 
     @property
     def known_bytes(self) -> int:
@@ -87,6 +88,7 @@ class Part:
     name: str
     start: int
     end: int
+    written: PartialFile | None = None  # at this host: the file that was written under that name
     is_whole: bool = False  # all that the file has, so that a checksum of the whole file will do
 
 
@@ -198,6 +200,10 @@ class Endpoint(Protocol):
         """
         ...
 
+    def stores_faithfully(self) -> bool:
+        """Tell whether it is known to do what it acknowledges; others are asked what they have stored."""
+        ...
+
     def keeps_times(self) -> bool:
         """Tell whether files can be given modification times, once some have been given theirs."""
         ...
@@ -217,6 +223,18 @@ class Endpoint(Protocol):
 
     def free_bytes(self, name: str) -> int | None:
         """Return the room where `name` will be written, None if it cannot be known."""
+        ...
+
+    def pause(self) -> None:
+        """Prepare for not being asked anything for some time: nobody at the other end is kept waiting.
+
+        What `entries` has under way is read ahead, and who waits for a session is given this one. To be
+        called as often as one likes; the next question has a session again.
+        """
+        ...
+
+    def let_go(self) -> None:
+        """Give the session to others, if there is one and nothing is under way that cannot be read ahead."""
         ...
 
     def close(self) -> None:

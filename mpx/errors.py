@@ -13,13 +13,13 @@ MpxError (1)
 ├── NoSpace (9)                  disk full or over quota
 ├── PartialFailure (10)          some files of several failed
 └── Interrupted (130)            stopped by the user; what arrived is kept
-    └── Terminated (143)         stopped by SIGTERM
+    ├── Terminated (143)         stopped by SIGTERM
+    └── HungUp (129)             stopped by SIGHUP
 
 The number is the exit code of `mpx`. Each message says what failed, on what, and what to do.
 """
 
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # as in mpx/__init__.py
 if TYPE_CHECKING:
     from mpx.probing.result import ProbeResult
     from mpx.report import Report
@@ -135,3 +135,9 @@ class Terminated(Interrupted):
     """As Interrupted, by SIGTERM."""
 
     exit_code = 143
+
+
+class HungUp(Interrupted):
+    """As Interrupted, by SIGHUP: the terminal or the session is gone."""
+
+    exit_code = 129

@@ -1,10 +1,28 @@
 """How a copy ends before its end: the first error stops every thread."""
 
+import errno
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mpx.errors import Interrupted, MpxError
+
+
+def is_shortage(error: Exception) -> bool:
+    """Tell whether memory or threads were not to be had."""
+    if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
+        return True
+    return any(words in str(error) for words in ("can't start new thread", "failed to map segment"))
+
+
+def unexpected(error: Exception) -> MpxError:
+    """Return the error for one that nobody expected; want of memory or threads is no fault of ours."""
+    if is_shortage(error):
+        return MpxError(
+            "not enough memory, or threads, for this: raise the limits (see ulimit -v and ulimit -u), or ask "
+            "for less with --streams, --files and --max-sessions"
+        )
+    return MpxError(f"unexpected: {type(error).__name__}: {error}")
 
 
 class Failure:
@@ -32,4 +50,4 @@ class Failure:
         except MpxError as error:
             self.set(error)
         except Exception as error:
-            self.set(MpxError(f"unexpected: {type(error).__name__}: {error}"))
+            self.set(unexpected(error))

@@ -21,6 +21,8 @@ from mpx.move import Move
 from mpx.pool import Pool
 from mpx.report import Report
 from mpx.sent_notes import Sent, SentNotes
+from mpx.session_pool import SessionPool
+from mpx.units import counted
 
 
 class Finisher:
@@ -34,6 +36,7 @@ class Finisher:
         far_is_source: bool,
         choice: ChecksumChoice,
         pool: Pool,
+        session_pool: SessionPool,
         failure: Failure,
         journal: Journal,
         report: Report,
@@ -63,6 +66,7 @@ class Finisher:
             backlog=self._backlog,
             litter=deque(),
             pool=pool,
+            session_pool=session_pool,
             failure=failure,
             retries=retries,
             note=report.note,
@@ -150,7 +154,7 @@ class Finisher:
     def _grow(self) -> None:
         """Add a session if more waits than those that there are have time for."""
         wanted = self._backlog.full_batches
-        if wanted and 0 < len(self._sessions) < self._most:
+        if wanted and 0 < len(self._sessions) < self._most and not self._work.session_pool.takes_turns:
             with self._guard:
                 idle = sum(each.is_idle for each in self._sessions)
                 if len(self._sessions) < self._most and idle < wanted:
@@ -158,8 +162,14 @@ class Finisher:
 
     def _add_session(self) -> None:
         session = FinisherSession(self._work, is_first=not self._sessions)
+        try:
+            session.start()
+        except RuntimeError as error:  # no thread is left: go on with those that there are
+            if not self._sessions:
+                raise
+            self._refused(MpxError(str(error)))
+            return
         self._sessions.append(session)
-        session.start()
 
     def _refused(self, error: MpxError) -> None:
         self._most = 0
@@ -219,7 +229,9 @@ class Finisher:
     def _misfit(self, move: Move, stored_bytes: int) -> None:
         """Have a file sent once more of which another number of bytes was stored than it has."""
         move.was_misfit = True
-        self._report.note(f"{move.source}: {stored_bytes} of {move.size_bytes} bytes were stored, sent again")
+        self._report.note(
+            f"{move.source}: {stored_bytes} of {counted(move.size_bytes, 'byte')} were stored, sent again"
+        )
         move.redo(0, move.size_bytes)
         self._backlog.watch(move)
         self._journal_one(move)

@@ -14,7 +14,9 @@ from mpx.failure import Failure
 from mpx.move import Move
 from mpx.pool import Pool
 from mpx.retry import Retry
+from mpx.session_pool import SessionPool
 from mpx.source_change import AGAIN, changed
+from mpx.units import counted
 from mpx.verify import compare
 
 TICK_S = 0.05
@@ -32,6 +34,7 @@ class Finishing:
     backlog: Backlog
     litter: deque[Move]  # given up, with a partial file that is worth nothing
     pool: Pool
+    session_pool: SessionPool
     failure: Failure
     retries: int
     note: Callable[[str], None]  # a line for the report
@@ -98,8 +101,16 @@ class FinisherSession(threading.Thread):
                 retry.progressed()
 
     def _rest(self) -> None:
-        """Connect while the first files still move; when idle for long, stay connected or go."""
+        """Connect while the first files still move; when idle for long, stay connected or go.
+
+        Where sessions are scarce there is none before there is work for it.
+        """
+        for endpoint in (self._source, self._destination):
+            if endpoint is not None:
+                endpoint.pause()
         self._idle_ticks += 1
+        if self._finishing.session_pool.takes_turns:
+            return
         if self._idle_ticks >= IDLE_TICKS:
             self._idle_ticks = 0
             if self._is_first:  # a server that admits few may have no room when it comes back
@@ -170,7 +181,9 @@ class FinisherSession(threading.Thread):
         """Give proven files their final names, but those whose source has changed."""
         source, destination = self._endpoints()
         errors: dict[Move, MpxError] = {}
-        for move, now in zip(moves, source.stats([move.source for move in moves]), strict=True):
+        again_there = [move for move in moves if not move.is_read_once]  # a pipe may be gone with its writer
+        described = source.stats([move.source for move in again_there])
+        for move, now in zip(again_there, described, strict=True):
             if isinstance(now, MpxError):
                 errors[move] = now
             elif how := self._changed(move, now):
@@ -206,16 +219,21 @@ class FinisherSession(threading.Thread):
     def _misfits(self, moves: Sequence[Move], destination: Endpoint) -> dict[Move, int]:
         """Return the uploads that lost their end, or grew, and how much of them is stored.
 
-        Asks only of those that no checksum has proven.
+        A checksum proves what was sent, and not that nothing follows it: where one was compared, only servers
+        that are not known well are asked, and only more bytes than were sent are wrong.
         """
         work = self._finishing
-        unproven = [move for move in moves if not move.rename_asked and not _is_proven(move)]
-        if work.far_is_source or not unproven:
+        if work.far_is_source:
             return {}
+        is_faithful = destination.stores_faithfully()
+        asked = [move for move in moves if not move.rename_asked and not (is_faithful and _is_proven(move))]
         misfits: dict[Move, int] = {}
-        sizes = destination.sizes([move.partial for move in unproven])
-        for move, stored_bytes in zip(unproven, sizes, strict=True):
-            if stored_bytes is None:
+        sizes = destination.sizes([move.partial for move in asked])
+        for move, stored_bytes in zip(asked, sizes, strict=True):
+            if _is_proven(move):
+                if stored_bytes is not None and stored_bytes > move.size_bytes:
+                    misfits[move] = stored_bytes
+            elif stored_bytes is None:
                 work.note(f"unverified: {destination.location.host} does not tell the size of what it stored")
             elif stored_bytes != move.size_bytes:
                 misfits[move] = stored_bytes
@@ -242,8 +260,8 @@ class FinisherSession(threading.Thread):
 def _lost(move: Move, stored_bytes: int) -> IntegrityError:
     twice = " although it was sent twice" if move.was_misfit else ""
     return IntegrityError(
-        f"{move.source}: {stored_bytes} of {move.size_bytes} bytes are stored at the destination{twice}; "
-        "the server, or a proxy before it, loses or adds data"
+        f"{move.source}: {stored_bytes} of {counted(move.size_bytes, 'byte')} are stored at the destination"
+        f"{twice}; the server, or a proxy before it, loses or adds data"
     )
 
 

@@ -12,10 +12,12 @@ from itertools import islice
 
 from mpx.endpoint import FileInfo, Kind
 from mpx.errors import MpxError, PartialFailure
-from mpx.gridftp_listing import CutLine, entry_info, kind_of, parse_time, read_lines
+from mpx.gridftp_listing import entry_info, kind_of, parse_time
 from mpx.gridftp_session import Session
+from mpx.gridftp_sizes import size_of
 from mpx.gridftp_wire import Reply, command, parse_facts
 from mpx.list_formats import parse_list_line
+from mpx.listing_transfer import CutLine, ListingTransfer
 
 Listed = tuple[str, FileInfo | MpxError]
 Refused = Callable[[Reply], MpxError]
@@ -44,16 +46,34 @@ class _Open:
 
 
 class FolderListing:
-    """Lists folders over one session. Remembers in which way that server lists."""
+    """Lists folders of one server. Remembers in which way that lists.
 
-    def __init__(self, session: Session) -> None:
+    `session` returns the session to ask over; where the endpoint let it go meanwhile, that is another.
+    """
+
+    def __init__(self, session: Callable[[], Session]) -> None:
         self.promised = 0  # how many entries a Globus server says that there are
         self.count = 0  # how many it listed
-        self._session = session
-        self._has_mlst = "MLST" in session.features
-        self.uses_list = not self._has_mlst and "MLSD" not in session.features
+        self._open = session
+        self._transfer: ListingTransfer | None = None  # under way
+        features = self._session.features
+        self._has_mlst = "MLST" in features
+        self.uses_list = not self._has_mlst and "MLSD" not in features
         self._unreadable_lines = 0
         self._list_words = ["-a", ""]  # of LIST, in the order in which they are tried
+
+    @property
+    def _session(self) -> Session:
+        return self._open()
+
+    def read_ahead(self) -> bool:
+        """Read a listing under way to its end, and keep it; False where it is too long for that."""
+        return self._transfer is None or self._transfer.read_ahead()
+
+    def give_up(self) -> None:
+        """Have a listing under way fail as if its connection were lost."""
+        if self._transfer is not None:
+            self._transfer.give_up()
 
     def entries(self, full: str, refused: Refused) -> Iterator[Listed]:
         """Yield what is in the folder `full`; raises what `refused` makes of a refusal."""
@@ -85,11 +105,18 @@ class FolderListing:
 
     # --- listing -------------------------------------------------------------------------------------
 
+    def _transferred(self, line: bytes) -> Iterator[str]:
+        self._transfer = transfer = ListingTransfer(self._session, line, _Refusal)
+        try:
+            yield from transfer.lines()
+        finally:
+            self._transfer = None
+
     def _lines(self, full: str, refused: Refused) -> Iterator[str]:
         if not self.uses_list:
             lines = 0
             try:
-                for line in read_lines(self._session, command("MLSD", full), _Refusal):
+                for line in self._transferred(command("MLSD", full)):
                     lines += 1
                     yield line
             except _Refusal as refusal:
@@ -113,7 +140,7 @@ class FolderListing:
             lines = 0
             refusal: _Refusal | None = None
             try:
-                for line in read_lines(self._session, command("LIST", *words.split()), _Refusal):
+                for line in self._transferred(command("LIST", *words.split())):
                     lines += 1
                     yield line
             except _Refusal as error:
@@ -229,7 +256,7 @@ class FolderListing:
         if not answers:
             return entry.info  # whoever uses the name is told why it cannot be used
         size, modified, *more = answers
-        size_bytes = _size(size)
+        size_bytes = size_of(size)
         modified_s = entry.info.modified_s
         if modified_s is None and modified.code == 213:
             modified_s = parse_time(modified.text)
@@ -271,8 +298,3 @@ class _Refusal(MpxError):
     def __init__(self, reply: Reply) -> None:
         super().__init__(reply.text)
         self.reply = reply
-
-
-def _size(reply: Reply) -> int | None:
-    text = reply.text.strip()
-    return int(text) if reply.code == 213 and re.fullmatch(r"[0-9]{1,19}", text) else None

@@ -13,14 +13,15 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
 from mpx import telnet_escape
 from mpx.carrier import Work
+from mpx.endpoint import FileInfo
 from mpx.errors import (
     AuthenticationError,
     ConnectionLost,
-    IntegrityError,
     Interrupted,
     MpxError,
     NoSpace,
@@ -33,12 +34,14 @@ from mpx.gridftp_wire import Reply, command
 from mpx.local import local_error
 from mpx.location import Location
 from mpx.mode_s_download import Incoming, Receive, StreamDownload
+from mpx.mode_s_upload import send_piece
 from mpx.move import Move
 from mpx.passive import connect_data, passive_address
 from mpx.path_set import DEFAULT_PATH
 from mpx.retry import Retry
+from mpx.session_pool import SessionsFull, open_session
 from mpx.shelf import Piece, Shelf
-from mpx.source_stream import SourceStream
+from mpx.source_stream import is_made_up
 from mpx.stored_size import stored_sizes
 from mpx.stream import BUFFER_BYTES, Stream, StreamTotals
 
@@ -79,7 +82,7 @@ class StreamLane(threading.Thread):
         self.target = 0  # 1: take pieces
         self.gone = False  # the server lets no further session in, so others are to have its share
         self._location = location
-        self._options = options
+        self._options = replace(options, waits_for_turn=number == 0)  # one lane is enough
         self._work = work
         self._shelf = shelf
         self._upload = upload
@@ -92,11 +95,10 @@ class StreamLane(threading.Thread):
         self._goodput = 0.0
         self._ever_opened = False
         self._first_piece = FIRST_PIECE
-        self._has_restarted = False  # REST was said in this session
         self._is_open = False  # the session is logged in
         self._stored_bytes = 0  # for the first time: what is sent again is no progress
         self._buffer = memoryview(bytearray(BUFFER_BYTES))
-        self._download = StreamDownload(work, shelf, self._retrieve)
+        self._download = StreamDownload(replace(work, describe=self._describe), shelf, self._retrieve)
 
     # --- for the carrier -----------------------------------------------------------------------------
 
@@ -135,6 +137,8 @@ class StreamLane(threading.Thread):
             while not work.pool.is_settled and not work.failure.cancel.is_set():
                 piece = self._next_piece() if self.target else None
                 if piece is None:
+                    if work.sessions.is_wanted:
+                        self._let_go()
                     work.failure.cancel.wait(IDLE_S)
                     continue
                 before = self._new_bytes
@@ -147,6 +151,9 @@ class StreamLane(threading.Thread):
                     self._first_piece = max(self._first_piece // 4, SMALLEST_PIECE)
                     self._goodput = 0.0  # what was too much for this connection is not asked for again
                     self._return(piece, error, was_tried=was_open)
+                    if isinstance(error, SessionsFull):
+                        self.gone = True
+                        break
                     if not self._ever_opened and (self._number > 0 or work.let_in.is_set()):
                         work.note(f"no further session with {self._location.host}: {error}")
                         self.gone = True
@@ -160,16 +167,20 @@ class StreamLane(threading.Thread):
     def _return(self, piece: Piece, error: MpxError, *, was_tried: bool) -> None:
         """Have what was not carried carried once more; a whole file only as often as --retries allows.
 
-        One that failed twice waits behind the others, so that it keeps none of them from being carried.
+        One that failed twice waits behind the others, so that it keeps none of them from being carried. A
+        file of which every byte came, and which the server then did not end well, is read again too.
         """
         move = piece.move
-        if not self._whole_files and not move.is_streamed:
+        was_whole = move.is_whole and not move.is_claimed
+        if not self._whole_files and not move.is_streamed and not was_whole:
             self._shelf.give_back(move, piece.start, piece.end)
             return
         move.failures += was_tried
         if move.failures > self._work.options.retries:
             self._shelf.give_up(move, error)
         else:
+            if was_whole:
+                move.redo(0, move.size_bytes)
             self._work.pool.put_again(move, last=move.failures > 1)
 
     def _next_piece(self) -> Piece | None:
@@ -182,14 +193,15 @@ class StreamLane(threading.Thread):
         """Carry one piece; raises ConnectionLost and TransferTimeout, gives the file up for the rest."""
         move = piece.move
         name = move.source if self._upload else move.partial
-        reading = os.O_RDONLY | (os.O_NONBLOCK if move.is_streamed else 0)
         try:
-            fd = move.open(name, reading if self._upload else os.O_RDWR | os.O_CREAT)
+            fd = move.open(name, os.O_RDONLY if self._upload else os.O_RDWR | os.O_CREAT)
         except OSError as error:
             self._shelf.give_up(move, local_error(error, name, writing=not self._upload))
             return
         try:
             began = time.monotonic()
+            if self._upload and not move.sent_whole and is_made_up(os.fstat(fd)):
+                move.stream()
             if move.sent_whole and self._is_stored(move):
                 move.landed(0, move.size_bytes)
             elif self._upload:
@@ -227,7 +239,7 @@ class StreamLane(threading.Thread):
         move = piece.move
 
         def send(connection: socket.socket, count: Callable[[int], None]) -> None:
-            self._send(piece, fd, connection, count)
+            send_piece(self._work, piece, fd, connection, count, self._buffer)
 
         session, _ = self._transfer(move, "STOR", move.partial, 0, send)
         move.sent_whole = True  # until the answer is read
@@ -247,7 +259,7 @@ class StreamLane(threading.Thread):
         """Run one RETR; see StreamDownload."""
         session, came = self._transfer(move, "RETR", move.source, offset, receive)
         try:
-            reply = session.final_reply()
+            reply = session.final_reply() if came.is_ended else session.reply_to_cut()
         except (ConnectionLost, TransferTimeout):
             if came.is_ended and came.bytes != expected_bytes:
                 raise
@@ -273,8 +285,8 @@ class StreamLane(threading.Thread):
         session = self._open_session()
         telnet_escape.learn(session, name)
         address = passive_address(session)
-        if offset or self._has_restarted:  # some servers keep an offset for all that follows
-            self._has_restarted = True
+        if offset or session.has_restarted:  # some servers keep an offset for all that follows
+            session.has_restarted = True
             reply = session.call(command("REST", offset))
             if not reply.is_ok:
                 raise OffsetsUnproven(f"{session.peer} cannot start at an offset: {reply.reason}")
@@ -341,46 +353,28 @@ class StreamLane(threading.Thread):
             return cannot_store(reply, session.peer, move.final, move.partial)
         return cannot_send(reply, session.peer, move.source)
 
-    def _send(self, piece: Piece, fd: int, connection: socket.socket, count: Callable[[int], None]) -> None:
-        move, pacer = piece.move, self._work.pacer
-        if move.is_streamed:
-            source = SourceStream(move, fd, self._work.failure.cancel.is_set)
-            while came := source.read(self._buffer):
-                start, end = came
-                pacer.wait(end - start)
-                connection.sendall(self._buffer[: end - start])
-                count(end - start)
-            return
-        position = piece.start
-        while position < piece.end:
-            want = min(piece.end - position, pacer.piece(BUFFER_BYTES))
-            try:
-                got = os.preadv(fd, [self._buffer[:want]], position)
-            except OSError as error:
-                raise local_error(error, move.source, writing=False) from None
-            if not got:
-                raise IntegrityError(
-                    f"{move.source} became shorter while it was copied; run the command again"
-                )
-            pacer.wait(got)
-            connection.sendall(self._buffer[:got])
-            move.passed(position, self._buffer[:got])
-            count(got)
-            position += got
-
     # --- the session ---------------------------------------------------------------------------------
 
     def _open_session(self) -> Session:
         if self._session is None:
-            session = Session(self._location, self._options)
-            self._session = session
-            self._has_restarted = False
+            self._session = session = open_session(self._location, self._options)
             self._download.begin_session()
-            session.login()
             session.call(command("MODE", "S"))
             self._ever_opened = self._is_open = True
             self._work.let_in.set()
         return self._session
+
+    def _describe(self, name: str) -> FileInfo | None:
+        """As Work.describe, where no other session may be admitted beside this one."""
+        self._let_go()
+        return self._work.describe(name)
+
+    def _let_go(self) -> None:
+        """Give the session to others until the next piece; no command of it is unanswered."""
+        self._is_open = False
+        session, self._session = self._session, None
+        if session:
+            self._work.sessions.give_back(session)
 
     def _drop(self) -> None:
         self._is_open = False

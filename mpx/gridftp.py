@@ -4,6 +4,7 @@ import contextlib
 import posixpath
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from mpx import far_congestion, telnet_escape
 from mpx import gridftp_wire as wire
@@ -14,13 +15,18 @@ from mpx.folder_listing import LIST_NOTE, FolderListing
 from mpx.gridftp_checksum import ChecksumQuestions
 from mpx.gridftp_commit import ServerCommit
 from mpx.gridftp_describe import OtherQuestions, is_clear
-from mpx.gridftp_listing import entry_info, kind_of, read_lines
+from mpx.gridftp_listing import entry_info, kind_of
 from mpx.gridftp_refusals import is_missing, reply_error
 from mpx.gridftp_session import Session, SessionOptions
 from mpx.gridftp_sizes import sized_by, trusts_sizes
 from mpx.gridftp_wire import Reply, command
+from mpx.listing_transfer import ListingTransfer
 from mpx.location import Location
-from mpx.stored_size import stored_sizes
+from mpx.session_pool import open_session
+from mpx.stored_size import stored_sizes, stores_faithfully
+
+_MOST_LINKS = 100_000  # of one folder that a server does not list
+_OF_ITSELF = 10  # lines of MLSR about the folder and the one above it, at most
 
 
 class GridFtpEndpoint:
@@ -34,6 +40,7 @@ class GridFtpEndpoint:
         self._options = options
         self._refusal: type[MpxError] = DestinationError if writing else SourceError
         self._session: Session | None = None
+        self._former: Session | None = None  # that was let go; it knows how names are written
         self._listing: FolderListing | None = None
         self._other_questions: OtherQuestions | None = None  # of that session
         self._server_commit: ServerCommit | None = None  # of that session
@@ -45,13 +52,7 @@ class GridFtpEndpoint:
         if self._session is not None and self._session.is_aborted:  # a listing was left in the middle
             self.close()
         if self._session is None:
-            session = Session(self.location, self._options)
-            try:
-                session.login()
-            except BaseException:
-                session.close()
-                raise
-            self._session = session
+            self._session = open_session(self.location, self._options)
         return self._session
 
     def _full(self, name: str) -> str:
@@ -63,7 +64,7 @@ class GridFtpEndpoint:
 
     def check_name(self, name: str) -> None:
         """See Endpoint. Asks nothing, as a listing may be under way."""
-        self.session.name(name)
+        (self._session or self._former or self.session).name(name)
 
     def can_mode_e(self) -> bool:
         """See Endpoint."""
@@ -195,7 +196,7 @@ class GridFtpEndpoint:
     def entries(self, name: str) -> Iterator[tuple[str, FileInfo | MpxError]]:
         """See Endpoint. Over MODE S and a passive data connection, which every server has."""
         full = self._full(name)
-        listing = self._listing = self._listing or FolderListing(self.session)
+        listing = self._listing = self._listing or FolderListing(lambda: self.session)
         only = ""
         for base, info in listing.entries(full, lambda r: self._refused(r, "list", name)):
             only = base if listing.count == 1 else ""
@@ -205,23 +206,26 @@ class GridFtpEndpoint:
             if found is None or found.kind is not Kind.FOLDER:  # MLSD of a file lists that file
                 raise self._refusal(f"{self.session.peer} cannot list {name}: it is not a folder")
         if listing.promised > listing.count:
-            yield from self._links_to_nowhere(full)
+            yield from self._links_to_nowhere(full, listing.promised)
 
     def listing_note(self) -> str:
         """See Endpoint."""
         uses_list = self._listing is not None and self._listing.uses_list
         return LIST_NOTE.format(peer=self.session.peer) if uses_list else ""
 
-    def _links_to_nowhere(self, full: str) -> Iterator[tuple[str, FileInfo]]:
+    def _links_to_nowhere(self, full: str, promised: int) -> Iterator[tuple[str, FileInfo]]:
         """Yield what a Globus server counts but does not list: MLSD leaves such links out, MLSR does not.
 
         MLSR goes through the whole tree, the folder itself first; so it has a session that can be cut.
         """
         links: dict[str, FileInfo] = {}
-        with Session(self.location, self._options) as other:
-            other.login()
-            lines = read_lines(other, command("MLSR", full), lambda r: self._refused(r, "list", full))
-            for line in lines:
+        if self._options.pool is not None and self._options.pool.takes_turns:
+            self.let_go()  # there may be no other
+        with open_session(self.location, self._options) as other:
+            listing = ListingTransfer(other, command("MLSR", full), lambda r: self._refused(r, "list", full))
+            for line in islice(listing.lines(), promised + _OF_ITSELF):
+                if len(links) > _MOST_LINKS:
+                    raise self._refusal(f"{self.session.peer} lists too many links to nowhere in {full}")
                 with contextlib.suppress(ValueError):
                     entry = wire.parse_facts(line)
                     if "/" in entry.name:
@@ -321,6 +325,10 @@ class GridFtpEndpoint:
         """See Endpoint. All go out together."""
         self._committing.set_times(folders, note)
 
+    def stores_faithfully(self) -> bool:
+        """See Endpoint."""
+        return stores_faithfully(self.session.features)
+
     def keeps_times(self) -> bool:
         """See Endpoint. Known once some were to be set."""
         return self._committing.sets_times
@@ -353,6 +361,25 @@ class GridFtpEndpoint:
     def free_bytes(self, name: str) -> int | None:  # noqa: ARG002  GridFTP has no question for it
         """See Endpoint."""
         return None
+
+    def pause(self) -> None:
+        """See Endpoint."""
+        listing, pool = self._listing, self._options.pool
+        is_free = listing is None or listing.read_ahead()
+        if self._session is None or pool is None or not pool.is_wanted:
+            return
+        if listing is not None and not is_free:
+            listing.give_up()
+        self.let_go()
+
+    def let_go(self) -> None:
+        """See Endpoint."""
+        session, pool = self._session, self._options.pool
+        if session is None or pool is None or (self._listing and not self._listing.read_ahead()):
+            return
+        self._session = self._other_questions = self._server_commit = None
+        self._former = session
+        pool.give_back(session)
 
     def close(self) -> None:
         """See Endpoint."""

@@ -15,6 +15,7 @@ from mpx.errors import DestinationError, MpxError, NotRenamed
 from mpx.gridftp_refusals import is_missing
 from mpx.gridftp_session import Session
 from mpx.gridftp_wire import Reply, command
+from mpx.stored_size import stores_faithfully
 
 _TIMES, _MODES = "modification times", "modes"
 _NO_RENAME = "; where a server permits no renaming, --in-place writes under the final name at once"
@@ -42,9 +43,11 @@ class ServerCommit:
         lines = [line for stamp in stamps for line in self._stamp(stamp)]
         moved = [file for file in files if file.partial != file.final]
         renames = [line for file in moved for line in self._rename(file.partial, file.final)]
-        replies = self._session.pipeline([*(line for _, line in lines), *renames])
+        questions = self._questions(moved)
+        replies = self._session.pipeline([*(line for _, line in lines), *renames, *questions])
         self._note_refused([kept for kept, _ in lines], replies, note)
-        outcomes = dict(zip(moved, _pairs(replies[len(lines) :]), strict=True))
+        answers = replies[len(lines) + len(renames) :]
+        outcomes = dict(zip(moved, _pairs(replies[len(lines) : len(lines) + len(renames)]), strict=True))
         results: dict[Commit, Exception | None] = dict.fromkeys(files)
         in_the_way = []
         for file, (first, second) in outcomes.items():
@@ -55,6 +58,10 @@ class ServerCommit:
             elif not second.is_ok:
                 results[file] = self._refused(second, "rename to", file.final)
                 in_the_way.append(file)
+        if questions:
+            seen = zip(moved, _pairs(answers), strict=True)
+            doubted = [file for file, told in seen if results[file] is None and not _is_moved(*told)]
+            results |= self._only_said(doubted)
         results |= self._replace(in_the_way, results, note)
         return [results[file] for file in files]
 
@@ -64,6 +71,28 @@ class ServerCommit:
 
     def _rename(self, name: str, other: str) -> tuple[bytes, bytes]:
         return command("RNFR", self._name(name)), command("RNTO", self._name(other))
+
+    # --- servers that say more than they do ----------------------------------------------------------
+
+    def _questions(self, files: Sequence[Commit]) -> list[bytes]:
+        """Return what is asked of renamed files: whether the old name is still there, and the new one is."""
+        features = self._session.features
+        if stores_faithfully(features):
+            return []
+        verb = "MLST" if "MLST" in features else "SIZE"
+        return [command(verb, self._name(name)) for file in files for name in (file.partial, file.final)]
+
+    def _only_said(self, files: Sequence[Commit]) -> dict[Commit, Exception | None]:
+        """Return the errors of files that a server said it renamed, and did not."""
+        olds = self._describe([file.partial for file in files])
+        news = self._describe([file.final for file in files])
+        return {
+            file: NotRenamed(
+                f"{self._session.peer} says that it renamed {file.partial} to {file.final}, and did not"
+            )
+            for file, old, new in zip(files, olds, news, strict=True)
+            if new is None or (isinstance(old, FileInfo) and old.size_bytes is not None)
+        }
 
     # --- servers whose RNTO replaces nothing -------------------------------------------------------
 
@@ -103,6 +132,8 @@ class ServerCommit:
             results[file] = None if second.is_ok else errors[file]
             if not second.is_ok and file in removed and not self._is_there(file.final):
                 results[file] = NotRenamed(f"{errors[file]}; what was sent is whole, as {file.partial}")
+        if not stores_faithfully(self._session.features):
+            results |= self._only_said([file for file in tried if results[file] is None])
         self._settle_asides({file: asides[file] for file in put_aside}, results, note)
         return results
 
@@ -164,6 +195,10 @@ def _aside(file: Commit) -> str:
     hidden = posixpath.basename(file.partial).startswith(".")
     tag = file.partial.removesuffix(".part").rsplit(".mpx-", 1)[-1]
     return partial_name(file.final, f"{tag}-old", "." if hidden else "")
+
+
+def _is_moved(old: Reply, new: Reply) -> bool:
+    return not old.is_ok and new.is_ok
 
 
 def _pairs(replies: Sequence[Reply]) -> list[tuple[Reply, Reply]]:

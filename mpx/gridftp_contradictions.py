@@ -14,6 +14,7 @@ from mpx.gridftp_retrieve import Pull, SentTooMuch
 from mpx.local import local_error
 from mpx.shelf import Shelf
 from mpx.source_change import why_elsewhere, why_too_short
+from mpx.units import counted
 
 
 class Contradictions:
@@ -95,7 +96,7 @@ class Contradictions:
 
     def _elsewhere(self, pull: Pull) -> bool:
         move = pull.move
-        what = f"{pull.reached_bytes} bytes came from {pull.start} on and not {pull.size_bytes}"
+        what = f"{counted(pull.reached_bytes, 'byte')} came from {pull.start} on and not {pull.size_bytes}"
         why = why_elsewhere(self._work.describe(move.source), move, what)
         if isinstance(why, OffsetsUnproven):
             raise why

@@ -21,6 +21,7 @@ from mpx.path_set import interleaved
 from mpx.shelf import Pending, Shelf
 from mpx.stream import StreamTotals, summed
 from mpx.tuner import Sample
+from mpx.units import counted
 
 FILES_AT_ONCE = 4
 LOST_S = 1.0  # what has not arrived by then will be sent again
@@ -60,7 +61,12 @@ class _LaneCarrier:
 
     def _start_lanes(self, most: int) -> None:
         for lane in self._lanes[self._started : most]:
-            lane.start()
+            try:
+                lane.start()
+            except RuntimeError:  # no thread is left: go on with those that there are
+                if not self._started:
+                    raise
+                return
             self._started += 1
 
     def set_streams(self, path: str, streams: int) -> None:
@@ -210,7 +216,7 @@ class DownloadCarrier(_LaneCarrier):
         ports = work.listen_ports
         if ports and ports[1] - ports[0] + 1 < sessions:
             sessions = ports[1] - ports[0] + 1
-            work.note(f"at most {sessions} sessions for data: each needs a port of --port-range")
+            work.note(f"at most {counted(sessions, 'session')} for data: each needs a port of --port-range")
         paths = work.paths.names
         self._downloads = [
             DownloadLane(

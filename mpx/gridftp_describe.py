@@ -20,6 +20,7 @@ from mpx.gridftp_wire import Reply, command
 
 Answer = FileInfo | MpxError | None
 Words = tuple[tuple[int, str], ...]  # refusals: their codes and what they say
+MOST_WORDS = 64  # refusals that are remembered; a server has a few, unless it makes up a new one each time
 
 
 class OtherQuestions:
@@ -109,7 +110,7 @@ class OtherQuestions:
 
     def _remember(self, folder: str, doubts: Sequence["_Doubt"]) -> None:
         """Know from now on how this server refuses names that are missing in this folder."""
-        if folder != self._known_of:
+        if folder != self._known_of or len(self._known) >= MOST_WORDS:
             self._known_of, self._known = folder, set()
         for doubt in doubts:
             self._known.add(_words(doubt.name, [doubt.size, doubt.modified]))

@@ -245,7 +245,7 @@ class DownloadStream(Stream):
                 except OSError as error:
                     raise local_error(error, move.final, writing=True) from None
                 self._new_bytes += len(piece)
-                move.passed(start, piece)
+                move.sums.passed(start, piece)
             self.passed_bytes += got
             start += got
             count -= got

@@ -10,8 +10,10 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from mpx.carrier import Work
+from mpx.endpoint import FileInfo
 from mpx.errors import (
     AuthenticationError,
     ConnectionLost,
@@ -28,8 +30,8 @@ from mpx.gridftp_retrieve import Pull, SentTooMuch
 from mpx.gridftp_session import SessionOptions
 from mpx.local import local_error
 from mpx.location import Location
-from mpx.move import Move
 from mpx.retry import Retry
+from mpx.session_pool import SessionsFull
 from mpx.shelf import SMALLEST_PIECE, Pending, Piece, Shelf
 from mpx.source_change import end_proof
 from mpx.stream import StreamTotals
@@ -75,11 +77,11 @@ class DownloadLane(threading.Thread):
         self.goodput = 0.0  # bytes/s, smoothed
         self.congestion = work.congestion or ""  # what the server is to send with; empty: as it likes
         self._number = number
-        self._options = options
+        self._options = replace(options, waits_for_turn=number == 0)  # one lane is enough
         self._shelf = shelf
         self._others = others
         self._may_switch = may_switch  # so that not all sessions change their connections at once
-        self._contradictions = Contradictions(work, shelf)
+        self._contradictions = Contradictions(replace(work, describe=self._describe), shelf)
         self._session: DownloadSession | None = None
         self._renew = False
         self._fruitless = 0  # sessions in a row that were lost once they had proven themselves
@@ -170,6 +172,9 @@ class DownloadLane(threading.Thread):
                     if isinstance(error, SentTooMuch) and session:
                         settled = self._contradictions.sent_too_much(session, error)
                     self._drop()
+                    if isinstance(error, SessionsFull):
+                        self.gone = True
+                        break
                     if not self._ever_opened and (self._number > 0 or work.let_in.is_set()):
                         work.note(f"no further session with {self.location.host}: {error}")
                         self.gone = True
@@ -201,10 +206,13 @@ class DownloadLane(threading.Thread):
             if self._session:
                 self._session.check()
             self._feed()
-            if self._session:
-                self._session.hear(TICK_S)
-                self._reap(self._session)
-                self._watch(self._session)
+            if self._session and not self._session.pulls and work.sessions.is_wanted:
+                self._drop()
+            if session := self._session:
+                session.hear(TICK_S)
+                self._reap(session)
+                if session is self._session:
+                    self._watch(session)
             else:
                 work.failure.cancel.wait(TICK_S)
 
@@ -225,7 +233,7 @@ class DownloadLane(threading.Thread):
             if piece is None:
                 break
             if piece.start == piece.end and not piece.move.is_streamed:
-                self._make_empty(piece.move)
+                self._shelf.make_empty(piece.move)
             elif self._retrieve(piece, target):
                 room -= piece.end - piece.start
         if self._session:
@@ -299,19 +307,6 @@ class DownloadLane(threading.Thread):
         self._ever_opened = True
         self.work.let_in.set()
 
-    def _make_empty(self, move: Move) -> None:
-        try:
-            fd = move.open(move.partial, os.O_RDWR | os.O_CREAT)
-            try:
-                os.ftruncate(fd, move.size_bytes)
-            except OSError:
-                move.close()
-                raise
-        except OSError as error:
-            self._shelf.give_up(move, local_error(error, move.final, writing=True))
-        else:
-            self._shelf.let_go(move)
-
     # --- reaping -------------------------------------------------------------------------------------
 
     def _reap(self, session: DownloadSession) -> None:
@@ -375,6 +370,12 @@ class DownloadLane(threading.Thread):
             self._rtt_s = self._session.rtt_s
             self._progress = time.monotonic(), -1  # its time to bring something begins now
         return self._session
+
+    def _describe(self, name: str) -> FileInfo | None:
+        """As Work.describe, where no other session may be admitted beside this one."""
+        if self.work.sessions.limit is not None:
+            self._drop()
+        return self.work.describe(name)
 
     def _drop(self) -> None:
         """Give up the session; what it was to bring goes back."""

@@ -16,11 +16,13 @@ from mpx.errors import ConnectionLost, InboundBlocked, MpxError, NoSpace
 from mpx.gridftp_download import Fan
 from mpx.gridftp_refusals import cannot_send, is_missing, reply_error
 from mpx.gridftp_retrieve import Pull, SentTooMuch
-from mpx.gridftp_session import Session, SessionOptions
+from mpx.gridftp_session import SessionOptions
 from mpx.gridftp_wire import Reply, command, port_command
 from mpx.location import Location
 from mpx.move import Move
+from mpx.session_pool import open_session
 from mpx.stream import StreamTotals
+from mpx.units import counted
 
 _CONGESTION = "a congestion control"
 ENDS = 2  # of files are read before a part from within one is believed
@@ -41,7 +43,10 @@ class RetrieveRefused(ConnectionLost):
 
 
 class DownloadSession:
-    """A session of a lane. The lane's thread uses it; others may call `totals`, `cut` and `is_switching`."""
+    """A session of a lane, logged in.
+
+    The lane's thread uses it; others may call `totals`, `cut` and `is_switching`.
+    """
 
     def __init__(self, location: Location, options: SessionOptions, work: Work, path: str) -> None:
         self.rtt_s = 0.0
@@ -57,7 +62,7 @@ class DownloadSession:
         self.pulls: deque[Pull] = deque()  # under way, the oldest first
         self._host = location.host
         self._work = work
-        self._control = Session(location, options)
+        self._control = open_session(location, options)
         self._fans: list[Fan] = []  # the last one is current; earlier ones still have retrieves to finish
         self._answers: deque[Pull | str] = (
             deque()
@@ -67,9 +72,8 @@ class DownloadSession:
         self._counting = threading.Lock()  # nothing is counted twice, or not at all, while it changes hands
 
     def open(self) -> None:
-        """Log in and turn to MODE E; raises ConnectionLost and as Session.login."""
+        """Turn to MODE E; raises ConnectionLost."""
         control = self._control
-        control.login()
         self.rtt_s = control.rtt_s or 0.0
         mode = control.call(command("MODE", "E"))
         if not mode.is_ok:
@@ -122,7 +126,7 @@ class DownloadSession:
         self._fans.append(fan)
         over_mptcp = self._work.over_mptcp and mptcp.FEATURE in control.features
         transport = f"Transport={mptcp.TRANSPORT};" if over_mptcp else ""
-        self._answers.extend([f"{connections} connections at once", "our data port"])
+        self._answers.extend([f"{counted(connections, 'connection')} at once", "our data port"])
         self._unsent += [
             command("OPTS", "RETR", f"Parallelism={connections},{connections},{connections};{transport}"),
             port_command(fan.address),

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mpx import gridftp_wire as wire
 from mpx import tcp
@@ -23,10 +24,17 @@ from mpx.errors import (
 from mpx.gridftp_wire import Reply, command
 from mpx.location import Location
 
+if TYPE_CHECKING:
+    from mpx.session_pool import SessionPool
+
 RTT_WEIGHT = 0.25  # of a new command's time in the moving average
 # The Globus server's telnet driver (globus_xio_telnet.c) removes all other bytes from a command.
 _SURVIVES_TELNET = re.compile(rb"[\x07-\x09\x0b\x0c\x20-\x7e]*")
 PIPELINE = 400  # commands on the way at once; a stock server's queue holds 1000
+
+
+class SessionEnded(ConnectionLost):
+    """The server has ended the session, or did not begin it, and said so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +50,8 @@ class SessionOptions:
     address: tcp.Address | None = None  # of the server, where its name is known to have several
     stop: Callable[[], bool] = field(default=lambda: False)  # asked while waiting; True ends the wait
     bound: Callable[[int], None] | None = None  # is told the port of the control channel before it connects
+    pool: "SessionPool | None" = None  # of the sessions of one copy, where it has one
+    waits_for_turn: bool = True  # where the server admits no more; else SessionsFull is raised
 
 
 class Session:
@@ -56,6 +66,8 @@ class Session:
         self.home = "/"
         self.is_aborted = False
         self.doubles_escapes = False  # 0xFF is sent twice (telnet_escape.py)
+        self.has_restarted = False  # REST was said, and some servers keep an offset for all that follows
+        self.closed: Callable[[], None] = lambda: None  # is called once it is closed
         self.passive: tuple[bytes, ...] = ()  # what asks for a port, the best first (passive.py)
         self._reader = wire.ReplyReader()
         self._replies: deque[Reply] = deque()
@@ -113,28 +125,34 @@ class Session:
         """The socket, for whoever goes on talking over it alone."""
         return self._socket
 
-    def greet(self) -> None:
+    def greet(self, timeout_s: float | None = None) -> None:
         """Read the banner; raises TransferTimeout if none comes, ConnectionLost if it is no welcome.
 
-        A server that asks us to wait (120) has as long as one that says nothing.
+        The first word is part of connecting, and has as long as that. A server that asks us to wait (120) has
+        as long as any reply.
         """
+        began_s, wait_s = time.monotonic(), min(self.options.connect_timeout_s, self.options.timeout_s)
+        wait_s = wait_s if timeout_s is None else min(wait_s, timeout_s)
         try:
-            banner = self.final_reply()
+            while (banner := self._read_by(began_s + wait_s, wait_s)).is_preliminary:
+                wait_s = self.options.timeout_s
+                if self.options.stop():
+                    raise Interrupted
         except TransferTimeout:
             raise TransferTimeout(
-                f"{self.peer} accepted the connection but sent no greeting within "
-                f"{self.options.timeout_s:g} s; it hangs, or is no GridFTP or FTP server"
+                f"{self.peer} accepted the connection but sent no greeting within {wait_s:g} s; it hangs, or "
+                "is no GridFTP or FTP server: check host and port"
             ) from None
         if banner.code != 220:
-            raise ConnectionLost(f"{self.peer} does not serve us now: {banner.reason}")
+            raise SessionEnded(f"{self.peer} does not serve us now: {banner.reason}")
         self.banner = banner.text
 
-    def login(self) -> None:
-        """Read the banner, log in and learn what the server can.
+    def login(self, greeting_s: float | None = None) -> None:
+        """Read the banner, for which it waits so long, log in and learn what the server can.
 
         Raises TransferTimeout if no banner comes, AuthenticationError if we are not let in.
         """
-        self.greet()
+        self.greet(greeting_s)
         user, password = credentials(self.location)
         reply = self.call(command("USER", user))
         if reply.code == 331:
@@ -201,7 +219,7 @@ class Session:
             is_late = time.monotonic() >= deadline
         reply = self._replies.popleft()
         if reply.code == 421:
-            raise ConnectionLost(f"{self.peer} ends the session: {reply.reason}")
+            raise SessionEnded(f"{self.peer} ends the session: {reply.reason}")
         return reply
 
     def waiting_reply(self) -> Reply | None:
@@ -225,19 +243,37 @@ class Session:
                 raise Interrupted
         raise TransferTimeout(f"{self.peer} did not answer within {timeout_s:g} s")
 
-    def final_reply(self, extra_s: float = 0.0) -> Reply:
-        """Return the next reply that ends a command, for which there is one time-out, and so much more.
+    def final_reply(self, timeout_s: float | None = None) -> Reply:
+        """Return the next reply that ends a command, for which there is one time-out.
 
         It begins anew only with a marker that tells of more bytes than those before: what else may precede
         a reply (1xx) can be sent without end. Raises as `read_reply`.
         """
-        timeout_s = self.options.timeout_s + extra_s
+        timeout_s = self.options.timeout_s if timeout_s is None else timeout_s
         deadline, furthest = time.monotonic() + timeout_s, 0
         while (reply := self._read_by(deadline, timeout_s)).is_preliminary:
             if self.options.stop():
                 raise Interrupted
             if reply.is_marker and wire.marker_bytes(reply) > furthest:
                 deadline, furthest = time.monotonic() + timeout_s, wire.marker_bytes(reply)
+        return reply
+
+    def reply_to_cut(self) -> Reply:
+        """Return the reply that ends a transfer whose data connection was closed from our side.
+
+        Pure-FTPD says one more 1xx instead. Whether a final reply follows that is found out by a command
+        whose answer has a code of its own.
+        """
+        deadline = time.monotonic() + self.options.timeout_s
+        while (reply := self._read_by(deadline, self.options.timeout_s)).is_marker:
+            pass
+        if reply.is_preliminary:
+            self.send(command("PWD"))
+            for _ in range(2):
+                reply = self.final_reply()
+                if reply.code == 257:
+                    return reply
+            raise ConnectionLost(f"{self.peer} does not say that a transfer has ended: {reply.reason}")
         return reply
 
     def call(self, line: bytes) -> Reply:
@@ -259,7 +295,7 @@ class Session:
             if sent < len(commands) and sent - answered <= PIPELINE // 2:
                 self.send(*commands[sent : answered + PIPELINE])
                 sent = min(len(commands), answered + PIPELINE)
-            yield self.final_reply(extra_s)
+            yield self.final_reply(self.options.timeout_s + extra_s)
 
     def pipeline(self, commands: Sequence[bytes]) -> list[Reply]:
         """Send many commands without waiting between them; return their final replies in order."""
@@ -303,6 +339,8 @@ class Session:
         except OSError:
             pass  # it was gone already
         self._socket.close()
+        closed, self.closed = self.closed, lambda: None
+        closed()
 
     def abort(self) -> None:
         """Cut the connection from any thread; a thread that waits on it gets ConnectionLost."""

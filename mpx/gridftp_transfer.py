@@ -1,11 +1,12 @@
 """Uploads in MODE E, one STOR or ESTO: what of its file was sent, and which connections take part."""
 
+import os
 import threading
 from collections.abc import Callable
 
 from mpx.end_of_data import EndOfData
 from mpx.move import Move
-from mpx.source_stream import SourceStream
+from mpx.source_stream import SourceStream, is_made_up
 
 
 class Transfer:
@@ -17,6 +18,8 @@ class Transfer:
         self.fd = fd
         self.number = 0  # in its DataPort
         self.ends = EndOfData()
+        if is_made_up(os.fstat(fd)):
+            move.stream()
         self.source = SourceStream(move, fd, stop) if move.is_streamed else None
         self._before_bytes = move.arrived_bytes
         self._sent_bytes = 0

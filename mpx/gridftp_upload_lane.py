@@ -12,8 +12,8 @@ import socket
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
-from mpx import gridftp_wire as wire
 from mpx import tcp, telnet_escape
 from mpx.carrier import Work
 from mpx.errors import (
@@ -30,13 +30,14 @@ from mpx.gridftp_refusals import cannot_store
 from mpx.gridftp_session import Session, SessionOptions
 from mpx.gridftp_transfer import Transfer
 from mpx.gridftp_upload import DataPort
-from mpx.gridftp_upload_watch import TICK_S, UploadWatch
+from mpx.gridftp_upload_watch import TICK_S, UploadWatch, marked
 from mpx.gridftp_wire import Reply, command
 from mpx.local import local_error
 from mpx.location import Location
 from mpx.move import Move
 from mpx.passive import passive_address
 from mpx.retry import Retry
+from mpx.session_pool import SessionsFull, open_session
 from mpx.stream import StreamTotals, summed
 
 BATCH_FILES = 64
@@ -61,7 +62,7 @@ class UploadLane(threading.Thread):
         self.gone = False  # the server lets no further session in, so others are to have its share
         self.congestion = work.congestion
         self._number = number
-        self._options = options
+        self._options = replace(options, waits_for_turn=number == 0)  # one lane is enough
         self._session: Session | None = None
         self._port: DataPort | None = None
         self._past: dict[str, StreamTotals] = {}  # by path
@@ -138,7 +139,7 @@ class UploadLane(threading.Thread):
         """Store files until the pool is settled or the copy stops."""
         pool = self.work.pool
         with self.work.failure.guard():
-            while self._may_go_on() and (move := pool.take()) is not None:
+            while self._may_go_on() and (move := pool.take(self._pause)) is not None:
                 self._batch = [move, *self._more(move)]
                 self._carry(self._batch)
                 self._batch = []
@@ -149,7 +150,13 @@ class UploadLane(threading.Thread):
         while not self.allowed.wait(0.2):
             if self.work.failure.cancel.is_set() or self.work.pool.is_settled:
                 return False
+            self._pause()
         return True
+
+    def _pause(self) -> None:
+        """Give up the session while there is nothing to store, if others wait for it."""
+        if self.work.sessions.is_wanted:
+            self._drop(politely=True)
 
     def _more(self, first: Move) -> list[Move]:
         """Take what is to be stored together with `first`: no more than a fair share of what waits."""
@@ -179,7 +186,8 @@ class UploadLane(threading.Thread):
                 interrupted = list(pending)  # behind a refused file streams have taken what nobody stored
             except (AuthenticationError, ConnectionLost, TransferTimeout) as error:
                 self._drop()
-                if not self._ever_opened and (self._number > 0 or self.work.let_in.is_set()):
+                is_further = not self._ever_opened and (self._number > 0 or self.work.let_in.is_set())
+                if is_further or isinstance(error, SessionsFull):
                     self._give_lane_up(pending, error)
                     return
                 interrupted = list(pending)
@@ -193,7 +201,8 @@ class UploadLane(threading.Thread):
 
     def _give_lane_up(self, pending: list[Move], error: MpxError) -> None:
         """Leave the files to the other lanes: this server admits no more sessions than there are."""
-        self.work.note(f"no further session with {self.location.host}: {error}")
+        if not isinstance(error, SessionsFull):  # else it was noted
+            self.work.note(f"no further session with {self.location.host}: {error}")
         self.gone = True
         for move in reversed(pending):
             self.work.pool.put_again(move)
@@ -275,7 +284,7 @@ class UploadLane(threading.Thread):
     def _open(self, move: Move, port: DataPort) -> Transfer:
         """Open a source; raises SourceError."""
         try:
-            fd = move.open(move.source, os.O_RDONLY | (os.O_NONBLOCK if move.is_streamed else 0))
+            fd = move.open(move.source, os.O_RDONLY)
         except OSError as error:
             raise local_error(error, move.source, writing=False) from None
         try:
@@ -322,7 +331,7 @@ class UploadLane(threading.Thread):
             if reply is not None and not reply.is_preliminary:
                 return reply
             if reply is not None and reply.code == 111:
-                if self._marked(transfer.move, reply):
+                if marked(transfer.move, reply):
                     watch.heard()
             elif reply is not None:
                 has_begun = True
@@ -345,25 +354,11 @@ class UploadLane(threading.Thread):
                     port.adjust(transfer, self.target)
                 watch.look(port, transfer)
 
-    @staticmethod
-    def _marked(move: Move, reply: Reply) -> int:
-        """Record what a restart marker says; return how many bytes are new."""
-        try:
-            return sum(
-                move.landed(start, min(end, move.size_bytes))
-                for start, end in wire.range_marker(reply)
-                if start < move.size_bytes
-            )
-        except ValueError as error:
-            raise ConnectionLost(f"the server sends a broken restart marker: {error}") from None
-
     # --- the session ---------------------------------------------------------------------------------
 
     def _open_session(self) -> Session:
         if self._session is None:
-            session = Session(self.location, self._options)
-            self._session = session
-            session.login()
+            self._session = session = open_session(self.location, self._options)
             setup = [command("MODE", "E"), command("TREV", "RESTART", 1), command("TREV", "PERF", 1)]
             mode = session.pipeline(setup)[0]
             if not mode.is_ok:

@@ -170,7 +170,7 @@ class UploadStream(Stream):
                     f"{move.source} became shorter while it was copied; run the command again"
                 )
             piece = view[:got]
-            move.passed(position, piece)
+            move.sums.passed(position, piece)
             pacer.wait(got)
             parts.append(piece)
             self._write(parts)

@@ -3,10 +3,13 @@
 import time
 from collections import deque
 
+from mpx import gridftp_wire as wire
 from mpx import tcp
 from mpx.errors import ConnectionLost, TransferTimeout
 from mpx.gridftp_transfer import Transfer
 from mpx.gridftp_upload import DataPort
+from mpx.gridftp_wire import Reply
+from mpx.move import Move
 
 TICK_S = 0.1
 STALL_S = 5.0  # one silent stream among others that move is given up after this, or 20 RTT, ...
@@ -68,3 +71,15 @@ class UploadWatch:
         """Return what all streams have passed since then, as far as it was noted."""
         before = [passed for at_s, passed in self._passed if at_s <= since_s]
         return self._passed[-1][1] - (before[-1] if before else self._passed[0][1])
+
+
+def marked(move: Move, reply: Reply) -> int:
+    """Record what a restart marker says; return how many bytes are new. Raises ConnectionLost."""
+    try:
+        return sum(
+            move.landed(start, min(end, move.size_bytes))
+            for start, end in wire.range_marker(reply)
+            if start < move.size_bytes
+        )
+    except ValueError as error:
+        raise ConnectionLost(f"the server sends a broken restart marker: {error}") from None

@@ -14,6 +14,7 @@ from mpx.errors import NoChecksum, UsageError
 from mpx.far_congestion import check_far_congestion
 from mpx.options import CopyOptions, flag_of
 from mpx.report import Report
+from mpx.units import counted
 
 OF_CONNECTIONS = (  # mean nothing where no bytes pass a network
     "streams",
@@ -114,7 +115,9 @@ def within_mode_s(
         raise UsageError(_sessions_for_files(options.files))
     _check_source_ports(options)
     each = "each a whole file from its first byte" if whole_files else "each a part of a file"
-    report.note(f"MODE S: {why}, so there are at most {sessions} streams, {each}, in a session of its own")
+    report.note(
+        f"MODE S: {why}, so there are at most {counted(sessions, 'stream')}, {each}, in a session of its own"
+    )
     return replace(
         options, resume=options.resume and not whole_files, max_streams=min(options.max_streams, sessions)
     )
@@ -152,8 +155,8 @@ def _check_source_ports(options: CopyOptions) -> None:
     ports = given[1] - given[0] + 1
     if options.streams > ports:
         raise UsageError(
-            f"--streams {options.streams} cannot be honoured: --source-ports leaves {ports} ports for "
-            "connections of ours; widen the range"
+            f"--streams {options.streams} cannot be honoured: --source-ports leaves "
+            f"{counted(ports, 'port')} for connections of ours; widen the range"
         )
 
 

@@ -24,31 +24,22 @@ import hashlib
 import json
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import platformdirs
-
 from mpx.destination_lock import DestinationLock
 from mpx.errors import DestinationError, MpxError, NoSpace, UsageError
+from mpx.partial_file import NotOurs
 from mpx.ranges import Range, RangeSet
+from mpx.state_folder import StateFolder
 
 _VERSION = 1
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-
-
-def state_folder() -> Path:
-    """Return the folder of the journals, made if needed; raises UsageError if it cannot be."""
-    folder = Path(os.environ.get("MPX_STATE_DIR") or platformdirs.user_state_path("mpx"))
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as error:
-        raise UsageError(
-            f"cannot make {folder} for the journals: {error.strerror}; set MPX_STATE_DIR to a folder you own"
-        ) from None
-    return folder
+# What a line raises that we have not written, or not to its end.
+_UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
 def copy_tag(source: str, destination: str) -> str:
@@ -76,32 +67,42 @@ class Journal:
 
         Raises DestinationError if another copy to the same destination runs.
         """
-        folder = state_folder()
         self.tag = copy_tag(source, destination)
-        self._path = folder / f"{self.tag}.journal"
+        self._name = f"{self.tag}.journal"
         self._mutex = threading.Lock()
-        self._lock = _take_lock(destination)
+        self._folder = folder = StateFolder()
+        self._path = folder.path / self._name
         try:
-            self.unfinished = {file.final: file for file in read_files(self._path)}
+            self._lock = _take_lock(folder, destination)
+        except BaseException:
+            folder.close()
+            raise
+        try:
+            self.unfinished = {file.final: file for file in read_files(folder, self._name)}
             self._open_files = set(self.unfinished)
             self._fd = self._start(source, destination)
         except OSError as error:
             self._lock.close()
+            folder.close()
             raise _refused(error, self._path) from None
 
     def _start(self, source: str, destination: str) -> int:
-        """Write the journal anew, compact, with what is still unfinished, and open it for more."""
-        aside = self._path.with_suffix(".new")
-        with aside.open("w", encoding="utf-8", errors="surrogateescape") as out:
-            boot = boot_id()
-            head = {"mpx": _VERSION, "source": source, "destination": destination, "boot": boot}
-            out.write(json.dumps(head) + "\n")
-            for file in self.unfinished.values():
-                out.write(_begin_line(file.final, file.partial, file.size_bytes, file.modified_s))
-                if file.arrived:
-                    out.write(_arrived_line(file.final, list(file.arrived)))
-        aside.replace(self._path)
-        return os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        """Write the journal anew, compact, with what is still unfinished; return it, open for more."""
+        head = {"mpx": _VERSION, "source": source, "destination": destination, "boot": boot_id()}
+        lines = [json.dumps(head) + "\n"]
+        for file in self.unfinished.values():
+            lines.append(_begin_line(file.final, file.partial, file.size_bytes, file.modified_s))
+            if file.arrived:
+                lines.append(_arrived_line(file.final, list(file.arrived)))
+        aside = f"{self.tag}.new"
+        fd = self._folder.create(aside)
+        try:
+            _append(fd, "".join(lines))
+            self._folder.rename(aside, self._name)
+        except BaseException:
+            os.close(fd)
+            raise
+        return fd
 
     def begin(self, final: str, partial: str, size_bytes: int, modified_s: float | None) -> None:
         """Note that a file is begun (anew: whatever was known of it before is void)."""
@@ -129,11 +130,9 @@ class Journal:
 
     def _write(self, text: str) -> None:
         """Append whole lines or nothing; raises NoSpace, or UsageError."""
-        data = text.encode("utf-8", "surrogateescape")
         before = os.fstat(self._fd).st_size
         try:
-            while data:
-                data = data[os.write(self._fd, data) :]
+            _append(self._fd, text)
         except OSError as error:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._fd, before)
@@ -145,8 +144,15 @@ class Journal:
             os.close(self._fd)
             if not self._open_files:
                 with contextlib.suppress(OSError):
-                    self._path.unlink(missing_ok=True)
+                    self._folder.unlink(self._name)
             self._lock.close()
+            self._folder.close()
+
+
+def _append(fd: int, text: str) -> None:
+    data = text.encode("utf-8", "surrogateescape")
+    while data:
+        data = data[os.write(fd, data) :]
 
 
 def _begin_line(final: str, partial: str, size_bytes: int, modified_s: float | None) -> str:
@@ -164,17 +170,19 @@ def _refused(error: OSError, path: Path) -> MpxError:
             f"no space for the journal {path}: {error.strerror}; free some, or set MPX_STATE_DIR to another "
             "folder, and copy the same SRC to the same DST again"
         )
+    if isinstance(error, NotOurs):
+        return UsageError(f"{error.strerror}, or set MPX_STATE_DIR to another folder")
     return UsageError(
         f"cannot write the journal {path}: {error.strerror}; set MPX_STATE_DIR to a folder you can write"
     )
 
 
-def _take_lock(destination: str) -> DestinationLock:
-    path = state_folder() / f"{copy_tag('', destination)}.lock"
+def _take_lock(folder: StateFolder, destination: str) -> DestinationLock:
+    name = f"{copy_tag('', destination)}.lock"
     try:
-        return DestinationLock(path, destination)
+        return DestinationLock(folder, name, destination)
     except OSError as error:
-        raise _refused(error, path) from None
+        raise _refused(error, folder.path / name) from None
 
 
 def boot_id() -> str:
@@ -185,63 +193,100 @@ def boot_id() -> str:
         return ""
 
 
-def read_files(path: Path) -> list[Unfinished]:
-    """Return the unfinished files of a journal; nothing for a missing or foreign one."""
+def _lines(folder: StateFolder, name: str) -> Iterator[str]:
+    """Yield the lines of a journal; none where there is none. Raises NotOurs for what is no file of ours."""
+    try:
+        fd = folder.open(name, os.O_RDONLY)
+    except NotOurs:
+        raise
+    except OSError:
+        return
+    with os.fdopen(fd, encoding="utf-8", errors="surrogateescape") as lines:
+        if folder.is_own(fd):
+            with contextlib.suppress(OSError):
+                yield from lines
+
+
+def read_files(folder: StateFolder, name: str) -> list[Unfinished]:
+    """Return the unfinished files of a journal; nothing for a missing or foreign one. Raises NotOurs."""
     files: dict[str, Unfinished] = {}
     same_boot = False
-    with contextlib.suppress(OSError), path.open(encoding="utf-8", errors="surrogateescape") as lines:
-        for number, line in enumerate(lines):
-            try:
-                record = json.loads(line)
-                if number == 0:
-                    if record["mpx"] != _VERSION:
-                        return []
-                    same_boot = record["boot"] == boot_id()
-                else:
-                    _apply(record, files, believe=same_boot)
-            except (ValueError, KeyError, TypeError, AttributeError):
-                break  # cut short by a crash: the lines before it stand
+    for number, line in enumerate(_lines(folder, name)):
+        try:
+            record = json.loads(line)
+            if number == 0:
+                if record["mpx"] != _VERSION:
+                    return []
+                same_boot = record["boot"] == boot_id()
+            else:
+                _apply(record, files, believe=same_boot)
+        except _UNREADABLE:
+            break  # cut short by a crash: the lines before it stand
     return list(files.values())
 
 
 def _apply(record: dict[str, Any], files: dict[str, Unfinished], *, believe: bool) -> None:
     if "file" in record:
-        files[record["file"]] = Unfinished(
-            record["file"], record["partial"], int(record["size"]), record["modified"]
+        final, modified_s = _text(record["file"]), record["modified"]
+        files[final] = Unfinished(
+            final,
+            _text(record["partial"]),
+            _offset(record["size"]),
+            None if modified_s is None else float(modified_s),
         )
     elif "arrived" in record:
+        ranges = [(_offset(start), _offset(end)) for start, end in record["arrived"]]
         if believe and record["of"] in files:
-            files[record["of"]].arrived.update((int(start), int(end)) for start, end in record["arrived"])
+            files[record["of"]].arrived.update(ranges)
     elif "lost" in record:
+        ranges = [(_offset(start), _offset(end)) for start, end in record["lost"]]
         if record["of"] in files:
-            for start, end in record["lost"]:
-                files[record["of"]].arrived.remove(int(start), int(end))
+            for start, end in ranges:
+                files[record["of"]].arrived.remove(start, end)
     elif "done" in record:
         files.pop(record["done"], None)
+
+
+def _text(told: object) -> str:
+    if not isinstance(told, str):
+        raise TypeError
+    return told
+
+
+def _offset(told: object) -> int:
+    if type(told) is not int or not 0 <= told < 1 << 63:
+        raise ValueError
+    return told
 
 
 @dataclass(frozen=True)
 class Leftover:
     """An interrupted copy: where from, where to, and its partial files."""
 
-    path: Path
     source: str
     destination: str
     files: tuple[Unfinished, ...]
+    forget: Callable[[], None]  # removes its journal
 
 
 def leftovers() -> Iterator[Leftover]:
-    """Yield the interrupted copies of this user, those that run now left out; none can start meanwhile."""
-    for path in sorted(state_folder().glob("*.journal")):
-        try:
-            with path.open(encoding="utf-8", errors="surrogateescape") as lines:
-                head = json.loads(next(lines))
-            source, destination = str(head["source"]), str(head["destination"])
-        except (OSError, ValueError, KeyError, TypeError, StopIteration):
-            continue
-        try:
-            lock = _take_lock(destination)
-        except DestinationError:
-            continue
-        with lock:
-            yield Leftover(path, source, destination, tuple(read_files(path)))
+    """Yield the interrupted copies of this user, those that run now left out; none can start meanwhile.
+
+    Raises UsageError where a journal is no file of ours, or the folder cannot be used.
+    """
+    with StateFolder() as folder:
+        for name in folder.names(".journal"):
+            try:
+                head = json.loads(next(_lines(folder, name)))
+                source, destination = _text(head["source"]), _text(head["destination"])
+            except NotOurs as error:
+                raise _refused(error, folder.path / name) from None
+            except (StopIteration, *_UNREADABLE):
+                continue
+            try:
+                lock = _take_lock(folder, destination)
+            except DestinationError:
+                continue
+            with lock:
+                files = tuple(read_files(folder, name))
+                yield Leftover(source, destination, files, partial(folder.unlink, name))

@@ -8,6 +8,7 @@ import re
 from itertools import islice
 
 from mpx.endpoint import FileInfo, Kind
+from mpx.gridftp_sizes import read_size
 
 _KINDS = {"-": Kind.FILE, "d": Kind.FOLDER, "l": Kind.LINK, **dict.fromkeys("bcpsD", Kind.OTHER)}
 _PERMISSIONS = re.compile(r"[-dlbcpsD][-r][-w][-xsS][-r][-w][-xsS][-r][-w][-xtT]")
@@ -53,13 +54,13 @@ def _unix(line: str) -> tuple[str, FileInfo]:
         name = line[words[i + length - 1].end() + 1 :]
         if not name:
             break
-        kind = _KINDS[line[0]]
-        size = int(texts[i - 1]) if kind in (Kind.FILE, Kind.LINK) else 0
+        kind = _KINDS[texts[0][0]]
+        size = read_size(texts[i - 1]) if kind in (Kind.FILE, Kind.LINK) else 0
         mode = _mode(first.group()) if first else None
         if kind is not Kind.LINK:
             return name, FileInfo(kind, size, None, mode)
-        name, target = _link(name, size)
-        return name, FileInfo(kind, size, None, mode, target)
+        name, target = _link(name, size or 0)
+        return name, FileInfo(kind, size or 0, None, mode, target)
     raise _unknown(line)
 
 
@@ -100,7 +101,7 @@ def _mode(permissions: str) -> int:
 def _dos(found: re.Match[str]) -> tuple[str, FileInfo]:
     kind, name = found["kind"], found["name"]
     if kind is None:
-        return name, FileInfo(Kind.FILE, int(re.sub(r"[,.]", "", found["size"])))
+        return name, FileInfo(Kind.FILE, read_size(re.sub(r"[,.]", "", found["size"])))
     if kind == "DIR":
         return name, FileInfo(Kind.FOLDER)
     link = _DOS_LINK.fullmatch(name)  # <JUNCTION>, <SYMLINK>, <SYMLINKD>

@@ -21,6 +21,7 @@ from mpx.folded_names import FoldedNames
 from mpx.insist import Insistent
 from mpx.journal import Journal
 from mpx.listed_names import ListedNames, Repeat, folded
+from mpx.local_folders import LocalFolders
 from mpx.move import Move
 from mpx.options import CopyOptions
 from mpx.planner import GROUP, SAME, STARTS_OVER, by_overwrite, grouped
@@ -28,7 +29,7 @@ from mpx.pool import Pool
 from mpx.report import Report
 from mpx.sent_notes import SentNotes
 from mpx.tree_walk import Task, Walkable, walk
-from mpx.units import format_size
+from mpx.units import counted, format_size
 
 MOST_FOLDED = 100_000
 
@@ -148,6 +149,7 @@ class Lister(threading.Thread):
         report: Report,
         prove: Callable[[Move], None],
         notes: SentNotes,
+        folders: LocalFolders,
         sums: Callable[[int | None], str],
     ) -> None:
         super().__init__(name="mpx-lister", daemon=True)
@@ -158,10 +160,12 @@ class Lister(threading.Thread):
         self._source_end = source_end
         self._destination_end = destination_end
         self._is_local = destination_end.location.scheme == "file"
+        self._far_end = source_end if self._is_local else destination_end
         self._here = Insistent(source_end, options.retries, failure.cancel)
         self._there = Insistent(destination_end, options.retries, failure.cancel)
         self._folded_names = FoldedNames(destination_end, self._there)
-        self._folders = DestinationFolders(pairs, destination_end, self._there, self._folded_names)
+        self._folders = DestinationFolders(pairs, destination_end, self._there, self._folded_names, folders)
+        self._local_folders = folders
         self._pool = pool
         self._failure = failure
         self._journal = journal
@@ -213,7 +217,7 @@ class Lister(threading.Thread):
     def _put_folded(self) -> None:
         """Copy files whose names differ from others only in case, each when those before it are there."""
         while self._folded:
-            self._pool.wait_all_settled()
+            self._pool.wait_all_settled(self._far_end.pause)
             rest: list[Task] = []
             begun: set[str] = set()
             ready: list[Task] = []
@@ -300,13 +304,16 @@ class Lister(threading.Thread):
             info.size_bytes,
             info.modified_s,
             info.mode,
-            streamed=self._is_local and self._source_end.location.scheme != "file" and not info.size_bytes,
+            streamed=not info.size_bytes and (self._is_local or self._source_end.location.scheme == "file"),
             sums=self._sums(info.size_bytes),
+            folders=self._local_folders,
+            hole_bytes=info.hole_bytes if self._is_local else 0,
         )
         known = self._journal.unfinished.get(task.target)
         if known and self._options.resume and not move.is_small:
             if (known.size_bytes, known.modified_s) == (info.size_bytes, info.modified_s):
                 move.resume(known.arrived)
+                self._far_end.let_go()  # which is asked over a session of its own
                 self._there.ask(partial(self._prove, move))
                 move.plan()
             else:
@@ -325,14 +332,14 @@ class Lister(threading.Thread):
             self._journal.begin(move.final, move.partial, move.size_bytes, move.modified_s)
         self._report.begin(move.size_bytes)
         self._finisher.began(move)
-        self._pool.put(move)
+        self._pool.put(move, self._far_end.pause)
 
     def _check_room(self, moves: Sequence[Move]) -> None:
         """Raise NoSpace unless there is room for these files and for all that is still on its way."""
         needed: dict[str, int] = {}
         for move in moves:
             folder = posixpath.dirname(move.final)
-            needed[folder] = needed.get(folder, 0) + move.size_bytes - move.resumed_bytes
+            needed[folder] = needed.get(folder, 0) + move.missing_room_bytes
         for folder, size_bytes in needed.items():
             free = self._destination_end.free_bytes(folder)
             if free is None:
@@ -342,6 +349,6 @@ class Lister(threading.Thread):
             missing = size_bytes + self._pool.missing_bytes
             if free < missing:
                 raise NoSpace(
-                    f"what is to go to {folder} needs {missing} bytes and {free} are free; make room and "
-                    "copy the same SRC to the same DST again"
+                    f"what is to go to {folder} needs {counted(missing, 'byte')} and {free} are free; "
+                    "make room and copy the same SRC to the same DST again"
                 )

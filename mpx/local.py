@@ -3,18 +3,19 @@
 import contextlib
 import errno
 import os
-import re
+import posixpath
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
 from mpx import checksum
 from mpx.endpoint import OPEN, Commit, FileInfo, Kind, Note, Part, Rtt, Stamp, partial_name
 from mpx.errors import DestinationError, MpxError, NoSpace, SourceError, UsageError
+from mpx.local_folders import LocalFolders, OpenFolder
 from mpx.location import Location
-from mpx.partial_file import PartialFile
+from mpx.partial_file import PartialFile, umask
 
 SYNCS_AT_ONCE = 8
 
@@ -28,6 +29,8 @@ def local_error(error: OSError, name: str, *, writing: bool) -> MpxError:
         )
     if writing:
         return DestinationError(f"cannot write {name}: {reason}")
+    if error.errno == errno.ESPIPE:
+        return SourceError(f"{name} is a pipe and cannot be read a second time; run the command again")
     return SourceError(f"cannot read {name}: {reason}")
 
 
@@ -47,22 +50,18 @@ def _info(status: os.stat_result, target: str = "") -> FileInfo:
         stat.S_IMODE(status.st_mode),
         target,
         identity=(status.st_dev, status.st_ino),
+        hole_bytes=max(0, status.st_size - 512 * status.st_blocks) if kind is Kind.FILE else 0,
     )
-
-
-@cache
-def _umask() -> int:
-    """Return the umask of this process; os.umask() could only tell by changing it for all threads."""
-    found = re.search(r"^Umask:\s*([0-7]+)", Path("/proc/self/status").read_text(), re.MULTILINE)
-    return int(found.group(1), 8) if found else 0o022
 
 
 class LocalEndpoint:
     """The file system of this host."""
 
-    def __init__(self, location: Location, *, writing: bool) -> None:
+    def __init__(self, location: Location, *, writing: bool, folders: LocalFolders | None = None) -> None:
+        """`folders`: those that the copy writes to, shared by all that write."""
         self.location = location
         self._writing = writing
+        self._folders = folders or LocalFolders()
 
     def _error(self, error: OSError, name: str) -> MpxError:
         return local_error(error, name, writing=self._writing)
@@ -146,18 +145,13 @@ class LocalEndpoint:
 
     def make_folders(self, names: Sequence[str], *, replace_links: bool = False) -> list[bool | MpxError]:
         """See Endpoint."""
-        return [self._make_folder(Path(name), replace_link=replace_links) for name in names]
-
-    def _make_folder(self, folder: Path, *, replace_link: bool) -> bool | MpxError:
-        try:
-            if replace_link and folder.is_symlink():
-                folder.unlink()
-            if folder.is_dir():
-                return False
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            return self._error(error, str(folder))
-        return True
+        made: list[bool | MpxError] = []
+        for name in names:
+            try:
+                made.append(self._folders.make(name, replace_link=replace_links))
+            except OSError as error:
+                made.append(self._error(error, name))
+        return made
 
     def listing_note(self) -> str:
         """See Endpoint."""
@@ -168,27 +162,33 @@ class LocalEndpoint:
         opened = {}
         for name in names:
             with contextlib.suppress(OSError):
-                fd = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-                try:
-                    status = os.fstat(fd)
-                    mode = stat.S_IMODE(status.st_mode)
-                    if status.st_uid == os.geteuid() and mode & OPEN != OPEN:
-                        os.chmod(f"/proc/self/fd/{fd}", mode | OPEN)  # fchmod() refuses such a descriptor
-                        opened[name] = mode
-                finally:
-                    os.close(fd)
+                folder = self._open_folder(name)
+                status = os.fstat(folder.fd)
+                mode = stat.S_IMODE(status.st_mode)
+                if status.st_uid == os.geteuid() and mode & OPEN != OPEN:
+                    os.chmod(_named(folder), mode | OPEN)
+                    opened[name] = mode
         return opened
+
+    def _open_folder(self, name: str, *, follow: bool = False) -> OpenFolder:
+        """Open a folder, the one that it was at first where that is known; raises OSError."""
+        if self._folders.knows(name):
+            return self._folders.opened(name)
+        flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
+        return OpenFolder(os.open(name, flags))
 
     def make_link(self, name: str, target: str) -> str:
         """See Endpoint. The new link replaces an old one in one step."""
-        aside = Path(partial_name(name, "link"))
         try:
-            aside.unlink(missing_ok=True)
-            aside.symlink_to(target)
+            folder, base = self._folders.place(name)
+            aside = partial_name(base, "link")
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(aside, dir_fd=folder.fd)
+            os.symlink(target, aside, dir_fd=folder.fd)
             try:
-                aside.replace(name)
+                os.replace(aside, base, src_dir_fd=folder.fd, dst_dir_fd=folder.fd)
             except OSError:
-                aside.unlink()
+                os.unlink(aside, dir_fd=folder.fd)
                 raise
         except OSError as error:
             raise self._error(error, name) from None
@@ -197,8 +197,9 @@ class LocalEndpoint:
     def remove(self, name: str) -> None:
         """See Endpoint."""
         try:
-            Path(name).unlink(missing_ok=True)
-        except NotADirectoryError:
+            folder, base = self._folders.place(name)
+            os.unlink(base, dir_fd=folder.fd)
+        except (FileNotFoundError, NotADirectoryError):
             return
         except OSError as error:
             raise self._error(error, name) from None
@@ -208,28 +209,41 @@ class LocalEndpoint:
 
         Syncs run side by side, since file systems write one journal entry for all that wait for one.
         """
-        written = [file.written or PartialFile(file.partial) for file in files]
+        written = [file.written or PartialFile(file.partial, self._folders) for file in files]
         with ThreadPoolExecutor(SYNCS_AT_ONCE) as syncing:
             results = list(
                 syncing.map(
                     lambda file, opened: self._attempt(partial(_settle, note), file, opened), files, written
                 )
             )
-        folders = set()
         for i, file in enumerate(files):
             if results[i] is None:
                 results[i] = self._attempt(_rename, file, written[i])
-                folders.add(str(Path(file.final).parent))
             if file.written is None:
                 written[i].release()
-        for folder in folders:
-            with contextlib.suppress(OSError):  # some file systems cannot sync a folder
-                fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-                try:
-                    os.fsync(fd)
-                finally:
-                    os.close(fd)
+        renamed = [i for i, result in enumerate(results) if result is None]
+        why_not = {
+            folder: self._secured(folder) for folder in {posixpath.dirname(files[i].final) for i in renamed}
+        }
+        for i in renamed:
+            if error := why_not[posixpath.dirname(files[i].final)]:
+                results[i] = self._error(error, files[i].final)
         return results
+
+    def _secured(self, name: str) -> OSError | None:
+        """Sync a folder; return what tells that it is another one by now."""
+        try:
+            folder = self._folders.opened(name)
+            self._folders.check(name)
+        except OSError as error:
+            return error
+        with contextlib.suppress(OSError):  # some file systems cannot sync a folder
+            fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder.fd)
+            try:
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+        return None
 
     def _attempt(
         self, step: Callable[[Commit, PartialFile], None], file: Commit, written: PartialFile
@@ -242,18 +256,18 @@ class LocalEndpoint:
 
     def set_times(self, folders: Sequence[Stamp], note: Note) -> None:
         """See Endpoint."""
-        for folder in folders:
-            flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC | (0 if folder.follow else os.O_NOFOLLOW)
+        for stamp in folders:
             try:
-                fd = os.open(folder.name, flags)
+                folder = self._open_folder(stamp.name, follow=stamp.follow)
             except OSError as error:
                 for what in ("modes", "modification times"):
                     note(f"{what} are not kept everywhere: {error.strerror}")
                 continue
-            try:  # fchmod() refuses a descriptor that needs no permission to read
-                _stamp(f"/proc/self/fd/{fd}", folder.modified_s, folder.mode, note)
-            finally:
-                os.close(fd)
+            _stamp(_named(folder), stamp.modified_s, stamp.mode, note)
+
+    def stores_faithfully(self) -> bool:
+        """See Endpoint."""
+        return True
 
     def keeps_times(self) -> bool:
         """See Endpoint."""
@@ -266,11 +280,8 @@ class LocalEndpoint:
         sums: list[str | Exception] = []
         for part in parts:
             try:
-                fd = os.open(part.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-                try:
+                with _opened(part) as fd:
                     sums.append(checksum.of_file(algorithm, fd, part.start, part.end, stop))
-                finally:
-                    os.close(fd)
             except OSError as error:
                 sums.append(self._error(error, part.name))
         return sums
@@ -290,15 +301,40 @@ class LocalEndpoint:
             return None
         return status.f_bavail * status.f_frsize
 
+    def pause(self) -> None:
+        """See Endpoint. Nobody waits for anything of this host."""
+
+    def let_go(self) -> None:
+        """See Endpoint."""
+
     def close(self) -> None:
         """See Endpoint."""
+
+
+def _named(folder: OpenFolder) -> str:
+    """Return a name of an open folder: fchmod() refuses a descriptor that needs no permission to read."""
+    return f"/proc/self/fd/{folder.fd}"
+
+
+@contextlib.contextmanager
+def _opened(part: Part) -> Iterator[int]:
+    """Open what a part is of: the file that was written, else what has its name."""
+    if part.written:
+        with part.written.opened() as fd:
+            yield fd
+        return
+    fd = os.open(part.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
 
 
 def _settle(note: Note, file: Commit, written: PartialFile) -> None:
     """Make the bytes, the time and the mode of a finished file safe; raises OSError."""
     with written.opened() as fd:
         # Set-user-id bits of another host mean nothing here; a server that tells no mode means the usual.
-        mode = 0o666 & ~_umask() if file.mode is None else file.mode
+        mode = 0o666 & ~umask() if file.mode is None else file.mode
         _stamp(fd, file.modified_s, mode, note)
         os.fsync(fd)
 

@@ -12,7 +12,6 @@ from urllib.parse import quote, unquote, urlsplit
 from mpx.errors import UsageError
 
 FTP_PORT = 2811  # what GridFTP listens on, and mpx serve; plain FTP servers (21) need :21 in the URL
-_PASSWORD = re.compile(r"[^:]*://[^/@]*:[^/]*@")  # an @ in a password is not always encoded
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://|(file):", re.IGNORECASE)
 
 
@@ -29,7 +28,7 @@ class Location:
     def __str__(self) -> str:
         if self.scheme == "file":
             return self.name
-        user = f"{quote(self.user)}@" if self.user else ""
+        user = f"{quote(self.user, errors='surrogateescape')}@" if self.user else ""
         host = f"[{self.host}]" if ":" in self.host else self.host
         path = self.name if self.name.startswith("/") else f"/~/{self.name}"
         return f"{self.scheme}://{user}{host}:{self.port}{quote(path, errors='surrogateescape')}"
@@ -74,7 +73,7 @@ def parse_location(text: str) -> Location:
     scheme = (found.group(1) or found.group(2)).lower()
     if scheme == "file":
         return Location("file", _file_name(text))
-    if _PASSWORD.match(text):
+    if _has_password(text):
         raise UsageError(
             "a password in a URL shows in the list of processes; put it into ~/.netrc or MPX_PASSWORD "
             "and leave it out of the URL"
@@ -87,6 +86,12 @@ def parse_location(text: str) -> Location:
     if scheme != "ftp":
         raise UsageError(f"{text}: mpx does not know {scheme}://; it copies plain names, file: and ftp://")
     return _ftp(text)
+
+
+def _has_password(text: str) -> bool:
+    """Tell whether a colon stands before an @ in front of the path; an @ in a password may not be encoded."""
+    before, at, _ = text.partition("://")[2].partition("/")[0].rpartition("@")
+    return bool(at) and ":" in before.partition("@")[0]
 
 
 def _file_name(text: str) -> str:
@@ -123,4 +128,4 @@ def _ftp(text: str) -> Location:
         name = name[3:]
     elif not name:
         name = "/"
-    return Location("ftp", name, host, port, unquote(parts.username or ""))
+    return Location("ftp", name, host, port, unquote(parts.username or "", errors="surrogateescape"))

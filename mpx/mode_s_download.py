@@ -20,6 +20,7 @@ from mpx.move import Move
 from mpx.shelf import Piece, Shelf
 from mpx.source_change import end_proof, why_elsewhere, why_too_short
 from mpx.stream import BUFFER_BYTES
+from mpx.units import counted
 
 
 @dataclass(slots=True)
@@ -119,7 +120,7 @@ class StreamDownload:
     def _contradicted(self, move: Move, start: int, came: Incoming) -> IntegrityError:
         """Return what it means that other than what should be came from an offset on."""
         more = "" if came.is_ended else "or more "
-        what = f"{came.bytes} bytes {more}came from {start} on, of {move.size_bytes} in all"
+        what = f"{counted(came.bytes, 'byte')} {more}came from {start} on, of {move.size_bytes} in all"
         return why_elsewhere(self._work.describe(move.source), move, what)
 
     # --- the bytes -----------------------------------------------------------------------------------
@@ -169,5 +170,5 @@ class StreamDownload:
             raise local_error(error, move.final, writing=True) from None
         end = position + size_bytes if move.is_streamed else min(position + size_bytes, move.size_bytes)
         if lands and position < end:
-            move.passed(position, data[: end - position])
+            move.sums.passed(position, data[: end - position])
             self.new_bytes += move.landed(position, end)

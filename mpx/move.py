@@ -3,19 +3,21 @@
 Carriers take pieces from here and report what arrived; nothing here knows of journals or sockets.
 """
 
+import errno
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
-from mpx import checksum
 from mpx.checksum import SECTION_BYTES
 from mpx.errors import ConnectionLost
+from mpx.local_folders import LocalFolders
 from mpx.partial_file import PartialFile
 from mpx.ranges import Range, RangeSet
-from mpx.running_checksum import Unread, running
+from mpx.running_checksum import running
 from mpx.verified import Verified
 
 MOST_PIECES = 1 << 16  # of a file, with gaps between them: several hundred streams leave some thousand
+READING = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY  # a fifo would have us wait
 SMALL_FILE_BYTES = 4 * 1024 * 1024  # sent so soon that it may be sent again
 
 
@@ -38,6 +40,8 @@ class Move:
         *,
         streamed: bool = False,
         sums: str = "none",  # the checksum that is taken of what passes
+        hole_bytes: int = 0,
+        folders: LocalFolders | None = None,
     ) -> None:
         self.source = source
         self.final = final
@@ -47,11 +51,13 @@ class Move:
         self.is_streamed = streamed or size_bytes is None  # until its end has been seen
         self.modified_s = modified_s
         self.mode = mode
+        self.hole_bytes = hole_bytes  # of its size that take no room at the destination
         self.resumed_bytes = 0  # had arrived before this run
         self.retried_sections: set[int] = set()  # sent once more after a checksum mismatch
         self.verified = Verified()
         self.rename_asked = False  # for its final name; the answer may have been lost
-        self.was_read = False  # of a source that is streamed: a pipe cannot be read twice
+        self.was_read = False  # of a source that is streamed
+        self.is_read_once = False  # the source cannot be read twice: a pipe
         self.sent_whole = False  # every byte was sent and the answer was lost: all of it may be there
         self.failures = 0  # how often it was sent for nothing
         self.was_misfit = False  # the server stored another number of bytes than were sent, once
@@ -62,8 +68,8 @@ class Move:
         self._held = RangeSet()  # written, but not yet believed
         self._lost = RangeSet()  # had arrived and does not count any more; the journal was not told
         self._always_streamed = self.is_streamed
-        self._sums = running(sums)
-        self.written = PartialFile(partial)  # where this host is the destination
+        self.sums = running(sums)  # of what passes
+        self.written = PartialFile(partial, folders)  # where this host is the destination
         self._fd: int | None = None  # of the source, where this host is that
         self._users = 0
         self._claimed = False
@@ -168,8 +174,7 @@ class Move:
         self._fresh = list(fresh)
         self._lost.update(self._arrived.within(start, end))
         self._arrived.remove(start, end)
-        if self._sums:
-            self._sums.forget(start, end)
+        self.sums.forget(start, end)
 
     @property
     def todo_bytes(self) -> int:
@@ -229,8 +234,8 @@ class Move:
         with self._lock:
             for start, end in held:
                 self._held.remove(start, end)
-                if self._sums and not self._arrived.covers(start, end):
-                    self._sums.forget(start, end)
+                if not self._arrived.covers(start, end):
+                    self.sums.forget(start, end)
 
     def ended(self, size_bytes: int) -> None:
         """Record that the end of the source has been seen: it has so many bytes, whatever was said before."""
@@ -247,38 +252,16 @@ class Move:
                 if self._arrived.add(start, end):
                     self._fresh.append((start, end))
 
-    def passed(self, start: int, data: memoryview) -> None:
-        """Take bytes that passed by into the checksum that is taken meanwhile, if any."""
-        if self._sums:
-            self._sums.passed(start, data)
-
-    def checksum(self, algorithm: str, start: int, end: int, fd: int | None, stop: Callable[[], bool]) -> str:
-        """Return a checksum of [start, end) in hex, reading from `fd` what did not pass by.
-
-        Raises OSError, and Unread where there is no `fd` and it would be needed.
-        """
-        if self._sums and self._sums.algorithm == algorithm:
-            return self._sums.hex(start, end, fd, stop)
-        if fd is None:
-            raise Unread
-        return checksum.of_file(algorithm, fd, start, end, stop)
-
     def found_same(self, start: int, end: int, algorithm: str) -> None:
         """Record that both ends have the same bytes in [start, end), by their checksums."""
         with self._lock:
             self.verified.add(start, end, algorithm)
-        if self._sums:
-            self._sums.forget(start, end)
+        self.sums.forget(start, end)
 
     @property
     def can_read_again(self) -> bool:
-        """Whether the source is a file: a pipe, or what has no size, may give other bytes or none."""
-        return self.listed_bytes is not None
-
-    @property
-    def passing(self) -> str:
-        """The checksum that is taken of what passes, "none" if none is."""
-        return self._sums.algorithm if self._sums else "none"
+        """Whether the source is a file: a pipe, or what has no known size, may give other bytes, or none."""
+        return not self._always_streamed and not self.is_read_once
 
     @property
     def has_news(self) -> bool:
@@ -350,6 +333,12 @@ class Move:
         with self._lock:
             return self._arrived.missing(start, end)
 
+    @property
+    def missing_room_bytes(self) -> int:
+        """How much room what has not arrived takes at the destination."""
+        with self._lock:
+            return max(0, self.size_bytes - self.hole_bytes - self._arrived.size)
+
     # --- the local file ------------------------------------------------------------------------------
 
     def open(self, name: str, flags: int) -> int:
@@ -363,9 +352,19 @@ class Move:
             return self.written.open(create=bool(flags & os.O_CREAT) and not self._claimed)
         with self._lock:
             if self._fd is None:
-                self._fd = os.open(name, flags | os.O_CLOEXEC | os.O_NONBLOCK)  # a fifo would have us wait
+                self._check_unread()
+                self._fd = os.open(name, READING)
             self._users += 1
             return self._fd
+
+    def open_source(self) -> int:
+        """Open the source for one reader, who closes it. Raises OSError, also for a pipe that was read."""
+        self._check_unread()
+        return os.open(self.source, READING)
+
+    def _check_unread(self) -> None:
+        if self.is_read_once and self.was_read:
+            raise OSError(errno.ESPIPE, os.strerror(errno.ESPIPE))
 
     def close(self) -> None:
         """Let go of the local side; the last one closes it."""

@@ -9,6 +9,7 @@ its way is known as such. A model that was made for other features than this ver
 import hashlib
 import io
 import json
+import os
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -77,7 +78,8 @@ def sum_of(said: Mapping[str, Any]) -> str:
 def _bytes(file: Path, largest: int) -> bytes:
     try:
         with file.open("rb") as opened:
-            found = opened.read(largest + 1)
+            size_bytes = os.fstat(opened.fileno()).st_size
+            found = opened.read(min(size_bytes, largest) + 1)
     except OSError as error:
         raise _Damaged(f"{file.name} cannot be read ({error.strerror})") from None
     if len(found) > largest:
@@ -117,7 +119,10 @@ def _arrays(packed: bytes) -> dict[str, NDArray[Any]]:
         if unpacked > LARGEST_UNPACKED:
             raise ValueError(f"{unpacked} bytes unpacked, more than any model has")
         with np.load(io.BytesIO(packed), allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
+            found = {name: archive[name] for name in archive.files}
+        if not all(isinstance(each, np.ndarray) for each in found.values()):  # numpy gives out what is none
+            raise ValueError("a file in it is no array")
+        return found
     except Exception as error:  # whatever numpy and zipfile make of a file that only looks like an archive
         raise _Damaged(f"{ARRAYS_NAME} holds no arrays ({error})") from None
 

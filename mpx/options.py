@@ -99,7 +99,9 @@ class CopyOptions:
     partial_prefix: str = _option(
         ".", "text", "how the names of unfinished files begin, where names with a dot are prohibited"
     )
-    connect_timeout_s: float = _option(30.0, "duration", "how long a connection may take to open")
+    connect_timeout_s: float = _option(
+        30.0, "duration", "how long a connection may take to open, and to greet"
+    )
     timeout_s: float = _option(60.0, "duration", "how long a reply or any progress may take")
     retries: int = _option(
         10,

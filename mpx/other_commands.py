@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import click
 
+from mpx.command_options import with_options
 from mpx.endpoint import FileInfo, Kind
 from mpx.errors import MpxError, PartialFailure, SourceError, UsageError
 from mpx.options import CopyOptions
@@ -16,14 +17,16 @@ from mpx.shown import shown
 @click.command("list")
 @click.argument("url", metavar="URL")
 @click.option("-l", "--long", is_flag=True, help="show kind, mode, size and time beside the name")
-def list_command(url: str, long: bool) -> None:
+@with_options("data_address_from_server")
+def list_command(url: str, long: bool, data_address_from_server: bool | None) -> None:
     """List a folder, or describe a file, of a server or of this host, in the order in which it answers."""
     from mpx.location import parse_location
     from mpx.schemes import open_endpoint
 
     location = parse_location(url).absolute()
     is_local = location.scheme == "file"
-    endpoint = open_endpoint(location, CopyOptions(), lambda: False, writing=False)
+    options = CopyOptions(data_address_from_server=bool(data_address_from_server))
+    endpoint = open_endpoint(location, options, lambda: False, writing=False)
     failed: list[MpxError] = []
     try:
         info = endpoint.stat(location.name) or endpoint.stat(location.name, follow=False)
@@ -92,7 +95,7 @@ def unfinished_command(discard: bool, forget: bool) -> None:
         for file in leftover.files:
             click.echo(shown(f"    {file.arrived.size} of {file.size_bytes} bytes in {file.partial}"))
         if forget:
-            leftover.path.unlink(missing_ok=True)
+            leftover.forget()
             click.echo("    forgotten")
         if not discard:
             continue
@@ -101,7 +104,7 @@ def unfinished_command(discard: bool, forget: bool) -> None:
         try:
             for file in leftover.files:
                 endpoint.remove(file.partial)
-            leftover.path.unlink(missing_ok=True)
+            leftover.forget()
             click.echo("    discarded")
         except MpxError as error:
             click.echo(shown(f"    kept: {error}"))

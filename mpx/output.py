@@ -7,11 +7,13 @@ A copy goes on when its output is full, closed, or its reader has gone. A comman
 import io
 import os
 import sys
-from typing import TYPE_CHECKING, TextIO
 
 from mpx.errors import MpxError
 
+TYPE_CHECKING = False  # as in mpx/__init__.py
 if TYPE_CHECKING:
+    from typing import TextIO
+
     from _typeshed import ReadableBuffer
 
 
@@ -52,23 +54,27 @@ class _Descriptor(io.RawIOBase):
         return len(view)
 
 
-def protect(*, is_product: bool) -> None:
-    """Have standard output and error drop what cannot be written; names are escaped where they must be.
-
-    With `is_product` an error of standard output is raised once: OutputFailed, or BrokenPipeError where the
-    reader has gone. Descriptors 0 to 2 that are closed are opened on the null device, so that no file of
-    ours gets their numbers.
-    """
+def hold_standard_descriptors() -> None:
+    """Open those of 0 to 2 that are closed on the null device, so that no file of ours gets their numbers."""
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free: this one
+
+
+def protect(*, is_product: bool) -> None:
+    """Have standard output and error drop what cannot be written; names are escaped where they must be.
+
+    With `is_product` an error of standard output is raised once: OutputFailed, or BrokenPipeError where the
+    reader has gone.
+    """
+    hold_standard_descriptors()
     sys.stdout = _text(1, sys.stdout, is_product=is_product)
     sys.stderr = _text(2, sys.stderr, is_product=False)
 
 
-def _text(descriptor: int, before: TextIO | None, *, is_product: bool) -> TextIO:
+def _text(descriptor: int, before: "TextIO | None", *, is_product: bool) -> "TextIO":
     binary = io.BufferedWriter(_Descriptor(descriptor, is_product=is_product))
     return io.TextIOWrapper(
         binary,

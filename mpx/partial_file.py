@@ -9,13 +9,17 @@ through that descriptor, and a name counts only while it means the same inode.
 import contextlib
 import errno
 import os
+import re
 import resource
 import stat
 import threading
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
-_NEVER_FOLLOW = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+from mpx.local_folders import LocalFolders, OpenFolder
+
+NEVER_FOLLOW = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _TRIES = 3  # to create, against somebody who keeps putting something in the way
 
 
@@ -54,8 +58,10 @@ _BUDGET = _Budget()
 class PartialFile:
     """One partial file, used by several threads at once. All methods raise OSError."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, folders: LocalFolders | None = None) -> None:
+        """`folders`: those of the copy, in which the file's is looked for."""
         self.name = name
+        self._folders = folders or LocalFolders()
         self._lock = threading.Lock()
         self._identity: tuple[int, int] | None = None  # device and inode, once opened
         self._fd: int | None = None
@@ -116,10 +122,12 @@ class PartialFile:
 
     def commit(self, final: str) -> None:
         """Give the file its final name; raises OSError where another has, or gets, a name in its place."""
-        self._check(os.lstat(self.name))
-        Path(self.name).replace(final)
+        folder, base = self._folders.place(self.name)
+        final_folder, final_base = self._folders.place(final)
+        self._check(os.stat(base, dir_fd=folder.fd, follow_symlinks=False))
+        os.replace(base, final_base, src_dir_fd=folder.fd, dst_dir_fd=final_folder.fd)
         try:
-            found = os.lstat(final)
+            found = os.stat(final_base, dir_fd=final_folder.fd, follow_symlinks=False)
         except FileNotFoundError:
             return  # whoever waited for it has taken it away
         try:
@@ -127,19 +135,21 @@ class PartialFile:
         except OSError:
             if what_it_is_not(found):  # nobody is to take it for the file
                 with contextlib.suppress(OSError):
-                    Path(final).unlink()
+                    os.unlink(final_base, dir_fd=final_folder.fd)
             raise
 
     # --- inside, with the lock ----------------------------------------------------------------------------
 
     def _create(self) -> int:
+        folder, base = self._folders.place(self.name)
         for left in reversed(range(_TRIES)):
             try:
-                fd = os.open(self.name, os.O_RDWR | os.O_CREAT | os.O_EXCL | _NEVER_FOLLOW, 0o600)
+                fd = os.open(base, os.O_RDWR | os.O_CREAT | os.O_EXCL | NEVER_FOLLOW, 0o600, dir_fd=folder.fd)
             except FileExistsError:
                 if not left:
                     raise
-                Path(self.name).unlink(missing_ok=True)
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(base, dir_fd=folder.fd)
             else:
                 found = os.fstat(fd)
                 self._identity = found.st_dev, found.st_ino
@@ -147,7 +157,7 @@ class PartialFile:
         raise AssertionError("unreachable")
 
     def _open(self) -> int:
-        fd = open_ours(self.name)
+        fd = open_ours(self.name, self._folders)
         try:
             found = os.fstat(fd)
             if self._identity is not None:
@@ -172,45 +182,73 @@ class PartialFile:
             self._fd = None
 
 
-def open_ours(name: str) -> int:
+def open_ours(name: str, folders: LocalFolders) -> int:
     """Open an existing file for reading and writing, if it is one that we can have made.
 
-    Raises NotOurs where it is not, OSError.
+    One that we may not write to has got its mode already, and was not renamed: it gets ours again. Raises
+    NotOurs where it is not such a file, OSError.
     """
+    folder, base = folders.place(name)
     try:
-        fd = os.open(name, os.O_RDWR | _NEVER_FOLLOW)
+        fd = os.open(base, os.O_RDWR | NEVER_FOLLOW, dir_fd=folder.fd)
+    except PermissionError:
+        fd = _open_settled(name, folder, base)
     except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR) and (
-            reason := what_it_is_not(os.lstat(name))
-        ):
-            raise NotOurs(errno.EPERM, f"{name} {reason}") from None
+        if error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
+            _check_ours(name, os.stat(base, dir_fd=folder.fd, follow_symlinks=False))
         raise
-    reason = what_it_is_not(os.fstat(fd), Path(name).parent)
-    if reason:
+    try:
+        _check_ours(name, os.fstat(fd), folder)
+    except BaseException:
         os.close(fd)
-        raise NotOurs(errno.EPERM, f"{name} {reason}")
+        raise
     return fd
 
 
-def what_it_is_not(found: os.stat_result, folder: Path | None = None) -> str:
+def _open_settled(name: str, folder: OpenFolder, base: str) -> int:
+    held = os.open(base, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder.fd)
+    try:
+        _check_ours(name, os.fstat(held))
+        os.chmod(f"/proc/self/fd/{held}", 0o600)  # fchmod() refuses such a descriptor
+        return os.open(f"/proc/self/fd/{held}", os.O_RDWR | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    finally:
+        os.close(held)
+
+
+def _check_ours(name: str, found: os.stat_result, folder: OpenFolder | None = None) -> None:
+    if reason := what_it_is_not(found, folder.fd if folder else None):
+        raise NotOurs(errno.EPERM, f"{name} {reason}")
+
+
+def what_it_is_not(found: os.stat_result, folder: int | None = None) -> str:
     """Say why a file cannot be one that this process has made; empty if it can.
 
-    With `folder`, another owner counts unless new files in that folder have it too, as some network file
-    systems give all files one owner.
+    With `folder`, an open one, another owner counts unless new files in that folder have it too, as some
+    network file systems give all files one owner.
     """
-    if not stat.S_ISREG(found.st_mode):
-        return "is not a regular file"
-    if found.st_nlink > 1:
-        return "has another name too (a hard link)"
-    if found.st_uid != os.geteuid() and (folder is None or found.st_uid != _owner_of_new_files(folder)):
+    if reason := not_a_plain_file(found):
+        return reason
+    if found.st_uid != os.geteuid() and (folder is None or found.st_uid != owner_of_new_files(folder)):
         return "belongs to somebody else"
     return ""
 
 
-def _owner_of_new_files(folder: Path) -> int | None:
-    name = folder / f".mpx-owner-{os.getpid()}-{threading.get_ident()}"
+def not_a_plain_file(found: os.stat_result) -> str:
+    """Say what keeps something from being a regular file with one name; empty if it is that."""
+    if stat.S_ISLNK(found.st_mode):
+        return "is not a regular file but a symbolic link"
+    if not stat.S_ISREG(found.st_mode):
+        return "is not a regular file"
+    if found.st_nlink > 1:
+        return "has another name too (a hard link)"
+    return ""
+
+
+def owner_of_new_files(folder: int) -> int | None:
+    """Return who owns what this process makes in an open folder; None if it can make nothing there."""
+    name = f".mpx-owner-{os.getpid()}-{threading.get_ident()}"
     try:
-        fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NEVER_FOLLOW, 0o600)
+        fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NEVER_FOLLOW, 0o600, dir_fd=folder)
     except OSError:
         return None
     try:
@@ -218,4 +256,11 @@ def _owner_of_new_files(folder: Path) -> int | None:
     finally:
         os.close(fd)
         with contextlib.suppress(OSError):
-            name.unlink()
+            os.unlink(name, dir_fd=folder)
+
+
+@cache
+def umask() -> int:
+    """Return the umask of this process; os.umask() could only tell by changing it for all threads."""
+    found = re.search(r"^Umask:\s*([0-7]+)", Path("/proc/self/status").read_text(), re.MULTILINE)
+    return int(found.group(1), 8) if found else 0o022

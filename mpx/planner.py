@@ -7,7 +7,9 @@ from itertools import islice
 
 from mpx.endpoint import Endpoint, FileInfo, Kind
 from mpx.errors import DestinationError, MpxError, SourceError, UsageError
+from mpx.open_descriptor import named_descriptor
 from mpx.options import CopyOptions
+from mpx.special_source import named_source
 from mpx.tree_walk import Task
 
 GROUP = 200  # files whose destinations are looked up together
@@ -37,6 +39,11 @@ def pair_up(
     itself). Several, or a list with `targets`, go into DST under their own names or those targets.
     Raises UsageError, SourceError, DestinationError.
     """
+    if destination_end.location.scheme == "file" and named_descriptor(destination):
+        raise DestinationError(
+            f"{destination} is a file that is open already, and a copy makes a new one, which gets its name "
+            "when all is there; name a file"
+        )
     single = len(sources) == 1 and targets is None
     there = destination_end.stat(destination.rstrip("/") or destination)
     into_folder = there is not None and there.kind is Kind.FOLDER
@@ -46,7 +53,8 @@ def pair_up(
     pairs: list[tuple[str, str, FileInfo]] = []
     seen: dict[str, str] = {}
     infos = _described(sources, source_end, options)
-    for source, wanted, info in zip(sources, targets or [None] * len(sources), infos, strict=True):
+    for source, wanted, described in zip(sources, targets or [None] * len(sources), infos, strict=True):
+        info = named_source(source, described, source_end)
         if info.kind is Kind.FOLDER and not options.recursive:
             raise UsageError(f"{source} is a folder; to copy it with all that is in it, give -r")
         if wanted is not None:
@@ -113,7 +121,10 @@ def by_overwrite(task: Task, there: FileInfo | None, options: CopyOptions) -> Ta
     if there.identity and there.identity == task.info.identity:
         return replace(task, error=UsageError(f"{task.source} and {task.target} are the same file"))
     if there.kind is Kind.OTHER:
-        special = DestinationError(f"cannot write {task.target}: what is there is no regular file")
+        special = DestinationError(
+            f"cannot write {task.target}: what is there is no regular file, which a copy could replace; "
+            "name a file"
+        )
         return replace(task, error=special)
     if options.overwrite == "never":
         return replace(task, skip=EXISTS)

@@ -28,18 +28,27 @@ class Pool:
         self.listed_bytes = 0  # of all of them
         self.listed_todo_bytes = 0  # of which had not arrived before
 
-    def put(self, move: Move) -> None:
-        """Add a file; waits while the pool is full. Raises Interrupted when the copy is stopped."""
-        with self._changed:
-            while len(self._waiting) >= self._limit or len(self._unsettled) >= self._most_unsettled:
+    def put(self, move: Move, idle: Callable[[], None] = lambda: None) -> None:
+        """Add a file; waits while the pool is full, and calls `idle` again and again meanwhile.
+
+        Raises Interrupted when the copy is stopped, and what `idle` raises.
+        """
+        while True:
+            with self._changed:
+                if len(self._waiting) < self._limit and len(self._unsettled) < self._most_unsettled:
+                    self._put(move)
+                    return
                 self._wait()
-            self._waiting.append(move)
-            self._waiting_bytes += move.size_bytes
-            self._unsettled.add(move)
-            self.listed_files += 1
-            self.listed_bytes += move.size_bytes  # one of unknown size adds nothing
-            self.listed_todo_bytes += move.size_bytes - move.resumed_bytes
-            self._changed.notify_all()
+            idle()
+
+    def _put(self, move: Move) -> None:
+        self._waiting.append(move)
+        self._waiting_bytes += move.size_bytes
+        self._unsettled.add(move)
+        self.listed_files += 1
+        self.listed_bytes += move.size_bytes  # one of unknown size adds nothing
+        self.listed_todo_bytes += move.size_bytes - move.resumed_bytes
+        self._changed.notify_all()
 
     def put_again(self, move: Move, *, last: bool = False) -> None:
         """Add a file once more that is not settled yet; it goes first, or `last` of those that wait."""
@@ -51,14 +60,19 @@ class Pool:
             self._waiting_bytes += move.size_bytes
             self._changed.notify_all()
 
-    def take(self) -> Move | None:
-        """Return the next file, waiting for one; None when all are settled and no more will come."""
-        with self._changed:
-            while not self._waiting:
+    def take(self, idle: Callable[[], None] = lambda: None) -> Move | None:
+        """Return the next file, waiting for one; None when all are settled and no more will come.
+
+        Calls `idle` as `put` does.
+        """
+        while True:
+            with self._changed:
+                if self._waiting:
+                    return self._take()
                 if not self._listing and not self._unsettled:
                     return None
                 self._wait()
-            return self._take()
+            idle()
 
     def take_more(self, fits: Callable[[Move], bool]) -> Move | None:
         """Return the next file if one waits and `fits`; never waits."""
@@ -111,11 +125,14 @@ class Pool:
         for move in moves:
             move.release()
 
-    def wait_all_settled(self) -> None:
-        """Wait until every file put so far is settled. Raises Interrupted when the copy is stopped."""
-        with self._changed:
-            while self._unsettled:
+    def wait_all_settled(self, idle: Callable[[], None] = lambda: None) -> None:
+        """Wait until every file put so far is settled. Calls `idle`, and raises, as `put` does."""
+        while True:
+            with self._changed:
+                if not self._unsettled:
+                    return
                 self._wait()
+            idle()
 
     @property
     def resumed_bytes(self) -> int:
@@ -124,10 +141,10 @@ class Pool:
 
     @property
     def missing_bytes(self) -> int:
-        """How many bytes of the files that are waiting or on their way have not arrived."""
+        """How much room those bytes take that have not arrived of the files waiting or on their way."""
         with self._changed:
             moves = list(self._unsettled)
-        return sum(move.size_bytes - move.arrived_bytes for move in moves)
+        return sum(move.missing_room_bytes for move in moves)
 
     def _take(self) -> Move:
         move = self._waiting.popleft()

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from mpx.cli import Signals, complain
+from mpx.cli import complain
 from mpx.errors import MpxError, UsageError
 from mpx.ops_policy import FAIR, POLICIES
 from mpx.probing.api import MODES, PASSIVE_MODE, probe
@@ -15,6 +15,7 @@ from mpx.probing.bursts import PROFILE_KINDS, SHORT, whole_periods_s
 from mpx.probing.result import ProbeResult
 from mpx.probing.schedule import SAMPLINGS
 from mpx.shown import shown
+from mpx.signals import Signals
 from mpx.units import format_duration, parse_duration
 from mpx.whole_file import check_writable
 
@@ -29,8 +30,8 @@ Examples:
   mpx probe --mode active ftp://dtn.example.org/
   mpx probe --plot rtt.png 192.0.2.7:22
 
-Exit codes: 0 done, 2 usage, 5 login refused, 6 cannot reach or lost, 7 takes no more, 130 and 143
-interrupted. What is known by then is printed first.
+Exit codes: 0 done, 2 usage, 5 login refused, 6 cannot reach or lost, 7 takes no more, 129, 130
+and 143 interrupted. What is known by then is printed first.
 
 More: docs/probe.md in the sources of mpx.
 """

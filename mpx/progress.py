@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 
-from mpx.units import format_duration, format_rate, format_size
+from mpx.units import counted, format_duration, format_rate, format_size
 from mpx.watcher import OnProgress, Progress
 
 LINE_INTERVAL_S = 0.2
@@ -74,7 +74,7 @@ def line_of(progress: Progress) -> str:
         parts.insert(0, f"{done / total:4.0%}")
     if done < total or not progress.is_listed:
         parts.append(format_rate(progress.goodput_bps))
-        parts.append("1 stream" if progress.streams == 1 else f"{progress.streams} streams")
+        parts.append(counted(progress.streams, "stream"))
         if progress.goodput_bps > 0 and progress.is_listed:
             left_s = max(1, round((total - done) * 8 / progress.goodput_bps))
             parts.append(f"{format_duration(left_s)} left")

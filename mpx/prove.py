@@ -72,6 +72,7 @@ class Prover:
                 else:
                     with _opened(move.source) as near:
                         prove(move, far, move.partial, near, present, self._stop, algorithm)
+            far.let_go()
 
     def _present_bytes(self, move: Move, far: Endpoint) -> int | None:
         """Return the size of the partial file; it may have holes, but nothing beyond it arrived."""
@@ -108,7 +109,9 @@ def prove(
     todo = _cut(list(unknown), size)
     proven = 0
     while todo and not stop():
-        sums = far.checksums(algorithm, [Part(far_name, start, end) for start, end in todo], stop)
+        written = None if far_name == move.source else move.written
+        parts = [Part(far_name, start, end, written) for start, end in todo]
+        sums = far.checksums(algorithm, parts, stop)
         differ: list[Range] = []
         for (start, end), far_sum in zip(todo, sums, strict=True):
             if isinstance(far_sum, Exception):  # it was refused; smaller parts would be too

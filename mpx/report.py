@@ -243,4 +243,4 @@ class Report:
         """Write the JSON report, whole or not at all; raises UsageError if that fails."""
         text = json.dumps(self.as_dict(), indent=1, ensure_ascii=True) + "\n"
         with whole(name) as file:
-            file.write_text(text)
+            file.write(text.encode())

@@ -5,12 +5,14 @@ The session that lists the files can once it has done so; while that goes on, on
 """
 
 import threading
+import time
 from collections.abc import Callable
 
 from mpx.endpoint import Endpoint, Rtt
 from mpx.errors import MpxError
 
 INTERVAL_S = 1.0
+TICK_S = 0.1  # the session is let go so soon when others need it
 
 
 class RttProbe(threading.Thread):
@@ -23,12 +25,15 @@ class RttProbe(threading.Thread):
         *,
         listing: threading.Thread,
         open_another: Callable[[], Endpoint],
+        is_needed: Callable[[], bool] = lambda: False,
     ) -> None:
+        """`is_needed` tells whether sessions are scarce: then none is used for this."""
         super().__init__(name="mpx-rtt", daemon=True)
         self._endpoint = endpoint
         self._latest = first
         self._listing = listing
         self._open_another = open_another
+        self._is_needed = is_needed
         self._done = threading.Event()
 
     def latest(self) -> Rtt | None:
@@ -40,19 +45,28 @@ class RttProbe(threading.Thread):
         if self._latest is None:
             return
         self._listing.join(INTERVAL_S)
-        if self._listing.is_alive():
+        if self._listing.is_alive() and not self._is_needed():
             own = self._open_another()
             self._ask(own)
             own.close()
-            self._listing.join()  # it let no other session in, or lost it
+        self._listing.join()
         self._ask(self._endpoint)
 
     def _ask(self, endpoint: Endpoint) -> None:
-        while not self._done.wait(INTERVAL_S):
+        due_s = time.monotonic() + INTERVAL_S
+        while not self._done.wait(TICK_S):
+            if self._is_needed():
+                endpoint.let_go()
+                return
+            endpoint.pause()
+            if time.monotonic() < due_s:
+                continue
             try:
                 self._latest = endpoint.measure_rtt()
             except MpxError:
+                endpoint.close()
                 return
+            due_s = time.monotonic() + INTERVAL_S
 
     def end(self) -> None:
         """Stop asking; the session is free afterwards."""

@@ -4,12 +4,15 @@ Adler-32 of stretches combines in any order. Hashes do not: they are taken of un
 xxh3, a section for the others) whose bytes pass in order; what did not is read again.
 """
 
+import functools
 import threading
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from mpx import block_digests, checksum
 from mpx.checksum import SECTION_BYTES, Digest, adler32, adler32_combine
+from mpx.holes import adler32_of_zeros
 from mpx.ranges import RangeSet
 
 Stop = Callable[[], bool]
@@ -26,6 +29,10 @@ class Running(Protocol):
 
     def passed(self, start: int, data: memoryview) -> None:
         """Record bytes that passed by; those that pass twice count once."""
+        ...
+
+    def passed_zeros(self, start: int, end: int) -> None:
+        """As `passed`, of bytes that are all zero, at no cost for each."""
         ...
 
     def forget(self, start: int, end: int) -> None:
@@ -53,6 +60,7 @@ class RunningAdler32:
         self._seen = RangeSet()
         self._sums: dict[int, tuple[int, int]] = {}  # start: (end, sum)
         self._starts: dict[int, int] = {}  # end: start
+        self._order: list[int] = []  # the starts, sorted
 
     def passed(self, start: int, data: memoryview) -> None:
         """See Running. Ignored if any of it was recorded before."""
@@ -61,40 +69,57 @@ class RunningAdler32:
             with self._lock:
                 self._add(first, first + len(piece), value)
 
+    def passed_zeros(self, start: int, end: int) -> None:
+        """See Running."""
+        while start < end:
+            last = min(end, (start // SECTION_BYTES + 1) * SECTION_BYTES)
+            with self._lock:
+                self._add(start, last, adler32_of_zeros(last - start))
+            start = last
+
     def _add(self, start: int, end: int, value: int) -> None:
         """Record that [start, end), within one section, has the Adler-32 `value`."""
         if start >= end or self._seen.add(start, end) < end - start:  # what is new of it is read again
             return
         if start % SECTION_BYTES and start in self._starts:
-            before = self._starts.pop(start)
-            value = adler32_combine(self._sums.pop(before)[1], value, end - start)
+            before = self._starts[start]
+            value = adler32_combine(self._drop(before)[1], value, end - start)
             start = before
         if end % SECTION_BYTES and end in self._sums:
-            after, its_sum = self._sums.pop(end)
-            del self._starts[after]
+            after, its_sum = self._drop(end)
             value = adler32_combine(value, its_sum, after - end)
             end = after
         self._sums[start] = end, value
         self._starts[end] = start
+        insort(self._order, start)
+
+    def _drop(self, start: int) -> tuple[int, int]:
+        """Forget one stretch; return its end and its sum."""
+        del self._order[bisect_left(self._order, start)]
+        end, value = self._sums.pop(start)
+        del self._starts[end]
+        return end, value
+
+    def _overlapping(self, start: int, end: int) -> list[tuple[int, int, int]]:
+        if start >= end:
+            return []
+        first = max(0, bisect_right(self._order, start) - 1)  # which may begin before
+        found = [(begin, *self._sums[begin]) for begin in self._order[first : bisect_left(self._order, end)]]
+        return [each for each in found if start < each[1]]
 
     def forget(self, start: int, end: int) -> None:
         """See Running. Drops every stretch that overlaps it."""
         with self._lock:
-            for first, last in list(self._seen.within(start, end)):
-                for begin, (finish, _) in list(self._sums.items()):
-                    if begin < last and first < finish:
-                        del self._sums[begin], self._starts[finish]
-                        self._seen.remove(begin, finish)
+            for begin, finish, _ in self._overlapping(start, end):
+                self._drop(begin)
+                self._seen.remove(begin, finish)
             self._seen.remove(start, end)
 
     def within(self, start: int, end: int) -> list[tuple[int, int, int]]:
         """Return (start, end, sum) of every stretch that lies in [start, end), in order."""
         with self._lock:
-            return sorted(
-                (begin, finish, value)
-                for begin, (finish, value) in self._sums.items()
-                if start <= begin and finish <= end
-            )
+            found = self._overlapping(start, end)
+        return [each for each in found if start <= each[0] and each[1] <= end]
 
     def hex(self, start: int, end: int, fd: int | None, stop: Stop) -> str:
         """See Running."""
@@ -163,12 +188,33 @@ class RunningHash:
             start += len(piece)
             data = data[len(piece) :]
 
+    def passed_zeros(self, start: int, end: int) -> None:
+        """See Running. Only blocks have a digest for that: what is a hole is cheap to read."""
+        block = self._unit_bytes
+        if not self._is_blocks:
+            return
+        for first in range(-(-start // block) * block, end // block * block, block):
+            with self._lock:
+                section = self._section(first)
+                if section.whole is None and first not in section.begun:
+                    self._complete(section, first, _zeros_digest(block))
+
+    def _section(self, position: int) -> _Section:
+        where = position - position % SECTION_BYTES
+        section = self._sections.get(where)
+        if section is None:
+            section = self._sections[where] = _Section()
+        return section
+
+    def _complete(self, section: _Section, unit: int, digest: bytes) -> None:
+        section.digests[unit] = digest
+        if len(section.digests) * self._unit_bytes == SECTION_BYTES:
+            section.whole = self._join([section.digests[unit] for unit in sorted(section.digests)])
+            section.digests.clear()
+
     def _add(self, unit: int, first: int, piece: memoryview) -> None:
-        where = unit - unit % SECTION_BYTES
         with self._lock:  # a section that is forgotten meanwhile takes what is added here with it
-            section = self._sections.get(where)
-            if section is None:
-                section = self._sections[where] = _Section()
+            section = self._section(unit)
             if section.whole is not None or unit in section.digests:
                 return
             position, state = section.begun.get(unit, (unit, None))
@@ -183,10 +229,7 @@ class RunningHash:
                 section.begun[unit] = end, state
                 return
             del section.begun[unit]
-            section.digests[unit] = state.digest()
-            if len(section.digests) * self._unit_bytes == SECTION_BYTES:
-                section.whole = self._join([section.digests[unit] for unit in sorted(section.digests)])
-                section.digests.clear()
+            self._complete(section, unit, state.digest())
 
     def forget(self, start: int, end: int) -> None:
         """See Running. Drops the whole of every section that overlaps it."""
@@ -227,10 +270,36 @@ class RunningHash:
         return state.digest()
 
 
-def running(algorithm: str) -> Running | None:
-    """Return what takes a checksum while bytes pass; None for "none"."""
+@functools.cache
+def _zeros_digest(size_bytes: int) -> bytes:
+    state = block_digests.begin_block()
+    state.update(bytes(size_bytes))
+    return state.digest()
+
+
+class _Nothing:
+    """In the place of a checksum where none is taken."""
+
+    algorithm = "none"
+
+    def passed(self, start: int, data: memoryview) -> None:
+        """See Running."""
+
+    def passed_zeros(self, start: int, end: int) -> None:
+        """See Running."""
+
+    def forget(self, start: int, end: int) -> None:
+        """See Running."""
+
+    def hex(self, start: int, end: int, fd: int | None, stop: Stop) -> str:  # noqa: ARG002
+        """See Running."""
+        raise Unread
+
+
+def running(algorithm: str) -> Running:
+    """Return what takes a checksum while bytes pass; for "none" nothing does."""
     if algorithm == "none":
-        return None
+        return _Nothing()
     return RunningAdler32() if algorithm == "adler32" else RunningHash(algorithm)
 
 

@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from mpx import tcp
 from mpx.carrier import Carrier, Work
@@ -12,12 +13,17 @@ from mpx.gridftp_data import DownloadCarrier, StreamCarrier, UploadCarrier
 from mpx.gridftp_session import SessionOptions
 from mpx.local import LocalEndpoint
 from mpx.local_carrier import LocalCarrier
+from mpx.local_folders import LocalFolders
 from mpx.location import Location
 from mpx.options import CopyOptions
+from mpx.session_pool import SessionPool
 
 
 def session_options(
-    options: CopyOptions, stop: Callable[[], bool], bound: Callable[[int], None] | None = None
+    options: CopyOptions,
+    stop: Callable[[], bool],
+    bound: Callable[[int], None] | None = None,
+    pool: SessionPool | None = None,
 ) -> SessionOptions:
     """Return how sessions of this copy are opened; `bound` is told the port of each before it connects."""
     family = socket.AF_INET if options.ipv4 else socket.AF_INET6 if options.ipv6 else socket.AF_UNSPEC
@@ -30,6 +36,7 @@ def session_options(
         data_address_from_server=options.data_address_from_server,
         stop=stop,
         bound=bound,
+        pool=pool,
     )
 
 
@@ -41,14 +48,19 @@ def open_endpoint(
     writing: bool,
     bound: Callable[[int], None] | None = None,
     note: Note = lambda _: None,
+    pool: SessionPool | None = None,
+    waits_for_turn: bool = True,
+    folders: LocalFolders | None = None,
 ) -> Endpoint:
     """Return the endpoint of a location; a remote one connects when first used. `bound`: see above.
 
-    `note` takes lines for the report.
+    `note` takes lines for the report; `pool` has the sessions of the copy and `folders` the folders it
+    writes to on this host, if it is for one.
     """
     if location.scheme == "file":
-        return LocalEndpoint(location, writing=writing)
-    return GridFtpEndpoint(location, session_options(options, stop, bound), writing=writing, note=note)
+        return LocalEndpoint(location, writing=writing, folders=folders)
+    session = replace(session_options(options, stop, bound, pool), waits_for_turn=waits_for_turn)
+    return GridFtpEndpoint(location, session, writing=writing, note=note)
 
 
 def check_pair(source: Location, destination: Location) -> None:
@@ -73,7 +85,7 @@ def carrier_for(
 
     `restarts`: the server understands REST; `congestions` are those that it can be told to send with.
     """
-    options = session_options(work.options, work.failure.cancel.is_set)
+    options = session_options(work.options, work.failure.cancel.is_set, pool=work.sessions)
     far = source if destination.scheme == "file" else destination
     if not mode_e and far.scheme != "file":
         return StreamCarrier(

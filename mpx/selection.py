@@ -20,6 +20,7 @@ from mpx.probing.schedule import SINGLE_INTERVAL_S
 from mpx.rtt_series import Probe
 from mpx.rtt_watch import Watches
 from mpx.tuner import Sample
+from mpx.units import counted
 
 READ_S = 1.0  # between two readings
 SETTLES_S, SETTLES_RTT = 3.0, 10.0  # after a beginning or a switch: the sum of both
@@ -153,7 +154,7 @@ class Selection:
     def summary(self) -> str:
         """What the readings said, in words; empty where there were none."""
         said = ", ".join(f"{name} {count}" for name, count in self._readings.most_common())
-        return f"the background was read {self._readings.total()} times: {said}" if said else ""
+        return f"the background was read {counted(self._readings.total(), 'time')}: {said}" if said else ""
 
     def switched(self, now_s: float, congestion: str) -> None:
         """Say what the streams use from now on."""

@@ -7,17 +7,20 @@ written or read the file is sent once more.
 
 import contextlib
 import hashlib
+import os
 import sqlite3
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from mpx.endpoint import FileInfo
-from mpx.journal import state_folder
 from mpx.location import Location
+from mpx.state_folder import StateFolder
 
 TOLERANCE_S = 1.0
+# What sqlite3 raises of a file that is damaged, or is no database; its own messages may be no UTF-8 then.
+_UNREADABLE = (sqlite3.Error, ValueError, TypeError, OverflowError)
+_NAME = "sent.sqlite"
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS sent "
     "(file BLOB PRIMARY KEY, size INTEGER, source_s REAL, there_s REAL) WITHOUT ROWID"
@@ -41,12 +44,17 @@ class SentNotes:
         self._server = repr(destination.endpoint)
         self._lock = threading.Lock()
 
-    @property
-    def _path(self) -> Path:
-        return state_folder() / "sent.sqlite"
-
-    def _database(self) -> contextlib.closing[sqlite3.Connection]:
-        return contextlib.closing(sqlite3.connect(self._path))
+    @contextlib.contextmanager
+    def _database(self, *, create: bool) -> Iterator[sqlite3.Connection | None]:
+        """Open the database; None if it is not there, unless it may be created, or is no file of ours."""
+        with StateFolder() as folder:
+            try:
+                os.close(folder.open(_NAME, os.O_RDWR | (os.O_CREAT if create else 0)))
+            except OSError:
+                yield None
+                return
+            with contextlib.closing(sqlite3.connect(folder.path / _NAME)) as database, database:
+                yield database
 
     def _key(self, name: str) -> bytes:
         text = f"{self._server}\0{name}".encode("utf-8", "surrogateescape")
@@ -55,18 +63,18 @@ class SentNotes:
     def record(self, files: Iterable[Sent]) -> None:
         """Note files that were sent; what was noted of them before is forgotten."""
         rows = [(self._key(file.name), file.size_bytes, file.source_s, file.there_s) for file in files]
-        with self._lock, contextlib.suppress(sqlite3.Error), self._database() as database, database:
-            database.execute(_TABLE)
-            database.executemany("INSERT OR REPLACE INTO sent VALUES (?, ?, ?, ?)", rows)
+        with self._lock, contextlib.suppress(*_UNREADABLE), self._database(create=True) as database:
+            if database:
+                database.execute(_TABLE)
+                database.executemany("INSERT OR REPLACE INTO sent VALUES (?, ?, ?, ?)", rows)
 
     def knows(self, name: str, source: FileInfo, there: FileInfo) -> bool:
         """Tell whether `source`, as it is, was sent to `name` and is still there as it was."""
-        if not self._path.exists():
-            return False
-        with self._lock, contextlib.suppress(sqlite3.Error), self._database() as database:
-            query = "SELECT size, source_s, there_s FROM sent WHERE file = ?"
-            row = database.execute(query, (self._key(name),)).fetchone()
-            return row is not None and is_unchanged(Sent(name, *row), source, there)
+        with self._lock, contextlib.suppress(*_UNREADABLE), self._database(create=False) as database:
+            if database:
+                query = "SELECT size, source_s, there_s FROM sent WHERE file = ?"
+                row = database.execute(query, (self._key(name),)).fetchone()
+                return row is not None and is_unchanged(Sent(name, *row), source, there)
         return False
 
 

@@ -4,6 +4,7 @@ Several lanes share one large file; a small one goes to one lane whole. When not
 out, an idle lane takes over part of what a slow one still has to bring.
 """
 
+import os
 import threading
 import time
 from collections import deque
@@ -13,9 +14,11 @@ from weakref import WeakKeyDictionary, WeakSet
 from mpx.carrier import Work
 from mpx.errors import MpxError, NoSpace
 from mpx.gridftp_retrieve import Pull
+from mpx.local import local_error
 from mpx.move import Move
 from mpx.ranges import RangeSet
 from mpx.source_change import END_DECIDES
+from mpx.units import counted
 
 TAKEOVER_S = 0.3  # what a lane needs longer for is taken over by an idle one
 TAIL = 4  # towards the end of a file pieces shrink to this part of what is left
@@ -86,7 +89,14 @@ class Shelf:
         return opened
 
     def give_back(self, move: Move, start: int, end: int) -> None:
-        """Return a piece that was taken and not brought, or not all of it."""
+        """Return a piece that was taken and not brought, or not all of it.
+
+        What is streamed is no range: it waits in the pool again, to be read from its first byte.
+        """
+        if move.is_streamed and start == end:
+            if not move.is_claimed:
+                self._work.pool.put_again(move)
+            return
         move.give_back(start, end)
         self.put_back(move)
 
@@ -104,6 +114,20 @@ class Shelf:
             self._work.whole(move)
         return whole
 
+    def make_empty(self, move: Move) -> None:
+        """Make the file of which nothing is to be brought: it is empty, or all of it is there."""
+        try:
+            fd = move.open(move.partial, os.O_RDWR | os.O_CREAT)
+            try:
+                os.ftruncate(fd, move.size_bytes)
+            except OSError:
+                move.close()
+                raise
+        except OSError as error:
+            self.give_up(move, local_error(error, move.final, writing=True))
+        else:
+            self.let_go(move)
+
     def try_exactly(self, move: Move) -> bool:
         """Ask for no byte more than a file has from now on; False if that was tried already."""
         with self._lock:
@@ -120,7 +144,7 @@ class Shelf:
         listed = move.listed_bytes
         if listed is not None and size_bytes != listed:
             self._work.note(
-                f"{move.source}: {listed} bytes were announced and {size_bytes} came; {END_DECIDES}"
+                f"{move.source}: {counted(listed, 'byte')} announced and {size_bytes} came; {END_DECIDES}"
             )
         move.ended(size_bytes)
         if size_bytes != listed:

@@ -3,6 +3,7 @@
 from mpx.endpoint import FileInfo
 from mpx.errors import IntegrityError, OffsetsUnproven
 from mpx.move import Move
+from mpx.units import counted
 
 END_DECIDES = "the end of the data decides"
 AGAIN = "copy the same SRC to the same DST again"
@@ -19,11 +20,11 @@ def changed(
     """
     if now is None:
         return "it is gone"
-    if listed_bytes is None or (now.size_bytes == 0 and arrived_bytes > 0 and not listed_bytes):
+    if listed_bytes is None or (now.size_bytes == 0 and not listed_bytes):
         return ""
     told = {now.size_bytes, now.other_size_bytes} - {None}
     if told and not told & {listed_bytes, arrived_bytes}:
-        return f"it had {listed_bytes} bytes and has {now.size_bytes} now"
+        return f"it had {counted(listed_bytes, 'byte')} and has {now.size_bytes} now"
     if modified_s is not None and now.modified_s is not None and now.modified_s != modified_s:
         return "it was modified"
     return ""
@@ -43,7 +44,7 @@ def why_too_short(now: FileInfo | None, move: Move, arrived_bytes: int) -> Integ
     if now is not None and arrived_bytes in (now.size_bytes, now.other_size_bytes):
         return None
     return IntegrityError(
-        f"{move.source} ended after {arrived_bytes} bytes, and the server says that it has "
+        f"{move.source} ended after {counted(arrived_bytes, 'byte')}, and the server says that it has "
         f"{move.listed_bytes}; {AGAIN}"
     )
 

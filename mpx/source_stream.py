@@ -2,6 +2,7 @@
 
 import os
 import select
+import stat
 import threading
 from collections.abc import Callable
 
@@ -10,6 +11,13 @@ from mpx.local import local_error
 from mpx.move import Move
 
 STOP_INTERVAL_MS = 200
+LARGEST_BYTES = 1 << 62  # of any file
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+def is_made_up(status: os.stat_result) -> bool:
+    """Tell whether the size of a file may be one that its file system makes up, as /sys says a page."""
+    return 0 < status.st_size <= _PAGE_BYTES and status.st_blocks == 0
 
 
 class SourceStream:
@@ -27,13 +35,14 @@ class SourceStream:
         self._position = 0
         self._is_ended = False
         self._reading = threading.Lock()
+        move.sums.forget(0, LARGEST_BYTES)  # what was read before may have been something else
+        self._is_regular = stat.S_ISREG(os.fstat(fd).st_mode)
         try:
             os.lseek(fd, 0, os.SEEK_SET)
-        except OSError:
+        except OSError as error:
             if move.was_read:
-                raise SourceError(
-                    f"{move.source} is a pipe and cannot be read a second time; run the command again"
-                ) from None
+                raise local_error(error, move.source, writing=False) from None
+            move.is_read_once = True
 
     def read(self, buffer: memoryview) -> tuple[int, int] | None:
         """Fill the buffer with what comes next; return where that begins and ends, None after the end.
@@ -53,7 +62,9 @@ class SourceStream:
                 self._move.ended(self._position)
             if self._position == start:
                 return None
-            self._move.passed(start, buffer[: self._position - start])  # in order, as some hashes need it
+            self._move.sums.passed(
+                start, buffer[: self._position - start]
+            )  # in order, as some hashes need it
             return start, self._position
 
     def _read_some(self, view: memoryview) -> int:
@@ -63,9 +74,15 @@ class SourceStream:
             if self._stop():
                 raise Interrupted("stopped")
             if not poll.poll(STOP_INTERVAL_MS):
+                self._check_waits()
                 continue  # of a pipe nobody has written to yet, the end must not be taken for its end
             self._move.was_read = True
             try:
                 return os.readv(self._fd, [view])
             except BlockingIOError:
-                continue
+                self._check_waits()
+
+    def _check_waits(self) -> None:
+        """Raise SourceError for a file that has nothing to read just now and no end, as /proc/kmsg."""
+        if self._is_regular:
+            raise SourceError(f"cannot read {self._move.source}: it has no end and waits for what is to come")

@@ -17,6 +17,7 @@ from mpx.errors import ControllerError
 from mpx.far_address import FarAddress
 from mpx.path_set import PathSet, Side
 from mpx.port_book import MOST_AT_ONCE, Port, PortBook
+from mpx.units import counted
 
 AWAY_S = 5.0  # a controller that was not there, or refused, is not asked for the same again before
 RENEWALS = 4  # in each lease, ...
@@ -76,9 +77,9 @@ class SteeredPaths(threading.Thread):
             self._guard.wait_for(lambda: self._closed or not self._book.is_asked((number, side)), ANSWER_S)
             if self._book.is_full and not port.known:
                 self._guard.notify_all()  # ... or others have ended
-                most = self._known.most_streams
+                most = self._known.most_streams or 0
                 self._note_once(
-                    FULL, f"path set {self._known.number} has the {most} streams that it may have"
+                    FULL, f"path set {self._known.number} has the {counted(most, 'stream')} that it may have"
                 )
                 return
             over = self._book.wanted(port)

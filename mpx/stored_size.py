@@ -4,9 +4,15 @@ import contextlib
 from collections.abc import Sequence
 
 from mpx import gridftp_wire as wire
+from mpx import sink_wire
 from mpx.gridftp_session import Session
 from mpx.gridftp_sizes import read_size, size_of
 from mpx.gridftp_wire import Reply, command
+
+
+def stores_faithfully(features: dict[str, str]) -> bool:
+    """Tell from FEAT whether a server is known to do what it acknowledges: a Globus server, or mpx serve."""
+    return "DSI" in features or sink_wire.FEATURE in features
 
 
 def stored_sizes(session: Session, names: Sequence[str]) -> list[int | None]:

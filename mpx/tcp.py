@@ -6,6 +6,7 @@ import fcntl
 import ipaddress
 import os
 import random
+import re
 import select
 import socket
 import struct
@@ -268,7 +269,10 @@ def resolve(
             failed.append(error)
 
     asking = threading.Thread(target=ask, name="mpx-resolve", daemon=True)
-    asking.start()
+    try:
+        asking.start()
+    except RuntimeError:  # no thread is left
+        ask()
     while asking.is_alive():
         asking.join(STOP_INTERVAL_S)
         if asking.is_alive() and stop():
@@ -417,7 +421,7 @@ def show(address: Address) -> str:
 def parse_ports(text: str) -> PortRange:
     """Read `40000-41000` or the GCT's `40000,41000`; raises UsageError."""
     first, _, last = text.replace(",", "-").partition("-")
-    if first.strip().isdigit() and last.strip().isdigit():
+    if all(re.fullmatch(r" *[0-9]{1,5} *", each) for each in (first, last)):
         ports = int(first), int(last)
         if 0 < ports[0] <= ports[1] < 65536:
             return ports
@@ -448,16 +452,15 @@ def receive(
     """Receive some bytes; empty at the end. Raises TransferTimeout, ConnectionLost or Interrupted."""
     deadline_s = time.monotonic() + timeout_s
     try:
-        while True:
+        while not stop():
             connection.settimeout(max(0.001, min(STOP_INTERVAL_S, deadline_s - time.monotonic())))
             try:
                 return connection.recv(65536)
             except TimeoutError as error:
                 if error.errno is not None:
                     raise  # not our clock: the kernel has given the connection up
-                if stop():
-                    raise Interrupted from None
                 if time.monotonic() >= deadline_s:
                     raise TransferTimeout(f"{what} did not answer within {timeout_s:g} s") from None
     except OSError as error:
         raise ConnectionLost(f"the connection to {what} was lost: {error.strerror or error}") from None
+    raise Interrupted

@@ -22,7 +22,7 @@ from mpx.errors import (
     TransferTimeout,
     UsageError,
 )
-from mpx.failure import Failure
+from mpx.failure import Failure, unexpected
 from mpx.far_congestion import why_not_far
 from mpx.far_slowed import FarSlowed
 from mpx.finisher import Finisher
@@ -38,6 +38,7 @@ from mpx.honour import (
 )
 from mpx.journal import Journal
 from mpx.lister import Lister, Pair, decided, rehearse, tasks
+from mpx.local_folders import LocalFolders
 from mpx.location import Location, parse_location
 from mpx.multipath import Multipath, find_paths
 from mpx.ops_chooser import Chooser
@@ -57,8 +58,10 @@ from mpx.scavenger import Scavenger
 from mpx.schemes import carrier_for, check_pair, open_endpoint
 from mpx.selection import Loading, Selection
 from mpx.sent_notes import SentNotes
+from mpx.session_pool import SessionPool
 from mpx.slowed import Slowed
 from mpx.tuners import beginning, sessions_of, tuners
+from mpx.units import counted
 from mpx.watcher import OnProgress, Watcher
 
 PROBE_CONNECT_S, PROBE_REPLY_S = 1.0, 3.0  # over a path that may be lost
@@ -70,6 +73,7 @@ def copy(
     options: CopyOptions | None = None,
     *,
     targets: Sequence[str | None] | None = None,
+    on_begun: Callable[[Report], None] | None = None,
     on_progress: OnProgress | None = None,
     on_rehearsed: Callable[[str], None] | None = None,
     cancel: threading.Event | None = None,
@@ -77,7 +81,8 @@ def copy(
     """Copy files and, with `recursive`, folders; return the report.
 
     With `targets` the destination is a folder, and each source gets that name below it (None: its own).
-    `on_rehearsed` is called with a line for each thing that a dry run would do. `cancel` stops the copy
+    `on_begun` is called with the report before it is filled, `on_rehearsed` with a line for each thing that a
+    dry run would do. `cancel` stops the copy
     within a second; what has arrived stays, and the next run continues. Works from any thread, installs
     no signal handler and prints nothing.
 
@@ -87,9 +92,12 @@ def copy(
     if not names:
         raise UsageError("nothing to copy; name at least one source")
     if targets is not None and len(targets) != len(names):
-        raise UsageError(f"{len(names)} sources and {len(targets)} targets: there must be one for each")
+        both = f"{counted(len(names), 'source')} and {counted(len(targets), 'target')}"
+        raise UsageError(f"{both}: there must be one for each")
     tell = on_rehearsed or (lambda _: None)
     run = _Copy(names, destination, options or CopyOptions(), targets, on_progress, tell, cancel)
+    if on_begun:
+        on_begun(run.report)
     try:
         run.copy()
         run.report.done()
@@ -125,11 +133,13 @@ class _Copy:
         self.tell = tell
         self.cancel = cancel or threading.Event()
         self.failure = Failure(threading.Event())
+        self.sessions = SessionPool(self.report.note)
         self.far_is_source = self.sources[0].scheme != "file"
         self.over_mptcp = False  # streams are of Multipath TCP
         self.parts = True  # of files are asked for, where the server can begin within one
         self.mode_e = True  # data moves in MODE E, if a network is in between at all
         self.first_error: MpxError | None = None  # of files that could not be copied
+        self.folders = LocalFolders()  # of the destination, where that is this host
         self.endpoints: list[Endpoint] = []  # to be closed at the end; whoever opens more closes them
         self.journal: Journal | None = None
         self.multipath: Multipath | None = None
@@ -171,9 +181,17 @@ class _Copy:
         """Open the destination endpoint once more."""
         return self._open(self.destination, writing=True)
 
-    def _open(self, location: Location, *, writing: bool) -> Endpoint:
-        note = self.report.note
-        return open_endpoint(location, self.options, self._stopping, writing=writing, note=note)
+    def _open(self, location: Location, *, writing: bool, waits_for_turn: bool = True) -> Endpoint:
+        return open_endpoint(
+            location,
+            self.options,
+            self._stopping,
+            writing=writing,
+            note=self.report.note,
+            pool=self.sessions,
+            waits_for_turn=waits_for_turn,
+            folders=self.folders if writing else None,
+        )
 
     def _stopping(self) -> bool:
         return self.failure.cancel.is_set() or self.cancel.is_set()
@@ -340,6 +358,7 @@ class _Copy:
             far_is_source=self.far_is_source,
             choice=self.choice,
             pool=pool,
+            session_pool=self.sessions,
             failure=failure,
             journal=journal,
             report=self.report,
@@ -366,6 +385,7 @@ class _Copy:
             forgot=finisher.forgot,
             note=self.report.note,
             prove=prover,
+            sessions=self.sessions,
             verifies=self.choice.rely,
             describe=self.describe,
             may_spread=may_spread,
@@ -388,6 +408,7 @@ class _Copy:
             report=self.report,
             prove=prover,
             notes=notes,
+            folders=self.folders,
             sums=self.choice.best,
         )
         carrier = carrier_for(
@@ -403,7 +424,10 @@ class _Copy:
             self.far_end,
             self.rtt,
             listing=lister,
-            open_another=self.open_source if self.far_is_source else self.open_destination,
+            open_another=functools.partial(
+                self._open, self.far_end.location, writing=not self.far_is_source, waits_for_turn=False
+            ),
+            is_needed=lambda: self.sessions.takes_turns,
         )
         multipath = self.multipath
         selects, yields = self.mode_e and self.plan.selects, self.plan.yields
@@ -446,7 +470,9 @@ class _Copy:
     def describe(self, name: str) -> FileInfo | None:
         """Describe a source over a session of its own."""
         with contextlib.closing(self.open_source()) as end:
-            return end.stat(name)
+            found = end.stat(name)
+            end.let_go()
+            return found
 
     def rtt_watch(self, dipping: Carrier | None) -> RttWatch | None:
         """Return who probes the path beside the copy, not begun yet; it makes dips in what that moves."""
@@ -470,12 +496,14 @@ class _Copy:
         self, carrier: Carrier, finisher: Finisher, lister: Lister, probe: RttProbe, watcher: Watcher
     ) -> None:
         """Start everything, watch, and stop everything; raises what ended the copy."""
+        begun: list[Carrier | Finisher | Lister | RttProbe] = []
         try:
-            carrier.start()
-            finisher.start()
-            lister.start()
-            probe.start()
+            for part in (carrier, finisher, lister, probe):
+                part.start()
+                begun.append(part)
             watcher.watch()
+        except (MemoryError, RuntimeError) as error:  # RuntimeError: no thread is left
+            self.failure.set(unexpected(error))
         except BaseException:
             self.failure.set(MpxError("stopped"))
             raise
@@ -484,9 +512,8 @@ class _Copy:
                 carrier.stop()
                 if self.multipath:
                     self.multipath.stop()
-            for part in (carrier, finisher, lister):
-                part.join()
-            probe.end()
+            for part in begun:
+                part.end() if isinstance(part, RttProbe) else part.join()
             self.journal_the_rest()
         if self.failure.error:
             raise self.resumable(self.failure.error)
@@ -520,5 +547,6 @@ class _Copy:
             self.multipath.close()
         for endpoint in self.endpoints:
             endpoint.close()
+        self.sessions.close()
         if self.journal:
             self.journal.close()

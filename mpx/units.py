@@ -29,7 +29,7 @@ _BITS_PER_S = {
     **{f"{prefix}bit/s": Fraction(1000**power) for prefix, power in zip("kMGT", range(1, 5), strict=True)},
     **{f"{unit}/s": 8 * value for unit, value in _BYTES.items()},
 }
-_NUMBER_AND_UNIT = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([A-Za-z/]*)")
+_NUMBER_AND_UNIT = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?) ?([A-Za-z/]{0,10})")
 
 
 def parse_duration(text: str) -> float:
@@ -76,6 +76,11 @@ def format_duration(duration_s: float) -> str:
         return f"{minutes} min {seconds:02} s"
     hours, minutes = divmod(round(duration_s / 60), 60)
     return f"{hours} h {minutes:02} min"
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Return e.g. `1 stream` or `3 streams`; the plural takes an s unless it is given."""
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
 def _parse(text: str, units: Mapping[str, Fraction], what: str, example: str) -> Fraction:

@@ -8,8 +8,9 @@ from mpx import checksum
 from mpx.backlog import Section
 from mpx.checksum_choice import NONE, ChecksumChoice
 from mpx.endpoint import Endpoint, Part
-from mpx.errors import IntegrityError, Interrupted, MpxError, NoChecksum
+from mpx.errors import IntegrityError, Interrupted, MpxError, NoChecksum, SourceError
 from mpx.local import local_error
+from mpx.move import Move
 from mpx.running_checksum import Unread
 from mpx.source_change import AGAIN
 
@@ -65,12 +66,14 @@ def _candidates(section: Section, choice: ChecksumChoice, *, far_is_source: bool
     candidates = choice.candidates(move.size_bytes)
     if far_is_source or move.can_read_again:
         return candidates
-    return tuple(algorithm for algorithm in candidates if algorithm == move.passing)
+    return tuple(algorithm for algorithm in candidates if algorithm == move.sums.algorithm)
 
 
 def _part(section: Section, *, far_is_source: bool) -> Part:
-    name = section.move.source if far_is_source else section.move.partial
-    return Part(name, section.start, section.end, is_whole=section.is_whole)
+    move, start, end = section.move, section.start, section.end
+    if far_is_source:
+        return Part(move.source, start, end, is_whole=section.is_whole)
+    return Part(move.partial, start, end, move.written, is_whole=section.is_whole)
 
 
 def _no_checksum(far: Endpoint, section: Section) -> NoChecksum:
@@ -96,14 +99,14 @@ def _near_sum(
     """Return the checksum of what passed; what did not is read, if it can be."""
     move, start, end = section.move, section.start, section.end
     try:
-        return move.checksum(algorithm, start, end, None, stop)
+        return _sum(move, algorithm, start, end, None, stop)
     except Unread:
         pass
     if far_is_source:
         return _sum_of_partial(section, algorithm, stop)
     name = move.source
     if not move.can_read_again:
-        return NoChecksum(MpxError(f"{name} cannot be read a second time for its {algorithm}"))
+        return NoChecksum(SourceError(f"{name} cannot be read a second time for its {algorithm}"))
     try:
         fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe has no end
     except FileNotFoundError:
@@ -111,11 +114,20 @@ def _near_sum(
     except OSError as error:
         return local_error(error, name, writing=False)
     try:
-        return move.checksum(algorithm, start, end, fd, stop)
+        return _sum(move, algorithm, start, end, fd, stop)
     except OSError as error:
         return local_error(error, name, writing=False)
     finally:
         os.close(fd)
+
+
+def _sum(move: Move, algorithm: str, start: int, end: int, fd: int | None, stop: Callable[[], bool]) -> str:
+    """Return a checksum, reading what did not pass; raises OSError, and Unread where there is no `fd`."""
+    if move.sums.algorithm == algorithm:
+        return move.sums.hex(start, end, fd, stop)
+    if fd is None:
+        raise Unread
+    return checksum.of_file(algorithm, fd, start, end, stop)
 
 
 def _sum_of_partial(section: Section, algorithm: str, stop: Callable[[], bool]) -> str | MpxError:
@@ -127,7 +139,7 @@ def _sum_of_partial(section: Section, algorithm: str, stop: Callable[[], bool]) 
     except OSError as error:
         return local_error(error, move.partial, writing=True)
     try:
-        return move.checksum(algorithm, section.start, section.end, fd, stop)
+        return _sum(move, algorithm, section.start, section.end, fd, stop)
     except OSError as error:
         return local_error(error, move.partial, writing=True)
     finally:

@@ -3,31 +3,42 @@
 import contextlib
 import errno
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from mpx.errors import UsageError
+from mpx.open_descriptor import named_descriptor
+from mpx.partial_file import PartialFile, not_a_plain_file, umask
 
 
 @contextlib.contextmanager
-def whole(name: str) -> Iterator[Path]:
-    """Yield where to write what becomes `name` at the end of `with`; raises UsageError if that fails.
+def whole(name: str) -> Iterator[BinaryIO]:
+    """Yield what to write what becomes `name` at the end of `with`; raises UsageError if that fails.
 
     What is no file (/dev/stdout, a fifo) is written to itself: there is nothing to replace.
     """
     target = Path(name)
     with _written(name):
-        if target.exists() and not target.is_file():
-            yield target
+        if opened := _as_it_is(target):
+            with opened as file:
+                yield file
             return
-        aside = _aside(target)
+        aside = PartialFile(_aside(target))
+        _remove_left(target)
+        fd = aside.open(create=True)
         try:
-            yield aside
-            aside.replace(target)
+            with os.fdopen(os.dup(fd), "wb") as file:
+                yield file
+            os.fchmod(fd, _mode(target))
+            aside.commit(name)
         except BaseException:
-            with contextlib.suppress(OSError):
-                aside.unlink()
+            _remove(Path(aside.name))
             raise
+        finally:
+            aside.close()
+            aside.release()
 
 
 def check_writable(name: str) -> None:
@@ -36,15 +47,61 @@ def check_writable(name: str) -> None:
     with _written(name):
         if target.is_dir():
             raise IsADirectoryError(errno.EISDIR, "it is a folder")
-        if target.exists() and not target.is_file():
+        if named_descriptor(name) or (target.exists() and not target.is_file()):
             return
-        aside = _aside(target)
-        aside.touch()
-        aside.unlink()
+        aside = PartialFile(_aside(target))
+        aside.open(create=True)
+        _remove(Path(aside.name))
+        aside.close()
+        aside.release()
 
 
-def _aside(target: Path) -> Path:
-    return target.with_name(f".{target.name[:200]}.{os.getpid()}")
+def _as_it_is(target: Path) -> BinaryIO | None:
+    """Open what is no file to be replaced; None if it is one, or is not there."""
+    open_file = named_descriptor(str(target))
+    if open_file and open_file[0] == os.getpid():
+        return os.fdopen(os.dup(open_file[1]), "wb")  # behind what was written there before
+    if open_file or (target.exists() and not target.is_file()):
+        return target.open("wb")
+    return None
+
+
+def _mode(target: Path) -> int:
+    """Return the mode that a file has, or a new one gets."""
+    try:
+        return target.stat().st_mode & 0o777
+    except FileNotFoundError:
+        return 0o666 & ~umask()
+
+
+def _aside(target: Path) -> str:
+    return str(target.with_name(f"{_prefix(target)}{os.getpid()}"))
+
+
+def _prefix(target: Path) -> str:
+    return f".{target.name[:200]}."
+
+
+def _remove_left(target: Path) -> None:
+    """Remove what runs of this account that were killed have left beside a file; best effort."""
+    prefix = _prefix(target)
+    with contextlib.suppress(OSError):
+        for left in os.listdir(target.parent):
+            number = left.removeprefix(prefix)
+            if left.startswith(prefix) and re.fullmatch("[0-9]{1,9}", number) and not _runs(int(number)):
+                path = target.with_name(left)
+                found = path.lstat()
+                if found.st_uid == os.geteuid() and not not_a_plain_file(found):
+                    _remove(path)
+
+
+def _runs(process: int) -> bool:
+    return Path(f"/proc/{process}").exists()
+
+
+def _remove(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.unlink()
 
 
 @contextlib.contextmanager

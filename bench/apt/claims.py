@@ -3,10 +3,12 @@
 import itertools
 import statistics
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from figures import Verdict
+from figures import Verdict, median
 
 from apt.cell import Link
+from apt.measure import reached_s
 from apt.store import Result
 from apt.tools import FIXED
 
@@ -42,10 +44,21 @@ def median_steady_bps(runs: Sequence[Result]) -> float:
     return statistics.median(map(steady_bps, runs))
 
 
-def best_fixed(by_tool: Mapping[str, Sequence[Result]]) -> tuple[int, float]:
+def read(run: Result) -> dict[str, Any]:
+    """Return what is judged of a run: goodput in bit/s, how it rose, and the streams found."""
+    return {
+        "steady_bps": steady_bps(run),
+        "first_bps": run.goodput.mean_bps(0, FIRST_S),
+        "worst_bps": _worst_bps(run),
+        "risen": run.goodput.risen(),
+        "streams": run.late_streams(),
+    }
+
+
+def best_fixed(by_tool: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple[int, float]:
     """Return the fewest streams that come within 1 % of the best fixed number, and the goodput of that."""
     medians = {
-        int(tool.removeprefix(FIXED)): median_steady_bps(runs)
+        int(tool.removeprefix(FIXED)): median(runs, "steady_bps")
         for tool, runs in by_tool.items()
         if tool.startswith(FIXED)
     }
@@ -53,30 +66,32 @@ def best_fixed(by_tool: Mapping[str, Sequence[Result]]) -> tuple[int, float]:
     return min(n for n, bps in medians.items() if bps >= (1 - TIE) * best), best
 
 
-def claims_of(link: Link, by_tool: Mapping[str, Sequence[Result]]) -> list[Verdict]:
+def claims_of(link: Link, by_tool: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Verdict]:
     """Say whether our default is near the best fixed setting of this link soon, over a minute, and later.
 
     What it is held against is always the steady goodput of that setting, also in the first minute.
+    `by_tool`: what was read of the runs of each.
     """
     runs = by_tool["auto"]
     number, best_bps = best_fixed(by_tool)
-    reached = [run.goodput.reached_s(REACH * best_bps) for run in runs]
-    times = sorted(float("inf") if t is None else t for t in reached)
+    times = sorted(reached_s(run["risen"], REACH * best_bps) for run in runs)
     soon_s, late_s = max(3.0, 40 * link.rtt_s), max(5.0, 60 * link.rtt_s)
-    first = statistics.median(run.goodput.mean_bps(0, FIRST_S) for run in runs) / best_bps
-    steady = median_steady_bps(runs) / best_bps
-    worst = min(_worst_bps(run) for run in runs) / best_bps
-    where = f"{link.name}, best of fixed {number} ({best_bps / 1e6:.1f} Mbit/s)"
+    first, steady = (median(runs, key) / best_bps for key in ("first_bps", "steady_bps"))
+    worst = min(run["worst_bps"] for run in runs) / best_bps
+    best = f"of {best_bps / 1e6:.1f} Mbit/s with {number} streams"
+    where = f"{link.name}, of the best fixed number"
     return [
         Verdict(
             f"{where}: {REACH:.0%} within {soon_s:g} s (median), {late_s:g} s (worst)",
-            f"{statistics.median(times):.1f} s, {times[-1]:.1f} s",
+            f"{statistics.median(times):.1f} s, {times[-1]:.1f} s, {best}",
             statistics.median(times) <= soon_s and times[-1] <= late_s,
         ),
-        Verdict(f"{where}: {FIRST_SHARE:.0%} over the first minute", f"{first:.1%}", first >= FIRST_SHARE),
+        Verdict(
+            f"{where}: {FIRST_SHARE:.0%} over the first minute", f"{first:.1%} {best}", first >= FIRST_SHARE
+        ),
         Verdict(
             f"{where}: {STEADY_SHARE:.0%} afterwards",
-            f"{steady:.1%}, worst {WORST_S:g} s of any run {worst:.1%}",
+            f"{steady:.1%} {best}, worst {WORST_S:g} s of any run {worst:.1%}",
             steady >= STEADY_SHARE,
         ),
     ]
@@ -84,5 +99,6 @@ def claims_of(link: Link, by_tool: Mapping[str, Sequence[Result]]) -> list[Verdi
 
 def _worst_bps(run: Result) -> float:
     end_s = run.goodput.end_s
-    starts = range(int(FIRST_S), max(int(FIRST_S), int(end_s - WORST_S)) + 1)
+    first_s = int(max(0.0, min(FIRST_S, end_s - WORST_S)))
+    starts = range(first_s, max(first_s, int(end_s - WORST_S)) + 1)
     return min(run.goodput.mean_bps(start, min(end_s, start + WORST_S)) for start in starts)

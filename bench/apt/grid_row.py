@@ -2,15 +2,15 @@
 
 import statistics
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from figures import Verdict
+from figures import Verdict, median
 
 from apt.cell import Cell, Link
-from apt.claims import claims_of, median_steady_bps, steady_bps
+from apt.claims import claims_of, median_steady_bps, read, steady_bps
 from apt.measure import rank_correlation
-from apt.row import Results, Row, bps_of, repeated
+from apt.row import Read, Results, Row, bps_of, by_link_and_tool, repeated
 from apt.store import Result
 from apt.tools import FIXED, PAPER, fixed
 
@@ -35,10 +35,6 @@ class GridRow(Row):
     @abstractmethod
     def value(self, link: Link) -> float:
         """Return what is varied, in the unit of `axis`."""
-
-    @abstractmethod
-    def shown(self, links: Sequence[Link], results: Results) -> Sequence[Verdict]:
-        """Say whether the row shows what it should."""
 
     def label(self, link: Link) -> str:
         """Return what is varied, as a table shows it."""
@@ -75,13 +71,9 @@ class GridRow(Row):
             lines.append(f"| {self.label(link)} | {tool} | {steady} | {share:.2f} | {found} |")
         return lines
 
-    def verdicts(self, results: Results) -> Sequence[Verdict]:
-        """The paper's, then ours on every link."""
-        links = list(dict.fromkeys(link for link, _ in results))
-        said = list(self.shown(links, results))
-        for link in links:
-            said += claims_of(link, on_link(results, link))
-        return said
+    def read(self, run: Result) -> Any:
+        """What all grids judge."""
+        return read(run)
 
     def draw(self, results: Results, axes: Any) -> None:
         """Steady goodput over what is varied, and the streams found."""
@@ -105,9 +97,17 @@ class GridRow(Row):
         axes.legend(fontsize="small", ncols=2)
 
 
-def on_link(results: Results, link: Link) -> dict[str, Sequence[Result]]:
-    """Return the runs on one link by tool."""
-    return {tool: runs for (where, tool), runs in results.items() if where == link}
+Shown = Callable[[Sequence[Link], Read], Iterable[Verdict]]
+
+
+def judge_grid(stored: Mapping[str, Any], shown: Shown) -> list[Verdict]:
+    """Return what a row should show, the paper's, then what we claim on every link."""
+    found = by_link_and_tool(stored)
+    links = list(dict.fromkeys(link for link, _ in found))
+    said = list(shown(links, found))
+    for link in links:
+        said += claims_of(link, {tool: runs for (where, tool), runs in found.items() if where == link})
+    return said
 
 
 def streams_found(run: Result) -> float:
@@ -117,32 +117,32 @@ def streams_found(run: Result) -> float:
     return found
 
 
-def at_least(links: Sequence[Link], results: Results, share: float, tool: str = "paper") -> list[Verdict]:
+def at_least(links: Sequence[Link], found: Read, share: float, tool: str = "paper") -> list[Verdict]:
     """Say of each link whether a tool's steady goodput is such a share of what the UDP leaves of its rate."""
     said = []
     for link in links:
         left_bps = link.rate_bps * (1 - link.udp_share)
-        steady = median_steady_bps(results[link, tool]) / left_bps
+        steady = median(found[link, tool], "steady_bps") / left_bps
         said.append(
             Verdict(f"{link.name}: {tool} at {share:g} of the link", f"{steady:.2f}", steady >= share)
         )
     return said
 
 
-def grows(row: GridRow, links: Sequence[Link], results: Results, tool: str = "paper") -> Verdict:
+def grows(row: GridRow, links: Sequence[Link], found: Read, tool: str = "paper") -> Verdict:
     """Say whether the streams that were found grow with what is varied."""
-    pairs = [(row.value(link), streams_found(run)) for link in links for run in results[link, tool]]
+    pairs = [(row.value(link), run["streams"]) for link in links for run in found[link, tool]]
     rank = rank_correlation(*zip(*pairs, strict=True))
     return Verdict(
         f"streams of {tool} grow with {row.axis}: rank correlation > 0.8", f"{rank:.2f}", rank > 0.8
     )
 
 
-def no_number_for_all(row: GridRow, links: Sequence[Link], results: Results) -> Verdict:
+def no_number_for_all(row: GridRow, links: Sequence[Link], found: Read) -> Verdict:
     """Say whether every fixed number is clearly below the best of them on some link."""
     least = dict.fromkeys(row.numbers, 1.0)
     for link in links:
-        steady = {n: median_steady_bps(results[link, fixed(n)]) for n in row.numbers}
+        steady = {n: median(found[link, fixed(n)], "steady_bps") for n in row.numbers}
         for n, bps in steady.items():
             least[n] = min(least[n], bps / max(steady.values()))
     told = ", ".join(f"{n}: {share:.2f}" for n, share in least.items())

@@ -37,16 +37,22 @@ class Goodput:
         rates = series.resample(self.samples, 0.0, self.end_s, WINDOW_S)
         return [((i + 0.5) * WINDOW_S, rate) for i, rate in enumerate(rates)]
 
-    def reached_s(self, rate_bps: float) -> float | None:
-        """Return the end of the first second that carried so much; None if none did.
-
-        Carried within `x` seconds, so, means that the last of them did; a transfer that is there at once
-        has 1.
-        """
+    def risen(self) -> list[tuple[float, float]]:
+        """Return the end and the goodput of each second that carried more than every one before it."""
+        found: list[tuple[float, float]] = []
         for i in range(int((self.end_s - WINDOW_S) / STEP_S) + 1):
-            if self.mean_bps(i * STEP_S, i * STEP_S + WINDOW_S) >= rate_bps:
-                return i * STEP_S + WINDOW_S
-        return None
+            rate_bps = self.mean_bps(i * STEP_S, i * STEP_S + WINDOW_S)
+            if not found or rate_bps > found[-1][1]:
+                found.append((i * STEP_S + WINDOW_S, rate_bps))
+        return found
+
+
+def reached_s(risen: Sequence[Sequence[float]], rate_bps: float) -> float:
+    """Return the end of the first second that carried so much, of `Goodput.risen`; infinite if none did.
+
+    Carried within `x` seconds, so, means that the last of them did; a transfer that is there at once has 1.
+    """
+    return next((end_s for end_s, carried_bps in risen if carried_bps >= rate_bps), math.inf)
 
 
 def since_first_byte(samples: Sequence[Sample]) -> tuple[float, Goodput]:

@@ -4,18 +4,18 @@ In simulated time (`mpx lab simulate python bench/...`) cells with UDT are left 
 `mpx lab simulate` measures them.
 """
 
-import argparse
 import os
 import sys
 import time
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from figures import Spread, Verdict, concluded, drawn, machine
+from figures import Spread, Verdict, command, conclude, drawn, machine
 from mpx_lab.simulated import is_simulated
 
 from apt.cell import Cell, Link
@@ -26,6 +26,7 @@ from apt.schedule import run_all
 from apt.store import FAILED, INVALID, Result, Store
 
 Results = Mapping[tuple[Link, str], Sequence[Result]]  # the repetitions of a tool on a link
+Read = Mapping[tuple[Link, str], Sequence[Any]]  # what a row has read of them
 
 
 class Row(ABC):
@@ -43,8 +44,8 @@ class Row(ABC):
         """Return the lines of the table."""
 
     @abstractmethod
-    def verdicts(self, results: Results) -> Sequence[Verdict]:
-        """Say of each thing that the row should show whether it does."""
+    def read(self, run: Result) -> Any:
+        """Return what is judged of a run, in plain values."""
 
     @abstractmethod
     def draw(self, results: Results, axes: Any) -> None:
@@ -71,6 +72,19 @@ def bps_of(values: Sequence[float]) -> str:
     return f"{Spread(values).times(1e-6):.1f}, {mean:.1f} ± {half:.1f}"
 
 
+def measured(row: Row, results: Results) -> dict[str, Any]:
+    """Return what is judged of all runs, as JSON holds it."""
+    return {
+        f"{tool}, {link.name}": {"link": asdict(link), "tool": tool, "runs": [row.read(run) for run in runs]}
+        for (link, tool), runs in results.items()
+    }
+
+
+def by_link_and_tool(stored: Mapping[str, Any]) -> Read:
+    """Return what `measured` returned, by link and tool; what is not said of a link is as usual."""
+    return {(Link(**each["link"]), each["tool"]): each["runs"] for each in stored.values()}
+
+
 def account(store: Store, cells: Sequence[Cell], results: Results) -> str:
     """Return how good the runs were: how late, how busy, how many did not count, and which code they ran."""
     runs = [run for found in results.values() for run in found]
@@ -89,11 +103,9 @@ def account(store: Store, cells: Sequence[Cell], results: Results) -> str:
     )
 
 
-def main(row: Row) -> None:
+def main(row: Row, judge: Callable[[Any], Iterable[Verdict]]) -> None:
     """Read the command line, measure what is missing, and say what came out."""
-    parser = argparse.ArgumentParser(
-        description=row.doc, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command(row.doc)
     parser.add_argument("--effort", choices=("quick", "full"), default="quick")
     parser.add_argument("--data", type=Path, default=Path("reports/apt"), help="where cells are kept")
     parser.add_argument("--at-once", type=int, default=2, help="at most so many links at a time")
@@ -124,4 +136,4 @@ def main(row: Row) -> None:
     if absent := [cell.name for cell in cells if not store.has(cell)]:
         sys.exit(f"no verdicts: {len(absent)} of {len(cells)} cells are missing, the first {absent[0]}")
     print(drawn(folder.with_suffix(".png"), partial(row.draw, results)))
-    sys.exit(concluded(row.verdicts(results)))
+    sys.exit(conclude(judge, measured(row, results), options.results))

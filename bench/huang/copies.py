@@ -31,7 +31,10 @@ class CopyFailed(RuntimeError):
 
 @dataclass(frozen=True)
 class Copy:
-    """What a copy was: seconds from its first stream to its end; of each stream its path and its bytes."""
+    """What a copy was: seconds from the start of the tool to its end; of each stream its path and its bytes.
+
+    So asking the controller and login are in them; globus-url-copy verifies nothing.
+    """
 
     seconds: float
     paths: Sequence[int | None]
@@ -83,8 +86,8 @@ class Watcher:
             if ours and each.sample.bytes_acked > 0:
                 self._acked[each.local[1]].append((at_s, each.sample.bytes_acked))
 
-    def streams(self) -> tuple[float, dict[int, list[Sample]]]:
-        """Return when the first began, and what each brought over since then, by its port."""
+    def streams(self) -> dict[int, list[Sample]]:
+        """Return what each brought over since the first began, by its port."""
         data = {port: looks for port, looks in self._acked.items() if looks[-1][1] > DATA_BYTES}
         if not data:
             raise CopyFailed("no stream was seen")
@@ -96,7 +99,7 @@ class Watcher:
                 samples.append(Sample(at_s - began_s, acked - before))
                 before = acked
             found[port] = samples
-        return began_s, found
+        return found
 
 
 def copy(site: ManyPaths | Lab, streams: int, size_bytes: int, paths: int, *, in_turn: bool) -> Copy:
@@ -116,14 +119,15 @@ def copy(site: ManyPaths | Lab, streams: int, size_bytes: int, paths: int, *, in
             assert isinstance(site, ManyPaths)
             words = site.around(*site.addresses, paths, *(["--in-turn"] if in_turn else [])) + words
         with Watcher(source.netns, sink.addresses[0]) as watcher, tempfile.TemporaryFile("w+") as said:
+            started_s = time.monotonic()
             process = source.popen(words, stdout=said, stderr=said)
             placed = _placed(site, process)
             ended_s = time.monotonic()
             if process.returncode or target.stat().st_size != size_bytes:
                 said.seek(0)
                 raise CopyFailed(f"{words} ended with {process.returncode}: {said.read()[-2000:]}")
-        began_s, found = watcher.streams()
-    return Copy(ended_s - began_s, [placed.get(port) for port in found], list(found.values()))
+        found = watcher.streams()
+    return Copy(ended_s - started_s, [placed.get(port) for port in found], list(found.values()))
 
 
 def teach(site: ManyPaths, a: float) -> list[int]:

@@ -23,7 +23,17 @@ def seconds(results: Sequence[Result]) -> Spread:
 
 def mean_bps(results: Sequence[Result]) -> float:
     """Return the goodput of whole copies, bit/s: the mean over repetitions."""
-    return statistics.mean(each.cell.size_bytes * 8 / each.copy.seconds for each in results)
+    return statistics.mean(map(whole_copy_bps, results))
+
+
+def whole_copy_bps(result: Result) -> float:
+    """Return the goodput of a whole copy, bit/s."""
+    return result.cell.size_bytes * 8 / result.copy.seconds
+
+
+def read_rates(result: Result) -> dict[str, float]:
+    """Return the goodput of a whole copy and of its middle, bit/s."""
+    return {"whole_bps": whole_copy_bps(result), "steady_bps": middle_of_copy_bps(result.copy)}
 
 
 def steady_bps(results: Sequence[Result]) -> float:
@@ -32,10 +42,11 @@ def steady_bps(results: Sequence[Result]) -> float:
     From when the first `EDGE` of its bytes have come until only the last are missing: at the end one slow
     stream may be left alone with its block.
     """
-    return statistics.mean(_middle_of_copy_bps(each.copy) for each in results)
+    return statistics.mean(middle_of_copy_bps(each.copy) for each in results)
 
 
-def _middle_of_copy_bps(copy: Copy) -> float:
+def middle_of_copy_bps(copy: Copy) -> float:
+    """Return the goodput of the middle of one copy, bit/s."""
     samples = sorted((each for stream in copy.streams for each in stream), key=lambda each: each.t_s)
     arrived = list(accumulate(each.size_bytes for each in samples))
     first, last = (bisect_left(arrived, share * arrived[-1]) for share in (EDGE, 1 - EDGE))

@@ -1,6 +1,5 @@
 """What every row is: its cells, a table, a figure, and what it should show."""
 
-import argparse
 import os
 import shutil
 import sys
@@ -8,13 +7,13 @@ import tempfile
 import time
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from figures import Verdict, concluded, drawn, machine
+from figures import Verdict, command, conclude, drawn, machine
 from many_paths import ManyPaths, many_paths
 from mpx_lab.judged import judged
 from mpx_lab.lab import Lab
@@ -58,12 +57,17 @@ class Row(ABC):
         """Return the lines of the table."""
 
     @abstractmethod
-    def verdicts(self, results: Results) -> Sequence[Verdict]:
-        """Say of each thing that the row should show whether it does."""
+    def read(self, result: Result) -> Any:
+        """Return what is judged of a run, in plain values."""
 
     @abstractmethod
     def draw(self, results: Results, axes: Any) -> None:
         """Draw the figure on the axes of matplotlib."""
+
+
+def by_cell(stored: Mapping[str, Any]) -> dict[Cell, list[Any]]:
+    """Return what rows have read of the runs of each cell; what is not said of a cell is as usual."""
+    return {Cell(**each["cell"]): each["runs"] for each in stored.values()}
 
 
 def repeated(cells: Sequence[Cell], repetitions: int) -> list[Cell]:
@@ -77,11 +81,9 @@ def scaled(cell: Cell, scale: float) -> Cell:
     return replace(cell, scale=scale, a=cell.a / scale, window_bytes=window)
 
 
-def main(row: Row) -> None:
+def main(row: Row, judge: Callable[[Any], Iterable[Verdict]]) -> None:
     """Read the command line, measure what is missing, and say what came out."""
-    parser = argparse.ArgumentParser(
-        description=row.doc, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command(row.doc)
     parser.add_argument("--effort", choices=("quick", "full"), default="quick")
     parser.add_argument("--data", type=Path, default=Path("reports/huang"), help="where cells are kept")
     parser.add_argument("--size", type=int, metavar="MB", help="of the file, not what the row says")
@@ -119,7 +121,11 @@ def main(row: Row) -> None:
     print(drawn(folder.with_suffix(".png"), partial(row.draw, found)))
     if invalid:
         sys.exit("no verdicts: runs that are not valid are among these; run it again to repeat them")
-    sys.exit(concluded(row.verdicts(found)))
+    measured = {
+        cell.name: {"cell": cell.described(), "runs": list(map(row.read, runs))}
+        for cell, runs in found.items()
+    }
+    sys.exit(conclude(judge, measured, options.results))
 
 
 def _measure(row: Row, cells: Sequence[Cell], folder: Path, tries: int) -> None:

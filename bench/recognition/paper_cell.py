@@ -97,6 +97,14 @@ def curve_lines(curves: Curves) -> list[str]:
     return lines
 
 
+def accuracies(curves: Curves) -> dict[str, dict[int, float]]:
+    """Return the share of windows that are right, by classifier and seconds."""
+    return {
+        name: {seconds: scores.six.mean for seconds, scores in curve.items()}
+        for name, curve in curves.items()
+    }
+
+
 def draw_curves(curves: Curves, axes: Any) -> None:
     """Draw accuracy over the length of the window."""
     for name, curve in curves.items():

@@ -1,14 +1,13 @@
 """What every row on recognising the background is: a computation, a table, a figure, verdicts."""
 
-import argparse
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from figures import Verdict, concluded, machine
+from figures import Verdict, command, conclude, machine
 from mpx_lab.dataset.load import Example, load_dataset
 
 from mpx.errors import MpxError
@@ -34,19 +33,17 @@ class Row(ABC, Generic[Results]):
         """Return the lines of the table."""
 
     @abstractmethod
-    def verdicts(self, results: Results) -> Sequence[Verdict]:
-        """Say of each thing that the row should show whether it does."""
+    def measured(self, results: Results) -> Any:
+        """Return what is judged, in plain values."""
 
     @abstractmethod
     def draw(self, results: Results, axes: Any) -> None:
         """Draw the figure on the axes of matplotlib: one, or an array of them."""
 
 
-def main(row: Row[Any]) -> None:
+def main(row: Row[Any], judge: Callable[[Any], Iterable[Verdict]]) -> None:
     """Read the command line and the dataset, compute, and say what came out."""
-    parser = argparse.ArgumentParser(
-        description=row.doc, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command(row.doc)
     parser.add_argument("dataset", type=Path, help="a folder of mpx lab dataset")
     parser.add_argument("--effort", choices=("quick", "full"), default="quick")
     parser.add_argument("--out", type=Path, default=Path("reports/ops"), help="where the figure goes")
@@ -61,7 +58,7 @@ def main(row: Row[Any]) -> None:
     print(f"{len(examples)} runs; computed in {time.monotonic() - began:.0f} s")
     print("\n".join(row.table(results)))
     print(f"figure: {_figure(row, results, options.out)}")
-    sys.exit(concluded(row.verdicts(results)))
+    sys.exit(conclude(judge, row.measured(results), options.results))
 
 
 def _figure(row: Row[Any], results: Any, folder: Path) -> Path:

@@ -17,7 +17,7 @@ PROGRAM = str(Path(__file__).with_name("program.py"))
 class Flow:
     """What one measurement brought: (seconds since it began to connect, bytes received) in order."""
 
-    points: Sequence[tuple[float, int]]
+    points: Sequence[tuple[float, float]]
 
     def bytes_at(self, at_s: float) -> float:
         """Return what had been received by then."""

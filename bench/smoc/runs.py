@@ -4,11 +4,11 @@ import argparse
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from figures import Verdict, concluded, machine
+from figures import Verdict, command, conclude, machine
 from mpx_lab.judged import judged
 from mpx_lab.lab import Lab
 from mpx_lab.record import Run
@@ -20,7 +20,7 @@ def options(text: str | None) -> argparse.ArgumentParser:
     """Return what all of them take; they end at once where nobody is root."""
     if os.geteuid() != 0:
         sys.exit("labs need root")
-    parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command(text)
     parser.add_argument("--quick", action="store_true", help="few and short runs")
     parser.add_argument("--scale", type=float, default=1.0, help="multiplies rates and queues of the lab")
     parser.add_argument("--any", action="store_true", help="show what does not count, without verdicts")
@@ -64,7 +64,14 @@ class Counting:
         return f"{self.valid} runs count, {self.invalid} do not{why}; scale {self._scale:g}"
 
 
-def say(title: str, lines: Iterable[str], verdicts: Sequence[Verdict], counting: Counting) -> int:
+def say(
+    title: str,
+    lines: Iterable[str],
+    judge: Callable[[Any], Iterable[Verdict]],
+    measured: Any,
+    counting: Counting,
+    results: Path | None,
+) -> int:
     """Print it all; return the exit code: 1 where a limit was not kept, or a run does not count."""
     print(f"{title}\n{machine('cubic')}\n{counting.told}\n")
     for line in lines:
@@ -73,4 +80,4 @@ def say(title: str, lines: Iterable[str], verdicts: Sequence[Verdict], counting:
     if counting.shows_invalid:
         print("no verdicts: runs that do not count are in these figures")
         return 1
-    return concluded(verdicts)
+    return conclude(judge, measured, results)

@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import ssl
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -16,6 +17,7 @@ from mpx.shown import shown
 
 ANSWER_S = 10.0
 MOST_ANSWER = 64 << 20  # bytes: nothing that answers as a controller says more
+_PIECE_BYTES = 64 * 1024
 
 
 class Asking:
@@ -52,7 +54,7 @@ class Asking:
             asked.add_header("Authorization", f"Bearer {self._token}")
         try:
             with self._opener.open(asked, timeout=ANSWER_S) as answer:
-                return json.loads(answer.read(MOST_ANSWER))
+                return json.loads(_body(answer))
         except urllib.error.HTTPError as error:
             raise self._refused(error) from None
         except TimeoutError:
@@ -114,10 +116,25 @@ class _NotElsewhere(urllib.request.HTTPRedirectHandler):
         """Return no request."""
 
 
+def _body(answer: http.client.HTTPResponse) -> bytes:
+    """Return what is answered; raises TimeoutError after more than ANSWER_S, ValueError where it is too much.
+
+    Read as it comes: whoever sends a byte now and then would be waited for without end.
+    """
+    until_s, body = time.monotonic() + ANSWER_S, bytearray()
+    while piece := answer.read1(_PIECE_BYTES):
+        body += piece
+        if len(body) > MOST_ANSWER:
+            raise ValueError(f"more than {MOST_ANSWER} bytes")
+        if time.monotonic() > until_s:
+            raise TimeoutError
+    return bytes(body)
+
+
 def _detail(error: urllib.error.HTTPError) -> str:
     try:
         return shown(str(json.loads(error.read(1 << 16))["detail"]))
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError, RecursionError):
         return ""
 
 

@@ -193,7 +193,7 @@ def read_told(file: Path) -> dict[str, Any]:
         return tomllib.loads(file.read_text())
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror or error}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # of TOML, UTF-8, or of a number with too many digits
         raise UsageError(f"{file} is not TOML: {error}") from None
 
 
@@ -251,6 +251,6 @@ def read_capacities(file: Path) -> tuple[Rates, Rates]:
         raise UsageError(f"{file} cannot be read: {error.strerror}") from None
     except TypeError:
         raise UsageError(f"{file} cannot be used: it is no list of links {_LINKS_ARE}") from None
-    except (ValueError, OverflowError) as error:
+    except (ValueError, OverflowError, RecursionError) as error:
         raise UsageError(f"{file} cannot be used: {error}") from None
     return rates, delays

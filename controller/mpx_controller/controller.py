@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path as File
 
+from mpx.units import counted
 from mpx_controller.answers import SwitchLost
 from mpx_controller.config import Config, OpenFlow, read_capacities
 from mpx_controller.cookies import Kind, cookie
@@ -100,7 +101,9 @@ class Controller:
             await self._search.look_for(address, caller.owner)
         made = self.sets.assign(source, sink, count, caller.owner, self._now())
         why = reasons.why_these(made, self.config.path_sets.selection, count)
-        self._note(made, f"assigned {len(made.paths)} paths, {made.streams} streams: {why}")
+        self._note(
+            made, f"assigned {counted(len(made.paths), 'path')}, {counted(made.streams, 'stream')}: {why}"
+        )
         for place, path in enumerate(made.paths):
             self._log(made, reasons.why_so_many(made, place, self.sets.bytes_per_stream(path.path)))
         return made

@@ -1,14 +1,15 @@
 """What outlives a restart: path sets with their streams, where hosts are, subflows of Multipath TCP."""
 
 import json
+import math
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path as File
 from typing import Any, NamedTuple
 
-from mpx_controller.graph import Link, Path, Port
+from mpx_controller.graph import Link, Path
 from mpx_controller.mptcp.multipath_tcp import MultipathTcp
-from mpx_controller.mptcp.saved import Saved, mptcp_told, read_mptcp
+from mpx_controller.mptcp.saved import Saved, mptcp_told, port_of, read_mptcp
 from mpx_controller.network.hosts import Host
 from mpx_controller.path_sets.path_set import PathSet, SetPath, StreamKey
 from mpx_controller.steering import Ends
@@ -50,11 +51,14 @@ def read_state(text: str, now_s: float) -> State:
         told = json.loads(text)
         if told["version"] != VERSION:
             raise ValueError(f"it is of version {told['version']}, not {VERSION}")
-        hosts = [Host(hardware, Port(*port), tuple(addresses)) for hardware, port, addresses in told["hosts"]]
+        hosts = [
+            Host(str(hardware), port_of(port), tuple(map(str, addresses)))
+            for hardware, port, addresses in told["hosts"]
+        ]
         sets = [_read(each, now_s) for each in told["path_sets"]]
         mptcp = read_mptcp(told["mptcp"], _path) if told.get("mptcp") is not None else None
         return State(sets, int(told["last"]), hosts, mptcp)
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ValueError(f"it is no state of a controller: {error!r}") from None
 
 
@@ -91,10 +95,13 @@ def _read(told: Mapping[str, Any], now_s: float) -> PathSet:
     made = PathSet(
         int(told["number"]),
         str(told["owner"]),
-        Ends(source, sink, Port(*source_port), Port(*sink_port)),
-        tuple(SetPath(_path(links), *rest) for links, *rest in told["paths"]),
-        float(told["max_flow_bps"]),
-        now_s + float(told["left_s"]),
+        Ends(str(source), str(sink), port_of(source_port), port_of(sink_port)),
+        tuple(
+            SetPath(_path(links), _number(rate), _number(rtt), int(streams), int(group))
+            for links, rate, rtt, streams, group in told["paths"]
+        ),
+        _number(told["max_flow_bps"]),
+        now_s + _number(told["left_s"]),
         {StreamKey(int(port), side): int(place) for port, side, place in told["placed"]},
         _hardware(told.get("hardware")),
     )
@@ -114,4 +121,13 @@ def _hardware(told: Any) -> tuple[str, str] | None:
 
 
 def _path(links: Iterable[Any]) -> Path:
-    return tuple(Link(Port(*start), Port(*end), rate, delay) for start, end, rate, delay in links)
+    return tuple(
+        Link(port_of(start), port_of(end), _number(rate), _number(delay)) for start, end, rate, delay in links
+    )
+
+
+def _number(told: Any) -> float:
+    found = float(told)
+    if not math.isfinite(found):
+        raise ValueError(f"{told!r} is no number")
+    return found

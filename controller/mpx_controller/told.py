@@ -3,18 +3,18 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from mpx.units import format_duration, format_rate, format_size
+from mpx.units import counted, format_duration, format_rate, format_size
 
 
 def status_lines(url: str, told: dict[str, Any]) -> Iterator[str]:
     """Yield the state of a controller: switches, links, hosts, and how many path sets."""
     switches, links, hosts, sets = (told[name] for name in ("switches", "links", "hosts", "path_sets"))
     away = [switch["id"] for switch in switches if not switch["connected"]]
-    yield f"controller at {url}, {told['health']['switches']} switches connected" + (
+    yield f"controller at {url}, {counted(told['health']['switches'], 'switch', 'switches')} connected" + (
         f", not connected: {', '.join(away)}" if away else ""
     )
     streams = sum(len(each["ports"]) for each in sets)
-    yield f"{len(sets)} path sets with {streams} streams"
+    yield f"{counted(len(sets), 'path set')} with {counted(streams, 'stream')}"
     yield from _table(
         ("LINK", "RATE", "DELAY"),
         [
@@ -36,7 +36,7 @@ def paths_lines(sets: Sequence[dict[str, Any]]) -> Iterator[str]:
         now = each["ports"] | each["elsewhere"]
         yield (
             f"path set {each['id']} of {each['owner']}: {each['source']} -> {each['sink']}, "
-            f"{each['streams']} streams predicted, at most {format_rate(each['max_flow_bps'])}, "
+            f"{counted(each['streams'], 'stream')} predicted, at most {format_rate(each['max_flow_bps'])}, "
             f"ends in {_time(each['lease_s'])} unless it is used"
         )
         yield from _table(

@@ -248,13 +248,13 @@ def sigterm_ends() -> Iterator[None]:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         raise _Sigterm
 
-    signal.signal(signal.SIGTERM, end)
+    before = signal.signal(signal.SIGTERM, end)
     try:
         yield
     except _Sigterm:
         raise Terminated("interrupted; what was built is removed") from None
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGTERM, before)
 
 
 def _from_file(path: Path) -> Topology:

@@ -49,10 +49,15 @@ class RecordedRun:
         """Read run.json; raises UsageError where there is none, or of another format."""
         try:
             about = json.loads((folder / "run.json").read_text())
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise UsageError(f"{folder} is no folder of a run: {error}") from None
-        if about.get("format") != FORMAT:
-            raise UsageError(f"{folder} has the format {about.get('format')!r}, this reads {FORMAT!r}")
+        told = about.get("format") if isinstance(about, dict) else None
+        if told != FORMAT:
+            raise UsageError(f"{folder} has the format {told!r}, this reads {FORMAT!r}")
+        validity = about.get("validity", "")
+        is_judged = isinstance(validity, dict) and "valid" in validity
+        if "status" not in about or not (validity is None or is_judged):
+            raise UsageError(f"{folder} is no folder of a run: it does not say whether the run counts")
         return cls(folder, about)
 
     @property

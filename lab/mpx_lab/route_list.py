@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from mpx_lab.plan import DEFAULT_CONGESTION
+from mpx_lab.state import LabError
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +25,17 @@ class Route:
 
 
 def routes_of(folder: Path, host: str) -> list[Route]:
-    """Return what was set on a host, that towards all first; nothing for what is the default."""
+    """Return what was set on a host, that towards all first; nothing for what is the default.
+
+    Raises LabError where that cannot be read.
+    """
+    file = _file(folder, host)
     try:
-        told = json.loads(_file(folder, host).read_text())
+        return [Route(**each) for each in json.loads(file.read_text())]
     except FileNotFoundError:
         return []
-    return [Route(**each) for each in told]
+    except (ValueError, TypeError, RecursionError) as error:
+        raise LabError(f"{file} cannot be read ({error}); take the lab down and up again") from None
 
 
 def with_route(before: Sequence[Route], fresh: Route) -> list[Route]:

@@ -107,7 +107,15 @@ def load(lab_id: str) -> State | None:
         state = State.from_json((folder_of(lab_id) / "state.json").read_text())
     except FileNotFoundError:
         return None
-    except (ValueError, TypeError, KeyError) as error:
+    except (
+        ValueError,
+        TypeError,
+        KeyError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+        UsageError,
+    ) as error:
         raise LabError(
             f"the state of the lab '{lab_id}' cannot be read ({error}); if another mpx made it, "
             f"take it down with 'mpx lab down --lab {lab_id}'"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mpx.units import format_duration, format_rate, format_size
+from mpx.units import counted, format_duration, format_rate, format_size
 
 UNLIMITED = "unlimited"
 
@@ -40,6 +40,6 @@ def _way(way: Mapping[str, Any]) -> str:
     rate = format_rate(way["rate_bps"]) if way["rate_bps"] else UNLIMITED
     queue = format_size(way["queue_bytes"]) if way["queue_bytes"] else UNLIMITED
     if way["queue_packets"]:
-        queue = f"{way['queue_packets']} packets"
+        queue = counted(way["queue_packets"], "packet")
     loss = f", loss {100 * way['loss']:g}%" if way["loss"] else ""
     return f"{rate}, {format_duration(way['delay_s'])} one way, queue {queue}{loss}"

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mpx.cli import Signals
 from mpx.errors import MpxError, UsageError
+from mpx.signals import Signals
 from mpx.units import format_rate, parse_duration
 from mpx_lab.lab import Lab
 from mpx_lab.lab_option import lab_option
@@ -75,7 +75,7 @@ def _sent(spec: "Spec", source: str, sink: str, limit_s: float, lab: Lab, run: "
     hosts = lab.host(source), lab.host(sink)
     address = hosts[0].address_of(sink)
     with (
-        Signals() as signals,
+        Signals(grace_s=None) as signals,
         run,
         judged(lab, run),
         RttProbe(FLOW, *hosts, address, run.rtt, run.epoch_s),

@@ -35,6 +35,7 @@ from mpx.probing.sink import Sink
 from mpx.probing.target import parse_target, sink_of
 from mpx.probing.way import Noise, Way
 from mpx.rtt_series import Probe
+from mpx.units import counted
 
 LONGEST_WINDOW_S = 86400.0
 MODES = PASSIVE_MODE, ACTIVE_MODE = "passive", "active"
@@ -149,8 +150,8 @@ def _probed(
     if not failure and all(probe.rtt_s is None for probe in probes):
         because = f"{way.name}: {way.trouble or 'no answer'}"
         failure = ConnectionLost(
-            f"{asked.target} answered none of {len(probes)} probes ({because}), though it did just before; "
-            "try again, or another port as HOST:22"
+            f"{asked.target} answered none of {counted(len(probes), 'probe')} ({because}), "
+            "though it did just before; try again, or another port as HOST:22"
         )
     result = ProbeResult(
         target=asked.target,

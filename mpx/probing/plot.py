@@ -30,5 +30,5 @@ def draw(result: ProbeResult, file: str) -> None:
     if lost:
         axes.legend(loc="upper right")
     axes.grid(alpha=0.3)
-    with whole(file) as aside:
-        figure.savefig(aside, format=Path(file).suffix[1:].lower())
+    with whole(file) as out:
+        figure.savefig(out, format=Path(file).suffix[1:].lower())

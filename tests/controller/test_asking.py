@@ -1,6 +1,8 @@
 """What `mpx controller status` says where nobody, or somebody else, answers."""
 
+import contextlib
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -8,15 +10,17 @@ from pathlib import Path
 import pytest
 from free_ports import free_ports
 from mpx_command import mpx, refused
+from mpx_controller import asking
 from mpx_controller.asking import Asking, read_token
 
-from mpx.errors import AuthenticationError, MpxError, UsageError
+from mpx.errors import AuthenticationError, MpxError, TransferTimeout, UsageError
 
 
 class Other(ThreadingHTTPServer):
     """Answers everything with one status, body and header, and remembers what it was shown."""
 
     status, body, location = 200, b"{}", ""
+    drips = False  # blanks after the body, until the client goes
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Answer)
@@ -37,6 +41,10 @@ class _Answer(BaseHTTPRequestHandler):
             self.send_header("Location", self.server.location)
         self.end_headers()
         self.wfile.write(self.server.body)
+        with contextlib.suppress(ConnectionError):
+            while self.server.drips:
+                self.wfile.write(b" ")
+                time.sleep(0.01)
 
     def log_message(self, *_: object) -> None:
         pass
@@ -67,6 +75,13 @@ def test_what_is_no_controller(other: Other, body: bytes) -> None:
 def test_what_it_refuses(other: Other, status: int, code: int) -> None:
     other.status = status
     refused(mpx("controller", "paths", "--url", other.url), code)
+
+
+def test_an_answer_without_end(other: Other, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking, "ANSWER_S", 0.5)
+    other.drips = True
+    with pytest.raises(TransferTimeout):
+        Asking(other.url).get("status")
 
 
 def test_another_place_of_a_web_server_is_no_controller(other: Other) -> None:

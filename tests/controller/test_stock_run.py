@@ -238,8 +238,10 @@ def test_a_controller_that_is_away_is_complained_of_once(monkeypatch: pytest.Mon
             return seen.pop(0)
 
     class Away:
+        ways = ["nobody listens", "timed out", "nobody listens", "nobody listens"]
+
         def place(self, *_: object) -> None:
-            raise Unsteered("nobody listens")
+            raise Unsteered(self.ways.pop(0))
 
         def next_s(self) -> float:
             return float("inf")
@@ -249,6 +251,11 @@ def test_a_controller_that_is_away_is_complained_of_once(monkeypatch: pytest.Mon
     while seen:
         watch.look()
     assert said == ["streams are not steered: nobody listens"] and watch.has_told
+
+    seen[:], said[:] = [[40_000]], []
+    watch = Watch(Away(), Some(), Ports(), said.append, Unsteered("timed out"))  # type: ignore[arg-type]
+    watch.look()
+    assert said == [] and watch.has_told
 
 
 def test_a_controller_that_is_away_from_the_start_is_complained_of_once(

@@ -9,6 +9,12 @@ from pathlib import Path
 from typing import Any
 
 ENDS_WITHIN_S = 120
+_MEASURE = """
+import resource, subprocess, sys
+code = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL).returncode
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+sys.exit(code)
+"""
 
 
 @dataclass(frozen=True)
@@ -61,6 +67,18 @@ class Copy:
 def copy(folder: Path, source: object, destination: object, *options: str) -> Done:
     """Run `mpx copy` to its end."""
     return Copy(folder, source, destination, *options).end()
+
+
+def measured(*words: object) -> tuple[int, str, int]:
+    """Run mpx to its end; return its exit code, what it says, and the most memory that it had, in KiB.
+
+    It is begun by a small process, as a child has the memory of who begins it until it runs its program.
+    """
+    command = [sys.executable, "-c", _MEASURE, sys.executable, "-m", "mpx", *map(str, words)]
+    done = subprocess.run(
+        command, check=False, capture_output=True, text=True, timeout=ENDS_WITHIN_S, start_new_session=True
+    )
+    return done.returncode, done.stderr, int(done.stdout)
 
 
 def assert_clear(done: Done, code: int, *words: str) -> None:

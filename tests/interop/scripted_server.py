@@ -35,6 +35,7 @@ class Dialogue:
         self.server = server
         self.control = control
         self.blocks = False
+        self.verb = "greeting"  # what is being answered
         self._listener: socket.socket | None = None
         self._client: tuple[str, int] | None = None
         self._kept: socket.socket | None = None
@@ -78,15 +79,17 @@ class Dialogue:
             for line in lines:
                 verb, _, argument = line.decode("utf-8", "surrogateescape").strip("\r\n").partition(" ")
                 self.server.heard.append(verb)
-                answer = script.get(verb) or getattr(type(self), f"_{verb.lower()}", Dialogue._unknown)
-                reply = answer(self, argument)
+                self.verb = verb
+                reply = script[verb](self, argument) if verb in script else self.answer(verb, argument)
                 if reply is not None:
                     self.say(reply)
         self._keep_nothing()
         self.close()
 
-    def _unknown(self, argument: str) -> str:
-        return "502 not implemented"
+    def answer(self, verb: str, argument: str) -> str | None:
+        """Do what a command says; return the reply, or None when all is said."""
+        known = getattr(self, f"_{verb.lower()}", None)
+        return known(argument) if known else "502 not implemented"
 
     def _user(self, argument: str) -> str:
         return "230 welcome"

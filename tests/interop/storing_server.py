@@ -1,23 +1,37 @@
-"""A scripted FTP server that also takes files: each answer may be replaced, as with ScriptedServer."""
+"""A scripted FTP server over files in memory: truthful, unless a test replaces its answers.
+
+It knows MODE S and MODE E, offsets (REST, ERET), MLSD and LIST, checksums of parts, and renames. Each answer
+may be replaced as with ScriptedServer.
+"""
 
 import posixpath
 import socket
 import zlib
+from collections.abc import Mapping
+from pathlib import PurePosixPath
 from typing import BinaryIO
 
 from interop.scripted_server import Dialogue, Script, ScriptedServer
 
-from mpx.gridftp_wire import CLOSE, HEADER_BYTES, unpack_header
+from mpx.gridftp_wire import CLOSE, EOD, EOF, HEADER_BYTES, BlockHeader, unpack_header
 
 FEATURES = ("MLST type*;size*;modify*;", "SIZE", "MDTM", "MFMT", "REST STREAM")
+BLOCK_BYTES = 64 * 1024
+MISSING = "550 No such file or directory"
 
 
 class StoringDialogue(Dialogue):
-    """One control connection; names are absolute."""
+    """One control connection; names are absolute, or below the folder that was entered."""
 
     server: "StoringServer"
+    folder = "/"
     asked: str | None = None  # what is to be renamed
+    rest = 0  # where the next transfer begins
     blocks_come: BinaryIO | None = None  # where those of MODE E do
+
+    def name(self, argument: str) -> str:
+        """Return the absolute name of an argument."""
+        return posixpath.normpath(posixpath.join(self.folder, argument))
 
     def _feat(self, argument: str) -> str:
         return "\r\n".join(["211-Features", *(f" {line}" for line in self.server.features), "211 End"])
@@ -28,44 +42,111 @@ class StoringDialogue(Dialogue):
         self.blocks = argument == "E"
         return "200 ok"
 
+    def _rest(self, argument: str) -> str:
+        self.rest = int(argument) if argument.isdecimal() else 0
+        return "350 ok"
+
+    def start(self) -> int:
+        """Return where the transfer under way begins."""
+        start, self.rest = self.rest, 0
+        return start
+
+    # --- what it says of files -----------------------------------------------------------------------
+
     def _cwd(self, argument: str) -> str:
-        return "250 ok" if argument in self.server.folders else "550 Failed to change directory."
+        if self.name(argument) not in self.server.folders:
+            return "550 Failed to change directory."
+        self.folder = self.name(argument)
+        return "250 ok"
 
     def _size(self, argument: str) -> str:
-        content = self.server.files.get(argument)
-        return "550 No such file" if content is None else f"213 {len(content)}"
+        name = self.name(argument)
+        return f"213 {self.size(name)}" if name in self.server.files else "550 No such file"
+
+    def size(self, name: str) -> int:
+        """Return how many bytes a file has."""
+        return len(self.server.files[name])
 
     def _mdtm(self, argument: str) -> str:
-        if argument not in self.server.files:
+        if self.name(argument) not in self.server.files:
             return "550 No such file"
-        return f"213 {self.server.times.get(argument, '20200102030405')}"
+        return f"213 {self.server.times.get(self.name(argument), self.server.modified)}"
 
     def _mfmt(self, argument: str) -> str:
         when, _, name = argument.partition(" ")
-        self.server.times[name] = when
+        if self.name(name) not in {*self.server.files, *self.server.folders}:
+            return MISSING
+        self.server.times[self.name(name)] = when
         return f"213 Modify={when}; {name}"
 
     def facts(self, name: str) -> str:
         if name in self.server.folders:
             return "type=dir;"
-        when = self.server.times.get(name, "20200102030405")
-        return f"type=file;size={len(self.server.files[name])};modify={when};"
+        when = self.server.times.get(name, self.server.modified)
+        return f"type=file;size={self.size(name)};modify={when};"
 
     def _mlst(self, argument: str) -> str:
-        if argument not in self.server.files and argument not in self.server.folders:
-            return "550 No such file or directory"
-        return f"250-facts\r\n {self.facts(argument)} {argument}\r\n250 end"
+        name = self.name(argument)
+        if name not in self.server.files and name not in self.server.folders:
+            return MISSING
+        return f"250-facts\r\n {self.facts(name)} {argument}\r\n250 end"
 
-    def _mlsd(self, argument: str) -> str:
-        if argument not in self.server.folders:
-            return "550 No such file or directory"
+    def _cksm(self, argument: str) -> str:
+        _, start, size, name = argument.split(" ", 3)
+        if self.name(name) not in self.server.files:
+            return MISSING
+        content = self.server.files[self.name(name)][int(start) :]
+        part = content if int(size) < 0 else content[: int(size)]
+        return f"213 {zlib.adler32(part):08x}"
+
+    def children(self, folder: str) -> list[str]:
+        """Return the absolute names of what is in a folder."""
         names = [*self.server.files, *self.server.folders]
+        return [name for name in names if name != "/" and posixpath.dirname(name) == folder]
+
+    def _mlsd(self, argument: str) -> str | None:
+        folder = self.name(argument)
+        if folder not in self.server.folders:
+            return MISSING
+        lines = [f"{self.facts(each)} {posixpath.basename(each)}\r\n" for each in self.children(folder)]
+        return self.send_lines(lines)
+
+    def _list(self, argument: str) -> str | None:
+        lines = []
+        for each in self.children(self.folder):
+            is_file = each in self.server.files
+            about = (
+                f"{'-' if is_file else 'd'}rw-r--r-- 1 u g {self.size(each) if is_file else 0} Jan  2  2020"
+            )
+            lines.append(f"{about} {posixpath.basename(each)}\r\n")
+        return self.send_lines(lines)
+
+    def send_lines(self, lines: list[str]) -> str | None:
+        """Send a listing, which is always in MODE S."""
+        return self.send_stream("".join(lines).encode("utf-8", "surrogateescape"))
+
+    # --- data --------------------------------------------------------------------------------------
+
+    def send(self, content: bytes) -> str:
+        """Send (a part of) a file; return the last reply."""
+        if not self.blocks:
+            return self.send_stream(content)
+        if self._kept is None:  # which stays for the next transfer
+            self._kept = self.open_data()
+        self.say("150 go")
+        return self.transmit(self._kept, content)
+
+    def send_stream(self, content: bytes) -> str:
         with self.open_data() as data:
             self.say("150 go")
-            for name in names:
-                if name != "/" and posixpath.dirname(name) == argument:
-                    line = f"{self.facts(name)} {posixpath.basename(name)}\r\n"
-                    data.sendall(line.encode("utf-8", "surrogateescape"))
+            return self.transmit(data, content)
+
+    def transmit(self, data: socket.socket, content: bytes) -> str:
+        """Send over a data connection; return the last reply."""
+        try:
+            data.sendall(framed(content) if self.blocks else content)
+        except OSError:
+            return "426 you closed it"
         return "226 done"
 
     def receive(self) -> bytes:
@@ -85,7 +166,10 @@ class StoringDialogue(Dialogue):
         self.blocks_come = self.blocks_come or self.open_data().makefile("rb")
         self.say("150 go")
         while True:
-            header = unpack_header(self.blocks_come.read(HEADER_BYTES))
+            raw = self.blocks_come.read(HEADER_BYTES)
+            if len(raw) < HEADER_BYTES:
+                raise ConnectionError("the data connection has ended before the data")
+            header = unpack_header(raw)
             content[header.offset : header.offset + header.count] = self.blocks_come.read(header.count)
             if header.descriptor & CLOSE:
                 self.blocks_come = None
@@ -96,57 +180,80 @@ class StoringDialogue(Dialogue):
         """Be gone, as after a reset of a firewall."""
         self.control.shutdown(socket.SHUT_RDWR)
 
-    def _stor(self, argument: str) -> str:
-        self.server.files[argument] = b""
-        self.server.files[argument] = self.receive()
+    def _retr(self, argument: str) -> str | None:
+        content, start = self.server.files.get(self.name(argument)), self.start()
+        return MISSING if content is None else self.send(content[start:])
+
+    def _eret(self, argument: str) -> str | None:
+        start, size, name = self.part(argument)
+        content = self.server.files.get(self.name(name))
+        return MISSING if content is None else self.send(content[start : start + size])
+
+    def part(self, argument: str) -> tuple[int, int, str]:
+        """Read the offset, the length and the name of ERET P."""
+        _, start, size, name = argument.split(" ", 3)
+        return int(start), int(size), name
+
+    def _stor(self, argument: str) -> str | None:
+        name = self.name(argument)
+        if name in self.server.folders or posixpath.dirname(name) not in self.server.folders:
+            return "553 Could not create file."
+        self.server.files[name] = b""
+        self.server.files[name] = self.receive()
         return "226 done"
 
-    def _retr(self, argument: str) -> str:
-        with self.open_data() as data:
-            self.say("150 go")
-            data.sendall(self.server.files[argument])
-        return "226 done"
+    # --- changes -----------------------------------------------------------------------------------
 
     def _mkd(self, argument: str) -> str:
-        if argument in self.server.folders:
+        name = self.name(argument)
+        if name in self.server.folders or name in self.server.files:
             return "550 exists"
-        if posixpath.dirname(argument) not in self.server.folders:
-            return "550 No such file or directory"
-        self.server.folders.add(argument)
+        if posixpath.dirname(name) not in self.server.folders:
+            return MISSING
+        self.server.folders.add(name)
         return f'257 "{argument}"'
 
     def _dele(self, argument: str) -> str:
-        return "550 No such file" if self.server.files.pop(argument, None) is None else "250 ok"
+        gone = self.server.files.pop(self.name(argument), None)
+        return "550 No such file" if gone is None else "250 ok"
 
     def _rnfr(self, argument: str) -> str:
-        self.asked = argument if argument in self.server.files else None
+        name = self.name(argument)
+        self.asked = name if name in self.server.files else None
         return "550 No such file" if self.asked is None else "350 to?"
 
     def _rnto(self, argument: str) -> str:
-        if self.asked is None:
+        name = self.name(argument)
+        if self.asked not in self.server.files:
             return "503 RNFR first"
-        self.server.files[argument] = self.server.files.pop(self.asked)
+        self.server.files[name] = self.server.files.pop(self.asked)
+        self.server.times.pop(name, None)
         if self.asked in self.server.times:
-            self.server.times[argument] = self.server.times.pop(self.asked)
+            self.server.times[name] = self.server.times.pop(self.asked)
         self.asked = None
         return "250 ok"
 
-    def _cksm(self, argument: str) -> str:
-        _, start, size, name = argument.split(" ", 3)
-        content = self.server.files[name][int(start) :]
-        part = content if int(size) < 0 else content[: int(size)]
-        return f"213 {zlib.adler32(part):08x}"
+
+def framed(content: bytes) -> bytes:
+    """Return the blocks of a transfer that uses one connection."""
+    sent = bytearray()
+    for at in range(0, len(content), BLOCK_BYTES):
+        block = content[at : at + BLOCK_BYTES]
+        sent += BlockHeader(0, len(block), at).pack() + block
+    return bytes(sent + BlockHeader(EOD | EOF, 0, 1).pack())
 
 
 class StoringServer(ScriptedServer):
     """Runs while in the `with` block. `files` holds what it has, by absolute name."""
 
     dialogue = StoringDialogue
+    modified = "20200102030405"  # when all was, but what `times` has
 
     def __init__(
         self,
         script: Script | None = None,
         *,
+        files: Mapping[str, bytes] | None = None,
         features: tuple[str, ...] = FEATURES,
         checksums: bool = False,
         mode_e: bool = False,
@@ -154,6 +261,6 @@ class StoringServer(ScriptedServer):
         super().__init__(script)
         self.mode_e = mode_e
         self.features = (*features, "CKSM ADLER32:10;") if checksums else features
-        self.files: dict[str, bytes] = {}
-        self.folders = {"/"}
+        self.files = dict(files or {})
+        self.folders = {"/", *(str(folder) for name in self.files for folder in PurePosixPath(name).parents)}
         self.times: dict[str, str] = {}

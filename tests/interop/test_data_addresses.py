@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from interop.scripted_server import Dialogue, Script, ScriptedServer
 from interop.stock_server import StockServer
+from mpx_command import mpx as run_mpx
 
 import mpx
 from mpx.errors import ConnectionLost
@@ -102,15 +103,24 @@ def test_another_host_is_not_followed(bait: tuple[int, list[str]], tmp_path: Pat
         fetch({"EPSV": refused, "PASV": lambda *_: named}, tmp_path / "file")
 
 
-def test_another_host_is_followed_where_that_is_asked_for(tmp_path: Path) -> None:
-    def pasv(dialogue: Dialogue, _: str) -> str:
-        dialogue.server.host, host = ELSEWHERE, dialogue.server.host
-        port = dialogue.listen()
-        dialogue.server.host = host
-        return f"227 go (127,0,0,2,{port // 256},{port % 256})"
+def pasv_elsewhere(dialogue: Dialogue, _: str) -> str:
+    dialogue.server.host, host = ELSEWHERE, dialogue.server.host
+    port = dialogue.listen()
+    dialogue.server.host = host
+    return f"227 go (127,0,0,2,{port // 256},{port % 256})"
 
+
+def test_another_host_is_followed_where_that_is_asked_for(tmp_path: Path) -> None:
     options = mpx.CopyOptions(retries=0, timeout_s=10, data_address_from_server=True)
-    assert "EPSV" not in fetch({"PASV": pasv}, tmp_path / "file", options)
+    assert "EPSV" not in fetch({"PASV": pasv_elsewhere}, tmp_path / "file", options)
+
+
+def test_listings_too(tmp_path: Path) -> None:
+    with ScriptedServer({"EPSV": refused, "PASV": pasv_elsewhere}) as server:
+        ended = run_mpx("list", f"{server.url}/folder")
+        assert (ended.code, "--data-address-from-server" in ended.err) == (6, True), ended
+        ended = run_mpx("list", "--data-address-from-server", f"{server.url}/folder")
+        assert (ended.code, ended.out, ended.err) == (0, "file\n", "")
 
 
 @pytest.mark.parametrize("port", [1, 22, 1023])

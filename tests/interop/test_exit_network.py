@@ -3,12 +3,14 @@
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from mpx_command import mpx, refused, running
+from interop.scripted_server import Dialogue, ScriptedServer
+from mpx_command import copied, mpx, refused, running
 
 pytestmark = pytest.mark.peers
 
@@ -110,6 +112,22 @@ def test_7_no_greeting(silent_port: int, file: Path) -> None:
     for option in ((), ("-q",)):
         ended = mpx("copy", *option, "--timeout", "300ms", file, f"ftp://127.0.0.1:{silent_port}/x")
         refused(ended, 7, "greeting")
+
+
+def test_7_a_greeting_has_as_long_as_a_connection(silent_port: int, file: Path) -> None:
+    ended = mpx("copy", "--connect-timeout", "300ms", file, f"ftp://127.0.0.1:{silent_port}/x")
+    refused(ended, 7, "no greeting within 0.3 s", "check host and port")
+
+
+def test_who_asks_to_wait_has_longer_for_its_greeting(here: Path) -> None:
+    def slow(dialogue: Dialogue, _: str) -> str:
+        dialogue.say("120 in a moment")
+        time.sleep(1.0)
+        return "220 ready"
+
+    with ScriptedServer({"banner": slow}) as server:
+        copied(mpx("copy", "-q", "--connect-timeout", "500ms", f"{server.url}/file", here / "file"))
+        assert (here / "file").read_bytes() == server.content
 
 
 def test_7_no_answer_to_a_command(file: Path) -> None:

@@ -263,6 +263,7 @@ def test_their_disk_fills_up(path: Begin, tmp_path: Path) -> None:
 
 def test_the_journal_finds_no_space(tmp_path: Path) -> None:
     with tiny_disk(tmp_path / "state", "12k"):
+        (tmp_path / "state").chmod(0o700)
         sources = tmp_path / "tree"
         sources.mkdir()
         for i in range(300):

@@ -1,23 +1,120 @@
-"""A server that admits few sessions: whatever is given up, what has moved is verified and committed."""
+"""Servers that admit few sessions: with one or two of them listing, moving and verifying take turns."""
 
+import contextlib
 import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import TracebackType
 
 import pytest
+from install_peers import find_peer
+from interop.foreign_servers import ProFtpd, PureFtpd, PyFtpdLib
+from interop.scripted_server import Script
 from interop.stock_server import StockServer
+from interop.storing_server import StoringDialogue, StoringServer
+from interop.vsftpd import serving
+from mpx_command import mpx as run
 
 import mpx
 from mpx.congestion_plan import SERVER_CHOOSES
+from mpx.errors import Interrupted
 
 pytestmark = pytest.mark.peers
 
 FILES = 24
+LARGE = os.urandom(30_000_001)
+CONTENT = os.urandom(200_003)
+TREE = {f"folder{i % 3}/f{i}": CONTENT[i:] for i in range(FILES)} | {"large": LARGE, "empty": b""}
+
+Serving = Callable[[Path, int], contextlib.AbstractContextManager[tuple[str, Path]]]
+
+
+@contextlib.contextmanager
+def _stock(folder: Path, sessions: int) -> Iterator[tuple[str, Path]]:
+    root = folder / "served"
+    root.mkdir()
+    with StockServer(root, arguments=("-connections-max", str(sessions))) as server:
+        yield server.url.rstrip("/"), root
+
+
+@contextlib.contextmanager
+def _vsftpd(folder: Path, sessions: int) -> Iterator[tuple[str, Path]]:
+    with serving(folder, find_peer("vsftpd"), max_per_ip=sessions) as served:
+        yield served
+
+
+@contextlib.contextmanager
+def _proftpd(folder: Path, sessions: int) -> Iterator[tuple[str, Path]]:
+    root = folder / "served"
+    root.mkdir()
+    with ProFtpd(root, f"MaxClientsPerHost {sessions}") as server:
+        yield server.url.rstrip("/"), root
+
+
+@contextlib.contextmanager
+def _pureftpd(folder: Path, sessions: int) -> Iterator[tuple[str, Path]]:
+    root = folder / "served"
+    root.mkdir()
+    with PureFtpd(root, ("-C", str(sessions))) as server:
+        yield server.url.rstrip("/"), root
+
+
+@contextlib.contextmanager
+def _pyftpdlib(folder: Path, sessions: int) -> Iterator[tuple[str, Path]]:
+    root = folder / "served"
+    root.mkdir()
+    with PyFtpdLib(root, server={"max_cons_per_ip": sessions}) as server:
+        yield server.url.rstrip("/"), root
+
+
+@pytest.fixture(params=[_stock, _vsftpd, _proftpd, _pureftpd, _pyftpdlib], ids=lambda each: each.__name__[1:])
+def kind(request: pytest.FixtureRequest, with_password: None) -> Serving:
+    return request.param
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MPX_STATE_DIR", str(tmp_path / "state"))
+
+
+def make(top: Path) -> None:
+    for name, content in TREE.items():
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        (top / name).write_bytes(content)
+
+
+def found(top: Path) -> dict[str, bytes]:
+    return {str(each.relative_to(top)): each.read_bytes() for each in top.rglob("*") if each.is_file()}
+
+
+def says_how_many(report: mpx.Report, sessions: int) -> None:
+    """One line does, and says nothing else of it."""
+    lines = [note for note in report.notes if "session" in note and not note.startswith("MODE S")]
+    assert len(lines) == 1, report.notes
+    assert f"admits only {sessions} session" in lines[0]
+
+
+@pytest.mark.parametrize("sessions", [1, 2])
+def test_a_tree_up_and_down(kind: Serving, tmp_path: Path, sessions: int) -> None:
+    near, back = tmp_path / "near", tmp_path / "back"
+    make(near)
+    with kind(tmp_path, sessions) as (url, root):
+        up = mpx.copy(str(near), f"{url}/far", mpx.CopyOptions(recursive=True))
+        assert found(root / "far") == TREE
+        down = mpx.copy(f"{url}/far", str(back), mpx.CopyOptions(recursive=True))
+        assert found(back) == TREE
+        again = mpx.copy(f"{url}/far", str(back), mpx.CopyOptions(recursive=True))
+    assert (up.files.moved, down.files.moved) == (len(TREE), len(TREE))
+    says_how_many(up, sessions)
+    says_how_many(down, sessions)
+    assert again.files.skipped == len(TREE)
 
 
 @pytest.mark.parametrize("sessions", [3, 5])
 @pytest.mark.parametrize("direction", ["up", "down"])
-def test_a_server_that_admits_few(tmp_path: Path, monkeypatch, direction: str, sessions: int) -> None:
-    monkeypatch.setenv("MPX_STATE_DIR", str(tmp_path / "state"))
+def test_a_server_that_admits_few(tmp_path: Path, direction: str, sessions: int) -> None:
     root, near = tmp_path / "served", tmp_path / "near"
     root.mkdir()
     far = root / "far"
@@ -35,3 +132,122 @@ def test_a_server_that_admits_few(tmp_path: Path, monkeypatch, direction: str, s
     assert all("no further session" in note for note in notes), notes
     for i in range(FILES):
         assert (target / f"f{i}").read_bytes() == content[i:]
+
+
+@pytest.mark.parametrize("sessions", [1, 2])
+def test_a_copy_that_was_stopped_goes_on(kind: Serving, tmp_path: Path, sessions: int) -> None:
+    back = tmp_path / "back"
+    with kind(tmp_path, sessions) as (url, root):
+        (root / "large").write_bytes(LARGE)
+        stop = threading.Event()
+
+        def half(progress: mpx.Progress) -> None:
+            if progress.bytes_done > len(LARGE) // 3:
+                stop.set()
+
+        slow = mpx.CopyOptions(rate_bps=150e6)
+        with pytest.raises(Interrupted):
+            mpx.copy(f"{url}/large", str(back), slow, on_progress=half, cancel=stop)
+        report = mpx.copy(f"{url}/large", str(back))
+    assert back.read_bytes() == LARGE
+    assert report.files.moved + report.files.resumed == 1
+
+
+class LimitedServer(StoringServer):
+    """Admits `limit` sessions at a time, and turns others away in one of several ways.
+
+    "421": it says so; "silence": it closes the connection; "refused": it does not listen meanwhile.
+    """
+
+    def __init__(self, how: str, limit: int, script: Script | None = None) -> None:
+        super().__init__(script)
+        self.how = how
+        self.limit = limit
+        self.turned_away = 0
+        self._count = threading.Lock()
+        self._live = 0
+        self._ended = threading.Event()
+        self._port = self._listener.getsockname()[1]
+
+    def _accept(self) -> None:
+        while not self._ended.is_set():
+            try:
+                control, _ = self._listener.accept()
+            except OSError:
+                return
+            with self._count:
+                is_full = self._live >= self.limit
+                self._live += not is_full
+                self.turned_away += is_full
+            if is_full:
+                if self.how == "421":
+                    control.sendall(b"421 Too many connections from your address.\r\n")
+                control.close()
+                continue
+            self._open.append(control)
+            threading.Thread(target=self._serve, args=(control,), daemon=True).start()
+            if self.how == "refused" and self._live >= self.limit:
+                self._listener.close()
+                return
+
+    def _serve(self, control: socket.socket) -> None:
+        self.dialogue(self, control).run()
+        with self._count:
+            self._live -= 1
+            if self.how == "refused" and self._listener.fileno() < 0 and not self._ended.is_set():
+                self._listener = socket.create_server((self.host, self._port))
+                threading.Thread(target=self._accept, daemon=True).start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        super().__exit__(kind, error, trace)
+
+    @property
+    def url(self) -> str:
+        return f"ftp://{self.host}:{self._port}"
+
+
+@pytest.mark.parametrize("sessions", [1, 2])
+@pytest.mark.parametrize("how", ["421", "silence", "refused"])
+def test_however_the_next_one_is_turned_away(tmp_path: Path, how: str, sessions: int) -> None:
+    near = tmp_path / "near"
+    make(near)
+    with LimitedServer(how, sessions) as server:
+        up = mpx.copy(str(near), f"{server.url}/far", mpx.CopyOptions(recursive=True))
+        turned_away = server.turned_away
+    assert {name.removeprefix("/far/"): content for name, content in server.files.items()} == TREE
+    says_how_many(up, sessions)
+    if how == "421":  # it is remembered: one for each who asked at about the same time
+        assert turned_away <= 3
+
+
+def test_fewer_sessions_while_it_runs(tmp_path: Path) -> None:
+    """Others take the places of this copy at the server: it goes on with what is left."""
+    near = tmp_path / "near"
+    make(near)
+    stored = 0
+
+    def storing(dialogue: StoringDialogue, argument: str) -> str | None:
+        nonlocal stored
+        stored += 1
+        if stored in (2, 9):
+            server.limit -= 1
+            dialogue.cut()  # and whoever comes back for this place finds it taken
+            return None
+        return dialogue._stor(argument)
+
+    with LimitedServer("421", 3, {"STOR": storing}) as server:
+        report = mpx.copy(str(near), f"{server.url}/far", mpx.CopyOptions(recursive=True))
+    assert {name.removeprefix("/far/"): content for name, content in server.files.items()} == TREE
+    assert any("admits only 1 session" in note for note in report.notes)
+
+
+def test_list_and_probe_need_one_session(kind: Serving, tmp_path: Path) -> None:
+    with kind(tmp_path, 1) as (url, root):
+        (root / "a").write_bytes(CONTENT)
+        listed = run("list", url)
+        assert listed.out.split() == ["a"], listed.err
+        probed = run("probe", "--window", "1s", url)
+        assert probed.code == 0, probed.err

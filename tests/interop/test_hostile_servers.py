@@ -5,19 +5,17 @@ No time is checked but that of a hang; each copy has time-outs of two seconds an
 
 import itertools
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from interop.mpx_process import measured
 from interop.scripted_server import Dialogue, Script, ScriptedServer, without_end
 
 from mpx.gridftp_wire import BlockHeader
 
 FAST = ("--timeout", "2s", "--connect-timeout", "2s", "--retries", "0", "-q")
-ENDS_WITHIN_S = 120
 MOST_GROWTH_KIB = 100 * 1024
 DRIP_S = 0.3  # between two bytes, well below the time-out
 
@@ -72,21 +70,9 @@ def flood(pieces: Callable[[], Iterator[bytes]]) -> Callable[[Dialogue, str], No
     return answer
 
 
-RUNNER = """
-import resource, subprocess, sys
-code = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL).returncode
-print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
-sys.exit(code)
-"""
-
-
 def run(*words: object) -> tuple[int, str, int]:
     """Run `mpx copy`; return its exit code, what it says, and the most memory that it had, in KiB."""
-    command = [sys.executable, "-c", RUNNER, sys.executable, "-m", "mpx", "copy", *FAST, *map(str, words)]
-    done = subprocess.run(
-        command, check=False, capture_output=True, text=True, timeout=ENDS_WITHIN_S, start_new_session=True
-    )
-    return done.returncode, done.stderr, int(done.stdout)
+    return measured("copy", *FAST, *words)
 
 
 @pytest.fixture(scope="module")

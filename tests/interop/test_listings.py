@@ -1,5 +1,7 @@
 """Listings as servers write them: whatever a line says, what it names is copied or named as not copied."""
 
+import contextlib
+import itertools
 import os
 import socket
 from collections.abc import Callable
@@ -313,3 +315,18 @@ def test_names_that_ftp_cannot_carry_are_missed(far: Site, here: Path) -> None:
     assert sorted(os.listdir(here / "dst")) == ["folder?", "good"]
     assert "a?b" in ended.err
     assert "folder?" in ended.err
+
+
+def test_links_that_a_server_lists_without_end() -> None:
+    def endless(dialogue: ListingDialogue, _: str) -> None:
+        dialogue.say("150 here")
+        with dialogue.open_data() as connection, contextlib.suppress(OSError):
+            for start in itertools.count(step=1000):
+                lines = (f"type=slink; {number}\r\n" for number in range(start, start + 1000))
+                connection.sendall("".join(lines).encode())
+
+    server = ListingServer(FILES, {"/d": ONE + b"type=cdir;x.count=999999999; .\r\n"}, {"MLSR": endless})
+    with server:
+        ended = mpx("list", f"{server.url}/d")
+    assert ended.code == 3, ended.err
+    assert "too many links" in ended.err

@@ -158,7 +158,7 @@ def test_what_is_not_understood_is_asked_another_way(verbs: tuple[str, ...]) -> 
 
 
 def test_where_nothing_at_all_can_be_asked_nothing_is_taken_for_missing() -> None:
-    script = dict.fromkeys(("MLST", "SIZE", "MDTM", "MLSD"), unknown)
+    script = dict.fromkeys(("MLST", "SIZE", "MDTM", "MLSD", "LIST"), unknown)
     with StoringServer(script) as server:
         (found,) = endpoint(server.url + "/").stats(["/file"])
         assert isinstance(found, MpxError)

@@ -38,6 +38,16 @@ def test_a_copy_that_fails_keeps_its_exit_code(tmp_path: Path, stdout: str) -> N
     assert b"missing" in done.stderr
 
 
+@pytest.mark.parametrize(("source", "code"), [("one", 0), ("missing", 3)])
+def test_a_report_that_cannot_be_written_leaves_the_exit_code(tmp_path: Path, source: str, code: int) -> None:
+    (tmp_path / "one").write_bytes(b"1" * 100_000)
+    done = run(f"{MPX} copy -q --report /dev/full {source} two", tmp_path)
+    lines = done.stderr.decode().splitlines()
+    assert (done.returncode, len(lines)) == (code, 1 if code == 0 else 2), done
+    assert lines[0] == "mpx: no report was written: cannot write /dev/full: No space left on device"
+    assert code or (tmp_path / "two").read_bytes() == b"1" * 100_000
+
+
 def test_a_closed_descriptor_is_not_given_to_a_file(tmp_path: Path) -> None:
     """What is printed would be written into what is copied."""
     (tmp_path / "one").write_bytes(b"1" * 100_000)

@@ -1,6 +1,7 @@
 """What `mpx copy` prints: progress, details and the last line, as a user sees them."""
 
 import json
+import os
 import signal
 import subprocess
 from collections.abc import Callable
@@ -58,8 +59,10 @@ def test_the_last_line(far: Site, here: Path) -> None:
     *_, why, last = mpx("copy", "-r", "-v", here / "up", far.url).out.splitlines()
     assert why.endswith("/up/a: the same at the destination")
     assert last == "nothing to copy: 1 of 1 files left alone"
-    why, last = mpx("copy", "/dev/null", far.url_of("n")).out.splitlines()
-    assert why == "left alone /dev/null: not a regular file"
+    (here / "odd").mkdir()
+    os.mkfifo(here / "odd/fifo")
+    why, last = mpx("copy", "-r", here / "odd", far.url_of("n")).out.splitlines()
+    assert why == f"left alone {here}/odd/fifo: not a regular file"
     assert last == "nothing to copy: 1 of 1 files left alone"
     (here / "empty").mkdir()
     assert mpx("copy", "-r", here / "empty", far.url_of("e")).out == "nothing to copy: there are no files\n"

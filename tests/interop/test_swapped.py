@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 from interop.mpx_process import Copy
+from mpx_command import copied
+from mpx_command import mpx as run
 from sites import Site
 
 import mpx
@@ -132,3 +134,82 @@ def test_small_files_that_are_swapped_as_fast_as_can_be(there: Site, here: Path,
             assert not final.is_symlink()
             assert final.read_bytes() == f"content of {i}".encode()
     assert is_untouched(victim)
+
+
+FOLDERS = 40
+
+
+@pytest.mark.parametrize("how", ["link", "folder"])
+def test_folders_that_are_swapped_as_fast_as_can_be(
+    there: Site, here: Path, tmp_path: Path, how: str
+) -> None:
+    """Nothing lands outside, and whatever is not at its place in the end was said not to be."""
+    for i in range(FOLDERS):
+        for j in range(5):
+            there.write(f"d{i}/sub/{j}", f"content of {i} {j}".encode())
+    (tmp_path / "outside/sub").mkdir(parents=True)
+    stop = threading.Event()
+
+    def swap() -> None:
+        number = 0
+        while not stop.is_set():
+            for folder in here.glob("d*"):
+                number += 1
+                try:
+                    folder.rename(here / f"was{number}")
+                    if how == "link":
+                        folder.symlink_to(tmp_path / "outside")
+                    else:
+                        (folder / "sub").mkdir(parents=True)
+                except OSError:
+                    continue
+
+    attacker = threading.Thread(target=swap)
+    attacker.start()
+    try:
+        report = mpx.copy(there.url, str(here), mpx.CopyOptions(recursive=True))
+    except mpx.MpxError as error:
+        assert error.report
+        report = error.report
+    finally:
+        stop.set()
+        attacker.join()
+    assert not list((tmp_path / "outside/sub").iterdir())
+    assert [each.name for each in (tmp_path / "outside").iterdir()] == ["sub"]
+    kept = sum(len([*was.glob("sub/[0-9]"), *was.glob("[0-9]")]) for was in here.glob("[dw]*"))
+    assert report.files.moved + report.files.resumed <= kept
+
+
+def test_a_folder_that_is_swapped_for_a_link_while_a_file_is_copied(
+    there: Site, here: Path, tmp_path: Path, eventually
+) -> None:
+    there.write("tree/sub/source", os.urandom(SIZE))
+    (tmp_path / "work").mkdir()
+    (tmp_path / "outside").mkdir()
+    copy = Copy(tmp_path / "work", f"{there.url}tree", here / "tree", "-r", "--rate", RATE)
+    eventually(lambda: (part := partial_in(here / "tree/sub")) and part.stat().st_size)
+    (here / "tree/sub").rename(here / "aside")
+    (here / "tree/sub").symlink_to(tmp_path / "outside")
+    done = copy.end()
+    assert done.code == 4, done
+    assert "in the place of the folder" in done.stderr
+    assert not list((tmp_path / "outside").iterdir())
+
+
+def test_a_read_only_file_that_was_killed_before_it_got_its_name(there: Site, here: Path) -> None:
+    """It has the mode of its source already, and its own account cannot open it for writing."""
+    source = there.write("source", os.urandom(SIZE))
+    source.chmod(0o444)
+    report = mpx.copy(f"{there.url}source", str(here / "first"))
+    journal = Journal(report.source, str(report.destination).replace("first", "out"))
+    part = here / f".out.mpx-{journal.tag}.part"
+    journal.begin(str(here / "out"), str(part), SIZE, mtime_as_listed(there, source))
+    journal.arrived(str(here / "out"), [(0, SIZE)])
+    journal.close()
+    part.write_bytes(source.read_bytes())
+    part.chmod(0o444)
+    ended = run("copy", f"{there.url}source", here / "out", "-v", ordinary=True)
+    copied(ended)
+    assert "of it by an earlier run" in ended.out
+    assert (here / "out").read_bytes() == source.read_bytes()
+    assert (here / "out").stat().st_mode & 0o777 == 0o444

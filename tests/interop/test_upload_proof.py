@@ -145,7 +145,7 @@ def test_where_no_size_is_told_the_report_says_so(answer: str, tmp_path: Path) -
         assert any("does not tell the size" in note for note in report.notes)
 
 
-def test_verified_files_cost_no_further_question(tmp_path: Path) -> None:
+def test_verified_files_cost_no_further_question_where_the_server_is_known(tmp_path: Path) -> None:
     source, asked = make(tmp_path / "up", 1000), []
 
     def size(dialogue: Dialogue, name: str) -> str:
@@ -153,9 +153,19 @@ def test_verified_files_cost_no_further_question(tmp_path: Path) -> None:
         asked.append(name)
         return dialogue._size(name)
 
-    with StoringServer({"SIZE": size}, checksums=True) as server:
+    with StoringServer({"SIZE": size}, features=(*FEATURES, "DSI"), checksums=True) as server:
         upload(server, source)
         assert not [name for name in asked if ".part" in name]
+
+
+@pytest.mark.parametrize("mode_e", [False, True], ids=["S", "E"])
+def test_a_checksum_does_not_prove_that_nothing_follows(mode_e: bool, tmp_path: Path) -> None:
+    source = make(tmp_path / "up", 1000)
+    with StoringServer({"STOR": keeping(longer)}, checksums=True, mode_e=mode_e) as server:
+        with pytest.raises(IntegrityError, match="1001 of 1000 bytes"):
+            upload(server, source, streams=1)
+        assert server.files == {}
+        assert stores(server) == 2
 
 
 # --- answers that never come -----------------------------------------------------------------------------

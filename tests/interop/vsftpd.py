@@ -4,16 +4,25 @@ import contextlib
 import os
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+STARTED_WITHIN_S = 30
+
 
 @pytest.fixture
-def vsftpd(tmp_path: Path, peer, eventually) -> Iterator[tuple[str, Path]]:
+def vsftpd(tmp_path: Path, peer) -> Iterator[tuple[str, Path]]:
     """A plain FTP server: no MODE E, no MLST, no CKSM. Needs root to serve anonymously."""
-    program = peer("vsftpd")
+    with serving(tmp_path, peer("vsftpd")) as served:
+        yield served
+
+
+@contextlib.contextmanager
+def serving(tmp_path: Path, program: str, **more: str | int) -> Iterator[tuple[str, Path]]:
+    """As the fixture, with `more` settings."""
     if os.geteuid() != 0:
         pytest.skip("vsftpd serves anonymous users only when started by root")
     root, empty = tmp_path / "ftp", tmp_path / "empty"
@@ -30,13 +39,17 @@ def vsftpd(tmp_path: Path, peer, eventually) -> Iterator[tuple[str, Path]]:
         "anonymous_enable": "YES", "local_enable": "NO", "no_anon_password": "YES", "anon_root": root,
         "write_enable": "YES", "anon_upload_enable": "YES", "anon_mkdir_write_enable": "YES",
         "anon_other_write_enable": "YES", "anon_umask": "022", "seccomp_sandbox": "NO",
-        "secure_chroot_dir": empty,
+        "secure_chroot_dir": empty, **more,
     }  # fmt: skip
     configuration = tmp_path / "vsftpd.conf"
     configuration.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
     process = subprocess.Popen([program, str(configuration)])
     try:
-        eventually(lambda: _listens(port))
+        deadline_s = time.monotonic() + STARTED_WITHIN_S
+        while not _listens(port):
+            assert process.poll() is None, "vsftpd has ended at once"
+            assert time.monotonic() < deadline_s, "vsftpd does not listen"
+            time.sleep(0.02)
         yield f"ftp://127.0.0.1:{port}/pub", root / "pub"
     finally:
         process.kill()

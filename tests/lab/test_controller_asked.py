@@ -32,7 +32,7 @@ def test_what_it_knows_and_what_its_switches_count(
         send(lab, 4001)
 
         status = told(running, "status")
-        assert "6 switches connected" in status and "1 path sets with 2 streams" in status
+        assert "6 switches connected" in status and "1 path set with 2 streams" in status
         assert f"  {src}" in status and "100 Mbit/s" in status
         assert all(0 < switch["answers_s"] < 5 for switch in running.get("topology")["switches"])
         paths = told(running, "paths").splitlines()

@@ -7,15 +7,16 @@ from typing import Any
 
 import pytest
 from apt.cell import Cell, Link
-from apt.claims import best_fixed, claims_of, steady_bps
-from apt.measure import ENDING_S, Goodput, interval, rank_correlation, since_first_byte
+from apt.claims import best_fixed, claims_of, read, steady_bps
+from apt.measure import ENDING_S, Goodput, interval, rank_correlation, reached_s, since_first_byte
+from apt.row import measured
 from apt.schedule import run_all
 from apt.sharing import fairness, least_fairness, unexplained
 from apt.store import Result, Transfer
 from apt.tools import PAPER, TOOLS, command_of, fixed, is_mpx, plain_spec
 from hypothesis import given
 from hypothesis import strategies as st
-from lab_peers import LINKS, Peers
+from lab_peers import LINKS, Peers, judge
 from lab_peers import TOOLS as TRIED
 from mpx_lab.record_reader import RecordedRun
 from mpx_lab.series import Sample
@@ -59,8 +60,8 @@ def test_what_comes_before_the_first_byte_and_at_the_end_is_left_out() -> None:
 
 def test_a_rate_is_reached_when_it_is_held_for_a_second() -> None:
     found = goodput(lambda t: 100.0e6 if 3 <= t < 3.5 or t >= 6 else 10.0e6, 10)
-    assert found.reached_s(90e6) == pytest.approx(6.9)  # the end of that second
-    assert found.reached_s(200e6) is None
+    assert reached_s(found.risen(), 90e6) == pytest.approx(6.9)  # the end of that second
+    assert reached_s(found.risen(), 200e6) == float("inf")
 
 
 def test_a_long_run_is_steady_after_a_minute_and_a_short_one_in_its_last_half() -> None:
@@ -84,8 +85,8 @@ def test_the_papers_tuner_is_steady_when_its_search_has_ended() -> None:
 
 
 def test_the_best_fixed_number_is_the_fewest_of_those_that_are_as_good() -> None:
-    runs = {fixed(n): [steady(bps)] for n, bps in ((8, 80e6), (16, 99.5e6), (32, 100e6), (64, 90e6))}
-    assert best_fixed({**runs, "auto": [steady(200e6)]}) == (16, pytest.approx(100e6, rel=0.01))
+    runs = {fixed(n): [read(steady(bps))] for n, bps in ((8, 80e6), (16, 99.5e6), (32, 100e6), (64, 90e6))}
+    assert best_fixed({**runs, "auto": [read(steady(200e6))]}) == (16, pytest.approx(100e6, rel=0.01))
 
 
 @pytest.mark.parametrize(
@@ -99,13 +100,13 @@ def test_the_best_fixed_number_is_the_fewest_of_those_that_are_as_good() -> None
     ],
 )
 def test_the_claims_fail_where_they_do_not_hold(rate: Callable[[float], float], kept: list[bool]) -> None:
-    by_tool = {fixed(8): [steady(100e6)] * 3, "auto": [result(rate)] * 3}
+    by_tool = {fixed(8): [read(steady(100e6))] * 3, "auto": [read(result(rate))] * 3}
     assert [verdict.kept for verdict in claims_of(LINK, by_tool)] == kept
 
 
 def test_one_slow_repetition_of_three_breaks_the_claim_of_the_worst() -> None:
     slow = result(lambda t: 10e6 if t < 6 else 100e6)
-    by_tool = {fixed(8): [steady(100e6)], "auto": [steady(100e6), steady(100e6), slow]}
+    by_tool = {fixed(8): [read(steady(100e6))], "auto": list(map(read, [steady(100e6)] * 2 + [slow]))}
     assert [verdict.kept for verdict in claims_of(LINK, by_tool)] == [False, True, True]
 
 
@@ -116,7 +117,8 @@ def test_tools_are_compared_from_their_start(wait_s: float, kept: bool) -> None:
         carried = goodput(lambda _: 100e6, 21 - began_s)
         return Result(RecordedRun(Path("/nowhere"), {}), [Transfer(began_s, carried, [], started_s=0.0)])
 
-    verdicts = Peers().verdicts({(link, tool): [found(tool)] for link in LINKS.values() for tool in TRIED})
+    results = {(link, tool): [found(tool)] for link in LINKS.values() for tool in TRIED}
+    verdicts = list(judge(measured(Peers(), results)))
     assert [verdict.kept for verdict in verdicts] == [kept] * 2 * len(LINKS)
 
 

@@ -193,3 +193,10 @@ def test_any_gain_counts_and_a_tie_does_not() -> None:
     assert bracket.narrowed(22, 2.0) == Bracket(8, 16, 22, 1.0, 2.0, 2.0)
     assert bracket.narrowed(12, 2.001) == Bracket(8, 12, 16, 1.0, 2.001, 2.0)
     assert bracket.narrowed(12, 2.0) == Bracket(12, 16, 32, 2.0, 2.0, 1.5)
+
+
+def test_one_stream_is_no_streams() -> None:
+    tuner = PaperGss(initial=1)
+    first = only(tuner.observe(0.0, {"p": sample(0)}))
+    assert first.reason.startswith("start with 1 stream,")
+    assert "with 1 stream" in only(tuner.observe(3.0, {"p": sample(first.chunk_bytes or 0)})).reason

@@ -1,12 +1,14 @@
 """What the benches compute from what they saw."""
 
+import json
 import math
+from pathlib import Path
 
 import pytest
-from figures import Spread, Verdict, machine
+from figures import Spread, Verdict, conclude, machine
 from hypothesis import given
 from hypothesis import strategies as st
-from lab_fidelity import MBIT, Run, delay_verdicts, highest
+from lab_fidelity import MBIT, Run, delay_verdicts, highest_verdict, until_invalid
 from limits_rate import extremes, moving
 
 RATE_BPS = 800e6
@@ -58,6 +60,17 @@ def fidelity(late_ms: float = 0.05, error_ms: float = 0.05, share: float = 0.8) 
     return Run(share, 0.8, (late_s, late_s, late_s), errors_s=[error_ms / 1000] * 100)
 
 
+@pytest.mark.parametrize(("seconds", "code"), [([1.0, 2.0], 0), ([1.0, 2.5], 1), ([], 1)])
+def test_what_is_stored_is_what_is_judged_and_decides_the_exit_code(
+    seconds: list[float], code: int, tmp_path: Path
+) -> None:
+    def judge(stored: dict[str, list[float]]) -> list[Verdict]:
+        assert stored == json.loads((tmp_path / "results").read_text())
+        return [Verdict("at most 2 s", f"{found:g} s", found <= 2) for found in stored["1"]]
+
+    assert conclude(judge, {1: tuple(seconds)}, tmp_path / "results") == code
+
+
 def test_every_valid_run_has_to_keep_the_delay() -> None:
     good, bad, invalid = fidelity(), fidelity(error_ms=0.2), fidelity(late_ms=0.4, error_ms=9)
 
@@ -70,7 +83,8 @@ def test_every_valid_run_has_to_keep_the_delay() -> None:
 
 
 def test_the_highest_rate_is_sought_until_one_fails() -> None:
-    verdict = highest("UDP", lambda rate_bps: fidelity(share=0.8 if rate_bps <= 2600 * MBIT else 0.7))
+    found = until_invalid("UDP", lambda rate_bps: fidelity(share=0.8 if rate_bps <= 2600 * MBIT else 0.7))
+    verdict = highest_verdict("UDP", found)
     assert verdict.kept
     assert verdict.measured == "2600 Mbit/s; at 2800 Mbit/s: 87.5% carried of what there was"
-    assert not highest("TCP", lambda _: fidelity(late_ms=1)).kept
+    assert not highest_verdict("TCP", until_invalid("TCP", lambda _: fidelity(late_ms=1))).kept

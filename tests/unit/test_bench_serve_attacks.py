@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import serve_attacks
-from serve_attacks import Run, judge, percentile, table
+from serve_attacks import Run, judge_attack, percentile, table
 
 BENCH = Path(serve_attacks.__file__)
 GOOD = Run(
@@ -49,7 +49,7 @@ def test_a_good_result_passes(tmp_path):
 )
 def test_each_limit_can_be_broken(bad):
     run = replace(GOOD, **bad)
-    assert not all(verdict.kept for verdict in judge("an attack", [run]))
+    assert not all(verdict.kept for verdict in judge_attack("an attack", [run]))
 
 
 def test_a_result_that_breaks_one_fails(tmp_path):
@@ -62,7 +62,7 @@ def test_nothing_measured_fails(tmp_path, results):
 
 
 def test_one_run_that_does_not_count_feeds_no_verdict():
-    (verdict,) = judge("an attack", [GOOD, replace(GOOD, tries=0)])
+    (verdict,) = judge_attack("an attack", [GOOD, replace(GOOD, tries=0)])
     assert not verdict.kept
     assert "1 of 2" in verdict.measured
 

@@ -1,11 +1,14 @@
 """What ends a copy: the first error, which stops everything."""
 
+import errno
 import threading
 
 import pytest
 
 from mpx.errors import Interrupted, MpxError, NoSpace, SourceError
-from mpx.failure import Failure
+from mpx.failure import Failure, unexpected
+
+SHORTAGE = str(unexpected(MemoryError()))
 
 
 def test_the_first_failure_counts() -> None:
@@ -25,6 +28,9 @@ def test_the_first_failure_counts() -> None:
     [
         (NoSpace("full"), "full"),
         (ValueError("odd"), "unexpected: ValueError: odd"),
+        (RuntimeError("can't start new thread"), SHORTAGE),
+        (MemoryError(), SHORTAGE),
+        (OSError(errno.ENOMEM, "no"), SHORTAGE),
         (Interrupted("this thread only"), None),
         (None, None),
     ],
@@ -36,3 +42,4 @@ def test_what_a_thread_raises_ends_the_copy(raised: Exception | None, kept: str 
             raise raised
     assert failure.cancel.is_set() == (kept is not None)
     assert (failure.error and str(failure.error)) == kept
+    assert SHORTAGE.startswith("not enough memory")

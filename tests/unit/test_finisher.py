@@ -21,6 +21,8 @@ from mpx.move import Move
 from mpx.pool import Pool
 from mpx.report import Report
 from mpx.sent_notes import SentNotes
+from mpx.session_pool import SessionPool
+from mpx.state_folder import StateFolder
 
 FILES = 900
 SESSIONS = 4
@@ -84,6 +86,7 @@ class Play:
             far_is_source=False,
             choice=ChecksumChoice("auto", offers),
             pool=self.pool,
+            session_pool=SessionPool(),
             failure=self.failure,
             journal=self.journal,
             report=self.report,
@@ -207,7 +210,8 @@ def test_what_was_taken_back_is_not_in_the_journal(folder: Path) -> None:
     play.failure.cancel.set()
     play.finisher.join()
     play.journal.close()
-    (path,) = Path(os.environ["MPX_STATE_DIR"]).glob("*.journal")
-    (file,) = read_files(path)
-    assert '"arrived"' in path.read_text()
+    with StateFolder() as state:
+        (name,) = state.names(".journal")
+        (file,) = read_files(state, name)
+        assert '"arrived"' in (state.path / name).read_text()
     assert file.arrived.size == 0

@@ -7,15 +7,15 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import IO
 
 import pytest
 
-from mpx import journal as journals
+from mpx import journal
 from mpx.destination_lock import DestinationLock
 from mpx.errors import DestinationError, UsageError
-from mpx.journal import Journal, boot_id, leftovers, read_files
+from mpx.journal import Journal, Unfinished, boot_id, leftovers
 from mpx.ranges import RangeSet
+from mpx.state_folder import StateFolder
 
 SOURCE, DESTINATION = "/data/\udcff file", "ftp://host:2811/data/file"
 
@@ -34,8 +34,14 @@ def interrupted(*arrived: tuple[int, int]) -> Path:
     for each in arrived:
         journal.arrived("/data/file", [each])
     journal.close()
-    (path,) = journals.state_folder().glob("*.journal")
+    with StateFolder() as folder:
+        (path,) = folder.path.glob("*.journal")
     return path
+
+
+def read_files(path: Path) -> list[Unfinished]:
+    with StateFolder() as folder:
+        return journal.read_files(folder, path.name)
 
 
 def test_what_arrived_is_known_to_the_next_run() -> None:
@@ -162,14 +168,14 @@ def test_two_copies_to_one_destination(state: Path) -> None:
 
 
 def test_one_at_a_time_however_many_come_and_go(state: Path) -> None:
-    state.mkdir()
+    folder = StateFolder()
     inside, most = [0], [0]
     guard = threading.Lock()
 
     def come_and_go() -> None:
         for _ in range(200):
             try:
-                lock = DestinationLock(state / "x.lock", DESTINATION)
+                lock = DestinationLock(folder, "x.lock", DESTINATION)
             except DestinationError:
                 continue
             with guard:
@@ -184,23 +190,27 @@ def test_one_at_a_time_however_many_come_and_go(state: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
+    folder.close()
     assert most == [1]
     assert list(state.iterdir()) == []
 
 
 def test_a_lock_that_was_removed_before_it_was_taken(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    state.mkdir()
     path = state / "x.lock"
     taken = fcntl.flock
 
-    def after_its_holder_left(file: IO[str], how: int) -> None:
+    def after_its_holder_left(file: int, how: int) -> None:
         monkeypatch.undo()
         path.unlink()
         taken(file, how)
 
     monkeypatch.setattr("fcntl.flock", after_its_holder_left)
-    with DestinationLock(path, DESTINATION), pytest.raises(DestinationError):
-        DestinationLock(path, DESTINATION)
+    with (
+        StateFolder() as folder,
+        DestinationLock(folder, path.name, DESTINATION),
+        pytest.raises(DestinationError),
+    ):
+        DestinationLock(folder, path.name, DESTINATION)
 
 
 def test_a_killed_copy_leaves_no_lock(state: Path) -> None:

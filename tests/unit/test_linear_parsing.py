@@ -15,7 +15,10 @@ from mpx.gridftp_wire import *
 from mpx.gridftp_refusals import reply_error, cannot_send, is_missing
 from mpx.gridftp_listing import parse_time, entry_info
 from mpx.list_formats import parse_list_line
-from mpx.errors import SourceError
+from mpx.location import parse_location
+from mpx.probing.target import parse_target
+from mpx.units import parse_rate
+from mpx.errors import SourceError, UsageError
 from mpx.probing import choose
 
 def read(text):
@@ -28,6 +31,10 @@ def read(text):
     for begin in ("", "-rw-r--r-- ", "lrwxrwxrwx 1 u g 5 Jan 1 10:00 ", "01-01-24 10:00 "):
         try: parse_list_line(begin + text)
         except ValueError: pass
+    for parse in (parse_location, parse_target, parse_rate):
+        for begin in ("", "ftp://", "ftp://["):
+            try: parse(begin + text)
+            except UsageError: pass
     reply.reason, reply.error_class, marker_bytes(reply), marker_bytes(Reply(111, (text,)))
     is_missing(reply), cannot_send(reply, "peer", "name"), reply_error(reply, "what", SourceError)
     choose._MAIL.search(text)
@@ -59,6 +66,8 @@ def read(text):
         "'no space ' * N",
         "'E' * N",
         "'Size=1;' * N + ' name'",
+        "'@' * N",
+        "'u:' * N + '@host'",
     ],
 )
 def test_long_text(text: str) -> None:
@@ -76,5 +85,20 @@ try:
 except ValueError:
     raise SystemExit(0)
 raise SystemExit(1)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=WITHIN_S)
+
+
+def test_many_small_blocks_that_are_not_believed() -> None:
+    program = """
+from mpx.move import MOST_PIECES, Move
+move = Move("source", "final", ".part", 4 * MOST_PIECES, 1.0, 0o644, sums=True)
+pieces = [(at, at + 1) for at in range(0, 2 * MOST_PIECES, 2)]
+for piece in pieces:
+    assert move.hold(*piece)
+    move.summed(*piece, 1)
+move.disbelieve(pieces)
+size = 2 * MOST_PIECES
+assert move.section_sum(0, size, lambda start, end, value: value + end - start) == 1 + size
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=WITHIN_S)

@@ -171,7 +171,7 @@ def test_sums_are_taken_while_others_pass(tmp_path: Path) -> None:
 
     def pass_by(first: int) -> None:
         for start in range(first, len(content), 400):
-            move.passed(start, memoryview(content)[start : start + 100])
+            move.sums.passed(start, memoryview(content)[start : start + 100])
 
     def look() -> None:
         try:
@@ -181,7 +181,7 @@ def test_sums_are_taken_while_others_pass(tmp_path: Path) -> None:
             failed.append(error)
 
     def whole_sum() -> int:
-        return int(move.checksum("adler32", 0, len(content), fd, lambda: False), 16)
+        return int(move.sums.hex(0, len(content), fd, lambda: False), 16)
 
     threads = [threading.Thread(target=pass_by, args=(first,)) for first in (0, 100, 200, 300)]
     looking = threading.Thread(target=look)

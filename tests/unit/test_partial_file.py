@@ -12,6 +12,7 @@ import pytest
 from mpx.endpoint import Commit, Stamp
 from mpx.errors import DestinationError
 from mpx.local import LocalEndpoint
+from mpx.local_folders import LocalFolders
 from mpx.location import Location
 from mpx.partial_file import NotOurs, PartialFile, open_ours
 
@@ -107,15 +108,15 @@ def test_what_is_swapped_at_the_last_moment_is_no_copy(
     tmp_path: Path, victim: Path, written: PartialFile, swap: Swap, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     final, name = tmp_path / "to" / "out", Path(written.name)
-    rename = Path.replace
+    replace = os.replace
 
-    def raced(self: Path, target: str) -> Path:
+    def raced(source: str, target: str, **folders: int) -> None:
         monkeypatch.undo()
-        rename(name, tmp_path / "to" / "aside")
+        name.rename(tmp_path / "to" / "aside")
         swap(name, victim)
-        return rename(self, target)
+        replace(source, target, **folders)
 
-    monkeypatch.setattr(Path, "replace", raced)
+    monkeypatch.setattr(os, "replace", raced)
     assert isinstance(commit(written, final), DestinationError)
     assert swap is a_file or not os.path.lexists(final)
     assert state_of(victim) == UNTOUCHED
@@ -125,13 +126,14 @@ def test_who_takes_the_file_away_at_once_is_no_fault(
     tmp_path: Path, written: PartialFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A program may wait for files to appear, and move them on."""
-    rename = Path.replace
+    replace = os.replace
 
-    def waited_for(self: Path, target: str) -> Path:
+    def waited_for(source: str, target: str, **folders: int) -> None:
         monkeypatch.undo()
-        return rename(rename(self, target), tmp_path / "taken")
+        replace(source, target, **folders)
+        (tmp_path / "to" / "out").rename(tmp_path / "taken")
 
-    monkeypatch.setattr(Path, "replace", waited_for)
+    monkeypatch.setattr(os, "replace", waited_for)
     assert commit(written, tmp_path / "to" / "out") is None
     assert (tmp_path / "taken").read_bytes() == CONTENT
 
@@ -165,7 +167,7 @@ def test_a_file_of_another_account_is_not_continued(tmp_path: Path) -> None:
     name.write_bytes(CONTENT)
     os.chown(name, 65534, 65534)
     with pytest.raises(NotOurs, match="belongs to somebody else"):
-        open_ours(str(name))
+        open_ours(str(name), LocalFolders())
     assert [each.name for each in tmp_path.iterdir()] == [".out.part"]
 
 
@@ -197,6 +199,7 @@ FEW_DESCRIPTORS = """
 import os, resource, sys
 from mpx.endpoint import Commit
 from mpx.local import LocalEndpoint
+from mpx.local_folders import LocalFolders
 from mpx.location import Location
 from mpx.partial_file import PartialFile
 

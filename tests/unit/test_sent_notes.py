@@ -1,15 +1,14 @@
 """What was sent to a server that keeps no times: believed only while neither side has changed."""
 
 import math
-from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mpx.endpoint import FileInfo, Kind
-from mpx.journal import state_folder
 from mpx.location import Location
 from mpx.sent_notes import Sent, SentNotes, is_unchanged
+from mpx.state_folder import StateFolder
 
 HERE = Location("ftp", "/up", "host", 21)
 TIMES = st.one_of(st.none(), st.floats(0, 4e9))
@@ -57,7 +56,8 @@ def test_the_latest_note_counts() -> None:
 
 
 def test_a_broken_file_of_notes_is_as_good_as_none() -> None:
-    Path(state_folder() / "sent.sqlite").write_bytes(b"broken" * 1000)
+    with StateFolder() as folder:
+        (folder.path / "sent.sqlite").write_bytes(b"broken" * 1000)
     notes = SentNotes(HERE)
     notes.record([Sent("/a", 5, 1.0, 100.0)])
     assert not notes.knows("/a", info(5, 1.0), info(5, 100.0))

@@ -87,3 +87,15 @@ def test_a_pipe_that_nobody_writes_to_is_left_when_the_copy_stops(tmp_path: Path
     with pytest.raises(Interrupted):
         stream.read(memoryview(bytearray(10)))
     move.close()
+
+
+def test_a_file_that_waits_for_what_is_to_come_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As /proc/kmsg does, which calls itself a regular file; to read that would take it from others."""
+    os.mkfifo(tmp_path / "pipe")
+    monkeypatch.setattr("mpx.source_stream.stat.S_ISREG", lambda _: True)
+    move = a_move(tmp_path / "pipe")
+    with pytest.raises(SourceError, match="has no end"):
+        opened(move).read(memoryview(bytearray(10)))
+    move.close()

@@ -5,7 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpx.errors import UsageError
-from mpx.units import format_duration, format_rate, format_size, parse_duration, parse_rate, parse_size
+from mpx.units import (
+    counted,
+    format_duration,
+    format_rate,
+    format_size,
+    parse_duration,
+    parse_rate,
+    parse_size,
+)
 
 
 @pytest.mark.parametrize(
@@ -167,3 +175,8 @@ def test_a_printed_duration_below_a_minute_reads_as_nearly_the_same(seconds: flo
 @given(st.integers(0, 10**6), st.sampled_from(["KiB", "MiB", "GiB", "kB", "MB"]))
 def test_sizes_are_exact(number: int, unit: str) -> None:
     assert parse_size(f"{number}{unit}") == number * parse_size(f"1{unit}")
+
+
+def test_counts_have_their_noun() -> None:
+    assert [counted(number, "stream") for number in (0, 1, 2)] == ["0 streams", "1 stream", "2 streams"]
+    assert [counted(number, "switch", "switches") for number in (1, 2)] == ["1 switch", "2 switches"]

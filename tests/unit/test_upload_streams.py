@@ -25,6 +25,7 @@ from mpx.path_set import DEFAULT_PATH
 
 PATIENCE_S = 30
 BLOCK_BYTES = 64 * 1024
+NO_FILE = os.open(os.devnull, os.O_RDONLY)  # for transfers of which nothing is read
 
 
 class Receiver(threading.Thread):
@@ -186,7 +187,7 @@ def test_a_stream_that_starts_after_its_port_was_closed_is_not_waited_for(tmp_pa
 def test_a_transfer_is_complete_only_when_every_byte_was_sent_in_it_or_had_arrived(tmp_path: Path) -> None:
     move = Move("source", "final", "partial", 100, None, None)
     move.landed(0, 30)
-    transfer = Transfer(move, -1)
+    transfer = Transfer(move, NO_FILE)
     transfer.sent(69)
     assert not transfer.is_complete
     transfer.sent(1)
@@ -199,7 +200,7 @@ def test_an_end_that_nobody_announced_gets_a_connection_of_its_own(tmp_path: Pat
     moves = [
         Move("source", f"final{i}", f"part{i}", size, None, None) for i, size in enumerate((5, 5, 5 << 20))
     ]
-    before, now, later = transfers = [Transfer(move, -1) for move in moves]
+    before, now, later = transfers = [Transfer(move, NO_FILE) for move in moves]
     for transfer in transfers:
         port.add(transfer)
     for move in moves[:2]:
@@ -221,7 +222,7 @@ def test_an_end_that_nobody_announced_gets_a_connection_of_its_own(tmp_path: Pat
 def test_streams_that_leave_count_no_more_and_tell_of_no_queue() -> None:
     port = DataPort(("127.0.0.1", 1), a_work(block_size_bytes=BLOCK_BYTES), None)
     move = Move("source", "final", "part", 1, None, None)
-    streams = [UploadStream(port, Transfer(move, -1), DEFAULT_PATH) for _ in range(2)]
+    streams = [UploadStream(port, Transfer(move, NO_FILE), DEFAULT_PATH) for _ in range(2)]
     port._streams.extend(streams)
     with socket.create_server(("127.0.0.1", 0)) as server:
         for stream in streams:

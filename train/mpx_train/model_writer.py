@@ -61,6 +61,6 @@ def write_model(folder: Path, parts: Mapping[str, Sequence[Part]], card: Mapping
         "arrays": hashlib.sha256(packed.getvalue()).hexdigest(),
     }
     with whole(str(folder / ARRAYS_NAME)) as arrays_file, whole(str(folder / JSON_NAME)) as json_file:
-        arrays_file.write_bytes(packed.getvalue())
-        json_file.write_text(json.dumps({**said, "sum": sum_of(said)}, indent=1) + "\n")
+        arrays_file.write(packed.getvalue())
+        json_file.write((json.dumps({**said, "sum": sum_of(said)}, indent=1) + "\n").encode())
     read_model(folder)  # what was just written can be read

@@ -40,7 +40,7 @@ def read_mptcp(told: Mapping[str, Any], path_read: Callable[[Iterable[Any]], Pat
         Connection(
             int(number),
             int(version),
-            Port(*port),
+            port_of(port),
             _four(first),
             frozenset(map(int, tokens)),
             frozenset(map(_four, subflows)),
@@ -51,13 +51,19 @@ def read_mptcp(told: Mapping[str, Any], path_read: Callable[[Iterable[Any]], Pat
     for four, hardware, source, sink, home, is_used in told["subflows"]:
         name, path = _four(four), path_read(home)
         source_mac, sink_mac = map(_hardware, hardware)
-        ends = Ends(name.source, name.sink, Port(*source), Port(*sink))
+        ends = Ends(name.source, name.sink, port_of(source), port_of(sink))
         subflows[name] = Subflow((source_mac, sink_mac), ends, path, path, is_used=bool(is_used))
     if {four for each in connections for four in each.subflows} != subflows.keys():
         raise ValueError(
             "it has subflows that are of no connection, or connections with subflows that are not"
         )
     return connections, int(told["last"]), subflows
+
+
+def port_of(told: Iterable[Any]) -> Port:
+    """Return a port of a switch; raises ValueError, TypeError or OverflowError if it is broken."""
+    switch, number = told
+    return Port(int(switch), int(number))
 
 
 def _hardware(told: Any) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from mpx.units import format_duration, format_rate
+from mpx.units import counted, format_duration, format_rate
 from mpx_controller.graph import Graph, Link, switches_of
 from mpx_controller.path_sets.path_set import PathSet, SetPath, StreamKey
 from mpx_controller.path_sets.prediction import thesis_a
@@ -23,7 +23,7 @@ def why_these(known: PathSet, selection: str, asked: int) -> str:
     if asked == 0 or len(known.paths) < asked:
         bound = f"; more would add at most {100 * more:.0f} %"
     return (
-        f"{selection} chose {len(known.paths)} paths for {format_rate(carried)} "
+        f"{selection} chose {counted(len(known.paths), 'path')} for {format_rate(carried)} "
         f"(max-flow {format_rate(known.max_flow_bps)}){bound}"
     )
 

@@ -4,6 +4,7 @@ import math
 from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from mpx.units import counted
 from mpx_controller.errors import NotThere, NotYours, NoWay, Taken, TooMany
 from mpx_controller.flows import Messages
 from mpx_controller.forwarding import Bands
@@ -90,7 +91,7 @@ class PathSets:
         TooMany beyond the owner's quota.
         """
         if sum(each.owner == owner for each in self._sets.values()) >= self._limits.sets:
-            raise TooMany(f"{owner} has {self._limits.sets} path sets already; release some")
+            raise TooMany(f"{owner} has {counted(self._limits.sets, 'path set')} already; release some")
         if len(self._sets) >= self._limits.all_sets:
             raise TooMany(f"there are {self._limits.all_sets} path sets already; try again later")
         ends = self._ends(source, sink)
@@ -143,7 +144,9 @@ class PathSets:
             raise NotThere(f"path set {number} has the paths 0 to {len(known.paths) - 1}, not {path}")
         new = set(keys) - set(known.placed)
         if len(known.placed) + len(new) > self._limits.streams:
-            raise TooMany(f"path set {number} may have {self._limits.streams} streams; release some")
+            raise TooMany(
+                f"path set {number} may have {counted(self._limits.streams, 'stream')}; release some"
+            )
         for key in new:
             other = self._taken.get(_claim(known, key), number)
             if other != number:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from mpx.units import counted
 from mpx_controller.ask import DEFAULT_URL
 
 if TYPE_CHECKING:
@@ -58,7 +59,10 @@ def assign(source: str, sink: str, paths: int, url: str, token_file: Path | None
     if as_json:
         click.echo(json.dumps(made.told))
         return
-    click.echo(f"path set {made.number}: {made.paths} paths, {made.streams} streams, for {made.lease_s:g} s")
+    click.echo(
+        f"path set {made.number}: {counted(made.paths, 'path')}, {counted(made.streams, 'stream')}, "
+        f"for {made.lease_s:g} s"
+    )
     for number, path in enumerate(made.told["paths"]):
         click.echo(f"  path {number}: {_described(path)}")
 
@@ -118,11 +122,12 @@ def run(
         ports = chosen_ports(os.environ, SENDS if we_send else RECEIVES, ephemeral, used, random.Random())
     except ValueError as error:
         raise UsageError(str(error)) from None
+    said: Unsteered | None = None
     try:
-        count, said = steering.get(pair, time.monotonic()).streams, None
+        count = steering.get(pair, time.monotonic()).streams
     except Unsteered as error:
         complain(f"streams take one path: {error}")
-        count, said = max(1, paths), str(error)
+        count, said = max(1, paths), error
     streams = Streams(pair, ports, we_send)
     words = [word.replace("{streams}", str(count)) for word in wanted]
     watch = Watch(steering, streams, connections, complain, said)
@@ -200,6 +205,5 @@ def _is_ours(address: str) -> bool:
 
 def _described(path: dict[str, Any]) -> str:
     rate = f"{path['rate_bps'] / 1e6:g} Mbit/s" if path["rate_bps"] is not None else "no limit known"
-    return (
-        f"{path['streams']} streams, {rate}, RTT {path['rtt_s'] * 1e3:.1f} ms, {'-'.join(path['switches'])}"
-    )
+    streams, way = counted(path["streams"], "stream"), "-".join(path["switches"])
+    return f"{streams}, {rate}, RTT {path['rtt_s'] * 1e3:.1f} ms, {way}"

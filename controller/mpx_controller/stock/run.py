@@ -27,12 +27,12 @@ class Watch:
         streams: Streams,
         connections: Connections,
         complain: Callable[[str], None],
-        said: str | None = None,
+        said: Unsteered | None = None,
     ) -> None:
         self._steering, self._streams = steering, streams
         self._connections, self._complain = connections, complain
         self._placed: set[int] = set()
-        self._said = {said}  # complaints: each is made once, and `said` has been made already
+        self._said = {_cause(said)} if said else set()  # each is complained of once, `said` already
         self._again_s = 0.0
         self.has_told = False  # of a stream, or why there is none
 
@@ -48,9 +48,9 @@ class Watch:
         except (OSError, Unsteered) as error:
             took_s = time.monotonic() - began_s
             self._again_s = time.monotonic() + AGAIN_S
-            if str(error) not in self._said:
+            if _cause(error) not in self._said:
                 self._complain(f"streams are not steered: {error}")
-            self._said.add(str(error))
+            self._said.add(_cause(error))
             self.has_told = True
         return max(LOOKS_EVERY_S, took_s / LOOKING_COSTS)
 
@@ -65,6 +65,11 @@ class Watch:
                 self._placed.add(port)
         if now_s >= self._steering.next_s():
             self._steering.keep(now_s)
+
+
+def _cause(error: Exception) -> str:
+    """Return what tells complaints apart: a controller that does not answer may do so in several ways."""
+    return "away" if isinstance(error, Unsteered) and not error.status else str(error)
 
 
 def run_command(command: list[str], environment: Mapping[str, str], look: Callable[[], float]) -> int:

@@ -1,5 +1,6 @@
 """Reads a dataset: of each run that counts, its series with their labels."""
 
+import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +18,8 @@ from mpx_lab.series import Sample, resample
 
 GOODPUT_STEP_S = 0.1
 PROBES_PER_S, WHOLE = 10, 0.9  # of the probes that were due are there: a busy machine sends some late
+# What reading a run raises that is not as a lab writes it.
+_DAMAGED = (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, csv.Error)
 
 
 @dataclass(frozen=True)
@@ -52,8 +55,8 @@ def load_dataset(folder: Path) -> list[Example]:
     found: list[Example] = []
     for run in runs_of(folder):
         try:
-            found += [_whole(each) for each in _examples(run)]
-        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+            found += _examples(run)
+        except _DAMAGED as error:
             raise UsageError(
                 f"the run in {run.folder} cannot be read ({type(error).__name__}: {error}); "
                 f"remove that folder, and measure it again with: mpx lab dataset {folder}"
@@ -72,6 +75,8 @@ def _examples(run: RecordedRun) -> Iterator[Example]:
     single, train = _network_share(run.probes("single")), _network_share(run.probes("train"))
     for number, series in enumerate(told["series"], 1):
         from_s, until_s = series["from_s"], series["from_s"] + series["seconds"]
+        probes = _cut(single, from_s, until_s)
+        _check_whole(probes, series["seconds"])
         flows = [acknowledged(run.rows(str(file.relative_to(run.folder)))) for file in own_files(run, number)]
         yield Example(
             run=run.folder.name,
@@ -87,19 +92,18 @@ def _examples(run: RecordedRun) -> Iterator[Example]:
             profile=series["profile"],
             own_congestion=series["own_congestion"],
             own_streams=series["own_streams"],
-            single=_cut(single, from_s, until_s),
+            single=probes,
             paper=_cut(train, from_s, until_s),
             goodput=_together(flows, from_s, until_s),
             falls=_falls(run, number, from_s, until_s),
         )
 
 
-def _whole(example: Example) -> Example:
-    """Return it; raises ValueError where probes are missing that were neither answered nor lost."""
-    due = round(example.seconds * PROBES_PER_S)
-    if len(example.single) < WHOLE * due:
-        raise ValueError(f"the series of {example.seconds:g} s has {len(example.single)} of {due} probes")
-    return example
+def _check_whole(probes: Sequence[Probe], seconds: float) -> None:
+    """Raise ValueError where probes are missing that were neither answered nor lost."""
+    due = round(seconds * PROBES_PER_S)
+    if len(probes) < WHOLE * due:
+        raise ValueError(f"the series of {seconds:g} s has {len(probes)} of {due} probes")
 
 
 def _network_share(probes: Sequence[Recorded]) -> list[Probe]:

@@ -28,20 +28,22 @@ class LineRewriter:
     def __init__(self, open_listener: OpenListener, *, from_server: bool) -> None:
         self._open_listener = open_listener
         self._is_ours = self._in_passive_reply if from_server else self._is_active_command
-        self._partial = b""
+        self._partial = bytearray()
         self._reply_code: bytes | None = None  # of the multi-line reply we are inside of
 
     def feed(self, data: bytes) -> bytes:
         """Return the complete lines so far; the rest waits, unless no FTP line can be that long."""
-        lines = (self._partial + data).split(b"\n")
-        self._partial = lines.pop()
-        whole = b"".join(self._rewrite(line) + b"\n" for line in lines)
-        return whole + self.flush() if len(self._partial) > LONGEST_LINE else whole
+        *ends, rest = data.split(b"\n")
+        whole = bytearray()
+        for end in ends:
+            whole += self._rewrite(self.flush() + end) + b"\n"
+        self._partial += rest
+        return bytes(whole) + (self.flush() if len(self._partial) > LONGEST_LINE else b"")
 
     def flush(self) -> bytes:
         """Return what is left without a line end when the peer has closed."""
-        partial, self._partial = self._partial, b""
-        return partial
+        partial, self._partial = self._partial, bytearray()
+        return bytes(partial)
 
     def _rewrite(self, line: bytes) -> bytes:
         if not self._is_ours(line):

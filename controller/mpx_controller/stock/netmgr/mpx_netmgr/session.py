@@ -89,8 +89,9 @@ class Session:
         if (told["path_set"], pair) not in self._logged:
             self._logged.add((told["path_set"], pair))
             of_task = f" of task {name}" if name else ""
+            paths = f"{told['paths']} path{'' if told['paths'] == 1 else 's'}"  # runs where mpx is not there
             log(
-                f"streams{of_task} from {pair.source} to {pair.sink} are on {told['paths']} paths, "
+                f"streams{of_task} from {pair.source} to {pair.sink} are on {paths}, "
                 f"path set {told['path_set']}"
             )
         return ""

@@ -1,0 +1,118 @@
+"""The folder in which mpx keeps what it has to remember between runs: $MPX_STATE_DIR, else the user's.
+
+It is opened once and everything in it is reached through that descriptor: no link is followed, what is new
+is created, and what is no file of ours is an error. A folder that others may write in is refused, as what
+stands there decides on what is believed to have arrived.
+"""
+
+import errno
+import os
+import stat
+from pathlib import Path
+from types import TracebackType
+
+import platformdirs
+
+from mpx.errors import UsageError
+from mpx.partial_file import NEVER_FOLLOW, NotOurs, not_a_plain_file, owner_of_new_files
+
+HINT = "set MPX_STATE_DIR to a folder you own"
+
+
+class StateFolder:
+    """The open state folder; close it, or use it in a `with` statement. Methods raise OSError."""
+
+    def __init__(self) -> None:
+        """Open the folder, made if needed; raises UsageError if it cannot be used."""
+        self.path = Path(os.environ.get("MPX_STATE_DIR") or platformdirs.user_state_path("mpx"))
+        try:
+            self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._fd = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            raise UsageError(f"cannot make {self.path} for the journals: {error.strerror}; {HINT}") from None
+        try:
+            status = os.fstat(self._fd)
+            self._owner = status.st_uid
+            self._check(status)
+        except BaseException:
+            self.close()
+            raise
+
+    def _check(self, status: os.stat_result) -> None:
+        if status.st_mode & stat.S_IWOTH:
+            raise UsageError(
+                f"everybody may write in {self.path}, where mpx keeps its journals; "
+                f"take that away (chmod o-w), or {HINT}"
+            )
+        # Some network file systems give all files one owner.
+        if status.st_uid != os.geteuid() and status.st_uid != owner_of_new_files(self._fd):
+            raise UsageError(
+                f"{self.path}, where mpx keeps its journals, belongs to another account "
+                f"(user id {status.st_uid}); {HINT}"
+            )
+
+    def __enter__(self) -> "StateFolder":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        os.close(self._fd)
+
+    def open(self, name: str, flags: int) -> int:
+        """Open a regular file that has no other name; it is made with mode 0600 if the flags say so."""
+        try:
+            fd = os.open(name, flags | NEVER_FOLLOW, 0o600, dir_fd=self._fd)
+        except OSError:
+            self._check_ours(name)
+            raise
+        if reason := not_a_plain_file(os.fstat(fd)):
+            os.close(fd)
+            raise self._not_ours(name, reason)
+        return fd
+
+    def is_own(self, fd: int) -> bool:
+        """Tell whether an open file belongs to this account."""
+        return os.fstat(fd).st_uid in (os.geteuid(), self._owner)
+
+    def create(self, name: str) -> int:
+        """Make a new, empty file in the place of whatever has the name, and open it for writing."""
+        self.unlink(name)
+        return os.open(
+            name, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | NEVER_FOLLOW, 0o600, dir_fd=self._fd
+        )
+
+    def rename(self, name: str, new: str) -> None:
+        """Give a file another name; one that has it is replaced."""
+        os.rename(name, new, src_dir_fd=self._fd, dst_dir_fd=self._fd)
+
+    def unlink(self, name: str) -> None:
+        """Remove a file; a missing one is fine."""
+        try:
+            os.unlink(name, dir_fd=self._fd)
+        except FileNotFoundError:
+            return
+
+    def stat(self, name: str) -> os.stat_result:
+        """Describe what has the name, a link as itself."""
+        return os.stat(name, dir_fd=self._fd, follow_symlinks=False)
+
+    def names(self, suffix: str) -> list[str]:
+        """Return the names that end so, sorted."""
+        return sorted(name for name in os.listdir(self._fd) if name.endswith(suffix))
+
+    def _check_ours(self, name: str) -> None:
+        """Raise NotOurs where what has the name explains that it could not be opened."""
+        try:
+            reason = not_a_plain_file(self.stat(name))
+        except FileNotFoundError:
+            return
+        if reason:
+            raise self._not_ours(name, reason)
+
+    def _not_ours(self, name: str, reason: str) -> NotOurs:
+        return NotOurs(errno.EPERM, f"{self.path / name} {reason}; remove it if you do not know it")

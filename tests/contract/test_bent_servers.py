@@ -1,0 +1,97 @@
+"""Whatever a server says, the result is the right bytes or an error, soon, and in little memory.
+
+MPX_FOREIGN is how many servers are bent for each direction; `make foreign` tries thousands.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from contract.bent import Case, cases
+from contract.bent_checks import (
+    FILES,
+    check_download,
+    check_list,
+    check_tree,
+    check_upload,
+    folder_of,
+    is_right,
+)
+from hypothesis import Phase, event, given, note, settings
+from interop.mpx_process import measured
+
+from mpx import ftp_stream_lane, retry
+
+EXAMPLES = int(os.environ.get("MPX_FOREIGN", "25"))
+MOST_KIB = 100_000
+
+phases = (Phase.explicit, Phase.reuse, Phase.generate)  # cases are small; to make them smaller takes minutes
+several = settings(max_examples=EXAMPLES, derandomize="MPX_FOREIGN" not in os.environ, phases=phases)
+few = settings(several, max_examples=max(EXAMPLES // 8, 3))
+
+
+@pytest.fixture(autouse=True)
+def in_haste(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait less between attempts, and have parts of small files."""
+    monkeypatch.setattr(retry, "FIRST_WAIT_S", 0.01)
+    monkeypatch.setattr(ftp_stream_lane, "FIRST_PIECE", 256 * 1024)
+    monkeypatch.setattr(ftp_stream_lane, "WORTH_CONNECTING", 256 * 1024)
+
+
+@pytest.fixture
+def folders() -> Iterator[Iterator[Path]]:
+    """A new empty folder for each copy."""
+    top = Path(tempfile.mkdtemp(prefix="mpx-bent-"))
+
+    def each() -> Iterator[Path]:
+        while True:
+            yield Path(tempfile.mkdtemp(dir=top))
+
+    yield each()
+    shutil.rmtree(top)
+
+
+@several
+@given(case=cases("down"))
+def test_a_download(folders: Iterator[Path], case: Case) -> None:
+    event(type(check_download(next(folders), case)).__name__)
+
+
+@several
+@given(case=cases("tree"))
+def test_a_tree(folders: Iterator[Path], case: Case) -> None:
+    event(type(check_tree(next(folders), case)).__name__)
+
+
+@several
+@given(case=cases("up"))
+def test_an_upload(folders: Iterator[Path], case: Case) -> None:
+    event(type(check_upload(next(folders), case)).__name__)
+
+
+@several
+@given(case=cases("list"))
+def test_a_list(case: Case) -> None:
+    event(type(check_list(case)).__name__)
+
+
+@few
+@given(case=cases("tree"))
+def test_the_command_needs_little_memory(folders: Iterator[Path], case: Case) -> None:
+    """As a process of its own, whose exit code is right too."""
+    folder = next(folders)
+    with case.server(FILES) as server:
+        words = ("copy", "-r", *case.words, f"{server.url}/d", folder / "d")
+        code, said, kib = measured(*words)
+    note(f"{code}, {said}")
+    assert code in (0, 2, 3, 4, 5, 6, 7, 8, 10), said
+    assert "Traceback" not in said
+    assert "unexpected" not in said
+    assert kib < MOST_KIB
+    got = folder_of(folder)
+    assert all(is_right(case, server, got[name], FILES.get(f"/{name}", b"no such file")) for name in got)
+    if code == 0 and not case.bends_any("line", "listing"):
+        assert {f"/{name}" for name in got} == set(FILES)

@@ -1,0 +1,145 @@
+"""Sparse files: holes are found, summed up without being read, and stay holes where files are copied here."""
+
+import hashlib
+import os
+import threading
+import zlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sites import partials
+
+import mpx
+from mpx import checksum
+from mpx.holes import adler32_of_zeros, is_sparse, next_data
+from mpx.move import Move
+
+MIB = 1024 * 1024
+Pieces = list[tuple[int, bytes]]
+
+
+def sparse(file: Path, size: int, pieces: Pieces) -> Path:
+    with file.open("wb") as out:
+        for start, data in pieces:
+            out.seek(start)
+            out.write(data)
+        out.truncate(size)
+    if size and file.stat().st_blocks * 512 >= size:
+        pytest.skip("the file system of the tests has no sparse files")
+    return file
+
+
+def taken(file: Path) -> int:
+    return file.stat().st_blocks * 512
+
+
+@given(st.integers(0, 300_000))
+def test_the_sum_of_zeros(size: int) -> None:
+    assert adler32_of_zeros(size) == zlib.adler32(bytes(size))
+
+
+SHAPES: dict[str, tuple[int, Pieces]] = {
+    "all hole": (70 * MIB, []),
+    "a hole first": (70 * MIB + 5, [(70 * MIB, b"12345")]),
+    "a hole last": (70 * MIB + 5, [(0, b"12345")]),
+    "in the middle": (80 * MIB, [(0, os.urandom(MIB)), (79 * MIB + 7, os.urandom(1000))]),
+    "small": (100_001, [(50_000, b"12345")]),
+    "many": (8 * MIB, [(i * 64 * 1024, os.urandom(4096)) for i in range(0, 128, 2)]),
+    "holes as dense as can be": (400_000, [(i * 8192, os.urandom(4096)) for i in range(48)]),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_data_and_holes_make_the_file(tmp_path: Path, shape: str) -> None:
+    size, pieces = SHAPES[shape]
+    with sparse(tmp_path / "file", size, pieces).open("rb") as file:
+        position = 0
+        while position < size:
+            first, last = next_data(file.fileno(), position, size)
+            assert position <= first <= last <= size
+            file.seek(position)
+            assert not file.read(first - position).strip(b"\0")
+            position = last
+        assert is_sparse(os.fstat(file.fileno()))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("cut", [0, 1, 4096, 5 * MIB])
+def test_the_sum_of_a_sparse_file_is_that_of_its_bytes(tmp_path: Path, shape: str, cut: int) -> None:
+    size, pieces = SHAPES[shape]
+    content = sparse(tmp_path / "file", size, pieces)
+    with content.open("rb") as file:
+        file.seek(cut)
+        data = file.read()
+        expected, strong = zlib.adler32(data), hashlib.sha256(data).hexdigest()
+        assert checksum.adler32_of_file(file.fileno(), cut, size) == expected
+        assert checksum.adler32_of_file(file.fileno(), cut, size + MIB) == expected  # nothing beyond the end
+        assert checksum.of_file("sha256", file.fileno(), cut, size) == strong
+
+
+@pytest.mark.parametrize("algorithm", ["adler32", "sha256", "none"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_holes_stay_holes(tmp_path: Path, shape: str, algorithm: str) -> None:
+    size, pieces = SHAPES[shape]
+    source = sparse(tmp_path / "source", size, pieces)
+    mpx.copy(str(source), str(tmp_path / "copy"), mpx.CopyOptions(checksum=algorithm))
+    assert (tmp_path / "copy").read_bytes() == source.read_bytes()
+    assert taken(tmp_path / "copy") <= taken(source) + 64 * 1024
+
+
+def test_a_sparse_file_takes_no_more_room_than_it_has(tmp_path: Path) -> None:
+    """One that is larger than the disk is copied where its data fit."""
+    status = os.statvfs(tmp_path)
+    size = status.f_bavail * status.f_frsize + 1024 * MIB
+    try:
+        source = sparse(tmp_path / "source", size, [(size - 5, b"12345")])
+    except OSError:
+        pytest.skip("no file can be so large here")
+    mpx.copy(str(source), str(tmp_path / "copy"))
+    with (tmp_path / "copy").open("rb") as copy:
+        assert os.fstat(copy.fileno()).st_size == size
+        copy.seek(size - 10)
+        assert copy.read() == bytes(5) + b"12345"
+
+
+def test_zeros_replace_what_came_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is found wrong is copied once more, holes too: they may hold something by then."""
+    size = 70 * MIB
+    source = sparse(tmp_path / "source", size, [(0, os.urandom(MIB))])
+    landed = Move.landed
+    damaged = []
+
+    def spoiling(move: Move, start: int, end: int) -> int:
+        if end == size and not damaged:
+            damaged.append(True)
+            (part,) = partials(tmp_path)
+            with part.open("r+b") as out:
+                out.seek(30 * MIB)
+                out.write(b"not zeros")
+        return landed(move, start, end)
+
+    monkeypatch.setattr(Move, "landed", spoiling)
+    report = mpx.copy(str(source), str(tmp_path / "copy"))
+    assert any("damaged, sent again" in note for note in report.notes)
+    assert (tmp_path / "copy").read_bytes() == source.read_bytes()
+
+
+def test_an_interrupted_copy_of_a_sparse_file_goes_on(tmp_path: Path) -> None:
+    """What was a hole beyond the end of the partial file is a hole in the end."""
+    size = 300 * MIB
+    source = sparse(tmp_path / "source", size, [(0, os.urandom(8 * MIB)), (290 * MIB, os.urandom(8 * MIB))])
+    cancel = threading.Event()
+    with pytest.raises(mpx.Interrupted):
+        mpx.copy(
+            str(source),
+            str(tmp_path / "copy"),
+            mpx.CopyOptions(rate_bps=40e6),
+            cancel=cancel,
+            on_progress=lambda progress: cancel.set() if progress.bytes_done else None,
+        )
+    report = mpx.copy(str(source), str(tmp_path / "copy"))
+    assert (tmp_path / "copy").read_bytes() == source.read_bytes()
+    assert report.bytes.resumed
+    assert taken(tmp_path / "copy") <= taken(source) + 64 * 1024
