@@ -23,8 +23,9 @@ LONG_BYTES = 2 * SMALLEST_SHARE
 class Sections:
     """Which sections of a file are still to be verified. Each is handed out once, when it has arrived."""
 
-    def __init__(self, size_bytes: int) -> None:
+    def __init__(self, size_bytes: int, each_bytes: int = SECTION_BYTES) -> None:
         self._size_bytes = size_bytes
+        self._each_bytes = each_bytes
         self._open = RangeSet([(0, size_bytes)])
 
     def take_due(self, missing: Iterable[Range]) -> list[Range]:
@@ -34,8 +35,8 @@ class Sections:
             arrived.remove(start, end)
         due = []
         for begin, finish in arrived:
-            start = -(-begin // SECTION_BYTES) * SECTION_BYTES
-            while (end := min(start + SECTION_BYTES, self._size_bytes)) <= finish and start < end:
+            start = -(-begin // self._each_bytes) * self._each_bytes
+            while (end := min(start + self._each_bytes, self._size_bytes)) <= finish and start < end:
                 due.append((start, end))
                 start = end
         for start, end in due:
@@ -55,6 +56,7 @@ class Check:
     sections: Sections
     out: int = 0  # sections that wait or are being compared
     whole: bool = False  # every byte has arrived, and no lane has anything to do with it
+    is_exempt: bool = False  # there is no checksum to compare it by
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,11 @@ class Section:
     def move(self) -> Move:
         """The file."""
         return self.check.move
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is all that the file has."""
+        return self.start == 0 and self.end == self.move.size_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +135,7 @@ class Backlog:
         """Start anew with a file: what had arrived of it is gone."""
         with self._changed:
             self.drop(move)
-            move.verified = RangeSet()
+            move.verified.remove(0, move.size_bytes)
             self.watch(move)
 
     # --- what goes out -------------------------------------------------------------------------------
@@ -160,13 +167,13 @@ class Backlog:
 
     # --- how it went ---------------------------------------------------------------------------------
 
-    def same(self, section: Section) -> bool:
-        """Take note of bytes that are the same at both ends; False if their file has to move again."""
+    def same(self, section: Section, algorithm: str) -> bool:
+        """Take note of bytes that have the same checksum; False if their file has to move again."""
         with self._changed:
             if not self.is_current(section):
                 return True
             section.check.out -= 1
-            section.move.verified.add(section.start, section.end)
+            section.move.found_same(section.start, section.end, algorithm)
             return self._judge(section.check)
 
     def damaged(self, section: Section) -> bool:
@@ -194,6 +201,30 @@ class Backlog:
             section.check.sections.put_back(section.start, section.end)
             self._growing.pop(section.move, None)
             return True
+
+    def in_one_piece(self, section: Section) -> bool:
+        """Have a file compared as a whole, as the server has no checksums of parts of files.
+
+        False if it has to move again. What is found of its sections counts no more.
+        """
+        with self._changed:
+            if not self.is_current(section):
+                return True
+            move, was = section.move, section.check
+            self._growing.pop(move, None)
+            check = Check(move, Sections(move.size_bytes, max(move.size_bytes, 1)), whole=was.whole)
+            self._checks[move] = check
+            self._collect(check)
+            return self._judge(check)
+
+    def exempt(self, section: Section) -> bool:
+        """Have a file committed although there is no checksum of it; False if it has to move again."""
+        with self._changed:
+            if not self.is_current(section):
+                return True
+            section.check.out -= 1
+            section.check.is_exempt = True
+            return self._judge(section.check)
 
     # --- inside --------------------------------------------------------------------------------------
 
@@ -242,7 +273,7 @@ class Backlog:
             check.whole = False
             self.watch(move)
             return False
-        if not self._verifies or move.verified.covers(0, move.size_bytes):
+        if not self._verifies or check.is_exempt or move.verified.covers(0, move.size_bytes):
             del self._checks[move]
             self._proven.append(move)
             self._changed.notify()

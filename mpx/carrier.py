@@ -40,7 +40,7 @@ class Work:
     note: Callable[[str], None]  # a line for the report
     prove: Callable[[Move], None]  # find out by checksum what has arrived that nobody told us of
     sessions: SessionPool = field(default_factory=SessionPool)  # with the server
-    verifies: bool = False  # every byte is compared by checksum before a file gets its name
+    verifies: Callable[[], bool] = lambda: False  # every byte will be compared by checksum: it is relied on
     describe: Callable[[str], FileInfo | None] = lambda _: None  # what a source is now
     over_mptcp: bool = False  # streams are of Multipath TCP, where the server speaks it
     subflows: Callable[[int], None] = lambda _: None  # that such a stream had when it had most; 0: plain TCP

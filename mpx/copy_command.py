@@ -5,12 +5,13 @@ from typing import Any
 
 import click
 
+from mpx.checksum_choice import UNVERIFIED
 from mpx.cli import complain
 from mpx.command_options import with_options
 from mpx.congestion_plan import FAST_NOT_HAD
 from mpx.errors import Interrupted, MpxError, UsageError
 from mpx.folder_listing import MAY_HIDE
-from mpx.honour import UNVERIFIED, WHOLE_FILES
+from mpx.honour import WHOLE_FILES
 from mpx.ops_model import MODEL_VARIABLE
 from mpx.options import CopyOptions
 from mpx.path_set import DEFAULT_PATH
@@ -248,10 +249,22 @@ def _summary(report: Report, *, verbose: bool) -> None:
     line += f"{format_duration(report.duration_s)}, "
     if size.resumed:
         line += f"{format_size(size.resumed)} of it by an earlier run, "
-    line += f"{format_rate(report.goodput_bps)}, {report.checksum['result']}"
+    line += f"{format_rate(report.goodput_bps)}, {_verified(report)}"
     if files.skipped:
         line += f", {files.skipped} left alone"
     _say(line)
     for note in report.notes:
-        if note == UNVERIFIED:
+        if note.startswith(UNVERIFIED):
             print(note)
+
+
+def _verified(report: Report) -> str:
+    """Return what was compared, by which checksum, and of how many bytes if there were several."""
+    checksum = report.checksum
+    compared: dict[str, int] = checksum["bytes"]
+    if checksum["result"] != "verified" or not compared:
+        by = [f"{name} {format_size(count)}" for name, count in compared.items() if name != "none"]
+        return f"{checksum['result']} ({', '.join(by)})" if by else str(checksum["result"])
+    if len(compared) == 1:
+        return f"verified ({checksum['algorithm']})"
+    return f"verified ({', '.join(f'{name} {format_size(count)}' for name, count in compared.items())})"

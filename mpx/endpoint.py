@@ -90,6 +90,7 @@ class Part:
     start: int
     end: int
     written: PartialFile | None = None  # at this host: the file that was written under that name
+    is_whole: bool = False  # all that the file has, so that a checksum of the whole file will do
 
 
 Note = Callable[[str], None]  # takes a line for the report; the same line counts once
@@ -211,11 +212,14 @@ class Endpoint(Protocol):
     def checksums(
         self, algorithm: str, parts: Sequence[Part], stop: Callable[[], bool]
     ) -> list[str | Exception]:
-        """Return a checksum (lower-case hex) for each part, or why there is none."""
+        """Return a checksum (lower-case digits, see checksum.is_same) for each part, or why there is none.
+
+        NoChecksum where the endpoint computes none of it, although it may of others.
+        """
         ...
 
-    def can_checksum(self, algorithm: str) -> bool:
-        """Tell whether `checksums` works with this algorithm and with parts of files."""
+    def can_checksum(self, algorithm: str, *, parts: bool = False) -> bool:
+        """Tell whether `checksums` may work with this algorithm; `parts`: with parts of files too."""
         ...
 
     def free_bytes(self, name: str) -> int | None:

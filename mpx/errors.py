@@ -9,6 +9,7 @@ MpxError (1)
 ├── TransferTimeout (7)          no answer, no banner, or no progress            may be retried
 ├── IntegrityError (8)           checksum mismatch, or the source changed while it was copied
 │   └── OffsetsUnproven          a server does not begin files where it is asked to; they are read whole
+├── NoChecksum                   a server computes none of a file; it is copied unverified, or refused
 ├── NoSpace (9)                  disk full or over quota
 ├── PartialFailure (10)          some files of several failed
 └── Interrupted (130)            stopped by the user; what arrived is kept
@@ -91,6 +92,18 @@ class IntegrityError(MpxError):
 
 class OffsetsUnproven(IntegrityError):
     """Parts of files are not shown to be those that were asked for; whole files are asked for instead."""
+
+
+class NoChecksum(MpxError):
+    """A server computes no checksum of a file; `refusal` is what that means where one is required.
+
+    `is_of_file`: it says so of this file, which may be damaged; else of the question.
+    """
+
+    def __init__(self, refusal: MpxError, *, is_of_file: bool = False) -> None:
+        super().__init__(str(refusal))
+        self.refusal = refusal
+        self.is_of_file = is_of_file
 
 
 class NoSpace(MpxError):

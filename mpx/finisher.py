@@ -11,8 +11,9 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
 from mpx.backlog import Backlog, Section
+from mpx.checksum_choice import ChecksumChoice
 from mpx.endpoint import Endpoint, FileInfo
-from mpx.errors import IntegrityError, MpxError, NotRenamed
+from mpx.errors import IntegrityError, MpxError, NoChecksum, NotRenamed
 from mpx.failure import Failure
 from mpx.finisher_session import FinisherSession, Finishing
 from mpx.journal import Journal
@@ -33,7 +34,7 @@ class Finisher:
         open_source: Callable[[], Endpoint],
         open_destination: Callable[[], Endpoint],
         far_is_source: bool,
-        algorithm: str,
+        choice: ChecksumChoice,
         pool: Pool,
         session_pool: SessionPool,
         failure: Failure,
@@ -51,16 +52,17 @@ class Finisher:
         self._journaling = threading.Lock()  # what the journal is told, in the order in which it happened
         self._report = report
         self._notes = notes
+        self._choice = choice
         self._most = sessions
         self._sessions: list[FinisherSession] = []
         self._moving: dict[str, Move] = {}
         self._guard = threading.Lock()
-        self._backlog = Backlog(verifies=algorithm != "none", sessions=sessions)
+        self._backlog = Backlog(verifies=choice.verifies, sessions=sessions)
         self._work = Finishing(
             open_source=open_source,
             open_destination=open_destination,
             far_is_source=far_is_source,
-            algorithm=algorithm,
+            choice=choice,
             backlog=self._backlog,
             litter=deque(),
             pool=pool,
@@ -175,7 +177,7 @@ class Finisher:
 
     # --- from the sessions ---------------------------------------------------------------------------
 
-    def _compared(self, section: Section, told: bool | MpxError) -> None:
+    def _compared(self, section: Section, algorithm: str, told: bool | MpxError) -> None:
         """Draw the consequences of a comparison."""
         move, start, end = section.move, section.start, section.end
         if not self._backlog.is_current(section):
@@ -183,14 +185,15 @@ class Finisher:
         if told is False and start in move.retried_sections:
             self._report.mismatched = True
             told = IntegrityError(
-                f"{move.source}: bytes {start} to {end} have another {self._work.algorithm} at the "
-                "destination although they were sent twice; check disks and memory of both hosts"
+                f"{move.source}: bytes {start} to {end} have another {algorithm} at the destination although "
+                f"they were sent twice; {self._choice.why_differs(algorithm)}"
             )
-        if isinstance(told, MpxError):
-            if not self._backlog.unknown(section):
-                self._spoiled(move, told)
+        if isinstance(told, NoChecksum):
+            self._without_checksum(section, told)
+        elif isinstance(told, MpxError):
+            self._unknown(section, told)
         elif told:
-            if not self._backlog.same(section):
+            if not self._backlog.same(section, algorithm):
                 self._pool.put_again(move)
         else:
             move.retried_sections.add(start)
@@ -199,6 +202,29 @@ class Finisher:
             self._journal_one(move)
             if not moves_on:
                 self._pool.put_again(move)
+
+    def _unknown(self, section: Section, error: MpxError) -> None:
+        if not self._backlog.unknown(section):
+            self._spoiled(section.move, error)
+
+    def _without_checksum(self, section: Section, error: NoChecksum) -> None:
+        """Compare a file as a whole where parts cannot be; else leave it unverified where that is allowed.
+
+        Raises UsageError or OffsetsUnproven, which end the copy, where no file at all could be compared.
+        """
+        move, choice = section.move, self._choice
+        if not section.is_whole:
+            if not self._backlog.in_one_piece(section):
+                self._pool.put_again(move)
+            return
+        if choice.is_required and not choice.has_answered:
+            raise choice.not_honoured(error)
+        if choice.is_required or (choice.has_answered and error.is_of_file):
+            self._unknown(section, error.refusal)
+            return
+        self._report.note(choice.unverified(move.source, error))
+        if not self._backlog.exempt(section):
+            self._pool.put_again(move)
 
     def _misfit(self, move: Move, stored_bytes: int) -> None:
         """Have a file sent once more of which another number of bytes was stored than it has."""
@@ -219,7 +245,12 @@ class Finisher:
                 self._moving.pop(move.final, None)
         self._journal.done([move.final for move in done])
         for move in done:
-            self._report.moved(move.size_bytes, move.resumed_bytes, listed_bytes=move.listed_bytes or 0)
+            self._report.moved(
+                move.size_bytes,
+                move.resumed_bytes,
+                listed_bytes=move.listed_bytes or 0,
+                compared=move.verified.bytes_by_algorithm(),
+            )
             self._pool.settle(move)
         for move, error in errors.items():
             self._spoiled(move, error)

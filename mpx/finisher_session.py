@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mpx.backlog import Backlog, Batch, Section
+from mpx.checksum_choice import ChecksumChoice
 from mpx.endpoint import Commit, Endpoint, FileInfo, aside_name
 from mpx.errors import DestinationError, IntegrityError, Interrupted, MpxError
 from mpx.failure import Failure
@@ -29,7 +30,7 @@ class Finishing:
     open_source: Callable[[], Endpoint]
     open_destination: Callable[[], Endpoint]
     far_is_source: bool
-    algorithm: str
+    choice: ChecksumChoice
     backlog: Backlog
     litter: deque[Move]  # given up, with a partial file that is worth nothing
     pool: Pool
@@ -38,7 +39,7 @@ class Finishing:
     retries: int
     note: Callable[[str], None]  # a line for the report
     took: Callable[[], None]  # a batch was taken; others may wait
-    compared: Callable[[Section, bool | MpxError], None]  # whether both ends are the same, or an error
+    compared: Callable[[Section, str, bool | MpxError], None]  # by what, and whether they are the same
     misfit: Callable[[Move, int], None]  # so many bytes of it are stored, more or less than it has
     committed: Callable[[Sequence[Move], Mapping[Move, MpxError]], None]  # all of them, and what went wrong
     timeless: Callable[[Sequence[Move], Sequence[FileInfo | MpxError | None]], None]  # that keep no time
@@ -166,13 +167,13 @@ class FinisherSession(threading.Thread):
         outcomes = compare(
             list(batch.sections),
             source if work.far_is_source else destination,
-            work.algorithm,
+            work.choice,
             far_is_source=work.far_is_source,
             stop=self._stopping,
         )
-        for section, told in outcomes:
+        for section, algorithm, told in outcomes:
             batch.sections.remove(section)
-            work.compared(section, told)
+            work.compared(section, algorithm, told)
 
     # --- committing ----------------------------------------------------------------------------------
 
@@ -180,7 +181,7 @@ class FinisherSession(threading.Thread):
         """Give proven files their final names, but those whose source has changed."""
         source, destination = self._endpoints()
         errors: dict[Move, MpxError] = {}
-        again_there = [move for move in moves if not move.read_once]  # a pipe may be gone with its writer
+        again_there = [move for move in moves if not move.is_read_once]  # a pipe may be gone with its writer
         described = source.stats([move.source for move in again_there])
         for move, now in zip(again_there, described, strict=True):
             if isinstance(now, MpxError):

@@ -2,16 +2,17 @@
 
 import contextlib
 import posixpath
-import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 
 from mpx import far_congestion, telnet_escape
 from mpx import gridftp_wire as wire
-from mpx.checksum import digest_in
+from mpx.checksum_forms import forms
 from mpx.endpoint import OPEN, Commit, FileInfo, Kind, Note, Part, Rtt, Stamp, partial_name
-from mpx.errors import DestinationError, Interrupted, MpxError, SourceError
+from mpx.errors import DestinationError, MpxError, SourceError
 from mpx.folder_listing import LIST_NOTE, MAY_HIDE, FolderListing
+from mpx.gridftp_checksum import ChecksumQuestions
 from mpx.gridftp_commit import ServerCommit
 from mpx.gridftp_describe import OtherQuestions, is_clear
 from mpx.gridftp_listing import entry_info, kind_of
@@ -43,6 +44,7 @@ class GridFtpEndpoint:
         self._listing: FolderListing | None = None
         self._other_questions: OtherQuestions | None = None  # of that session
         self._server_commit: ServerCommit | None = None  # of that session
+        self._checksum_questions: ChecksumQuestions | None = None  # of that session
 
     @property
     def session(self) -> Session:
@@ -345,31 +347,21 @@ class GridFtpEndpoint:
 
     # --- checking ------------------------------------------------------------------------------------
 
-    def can_checksum(self, algorithm: str) -> bool:
+    def can_checksum(self, algorithm: str, *, parts: bool = False) -> bool:
         """See Endpoint."""
-        offered = re.findall(r"[A-Z0-9-]+", self.session.features.get("CKSM", "").upper())
-        return algorithm.upper() in offered
+        found = forms(self.session.features, algorithm)
+        return any(form.takes_parts for form in found) if parts else bool(found)
 
     def checksums(
         self, algorithm: str, parts: Sequence[Part], stop: Callable[[], bool]
     ) -> list[str | Exception]:
-        """See Endpoint. All CKSM go out ahead; each may take as long as its progress markers keep coming."""
-        sums: list[str | Exception] = []
-        lines = [
-            command("CKSM", algorithm.upper(), part.start, part.end - part.start, self._full(part.name))
-            for part in parts
-        ]
-        replies = self.session.replies([command("OPTS", "CKSM", "Markers=1;"), *lines])
-        next(replies)  # a server without these markers refuses them, and may do so
-        for part, reply in zip(parts, replies, strict=True):
-            found = digest_in(reply.text, algorithm, self._full(part.name)) if reply.code == 213 else None
-            if found:
-                sums.append(found)
-            else:
-                sums.append(self._refused(reply, "checksum", part.name))
-            if stop():
-                raise Interrupted
-        return sums
+        """See Endpoint. All go out ahead; each may take as long as its progress markers keep coming."""
+        full = [replace(part, name=self._full(part.name)) for part in parts]
+        if self._checksum_questions is None:
+            self._checksum_questions = ChecksumQuestions(
+                self.session, lambda reply, name: self._refused(reply, "checksum", name)
+            )
+        return self._checksum_questions.ask(algorithm, full, stop)
 
     def free_bytes(self, name: str) -> int | None:  # noqa: ARG002  GridFTP has no question for it
         """See Endpoint."""
@@ -399,3 +391,4 @@ class GridFtpEndpoint:
         if self._session:
             self._session.close()
             self._session = self._listing = self._other_questions = self._server_commit = None
+            self._checksum_questions = None

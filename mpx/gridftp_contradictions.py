@@ -107,7 +107,7 @@ class Contradictions:
     def _refuses_more(self, pull: Pull) -> None:
         """Note that a server only serves what is asked for to the byte, so that it cannot show anything."""
         self._shelf.is_exact = True
-        if not self._work.verifies:
+        if not self._work.verifies():
             raise OffsetsUnproven(f"{pull.move.source}: the server refuses to be asked beyond its end")
 
 

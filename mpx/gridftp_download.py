@@ -12,7 +12,6 @@ import threading
 import time
 
 from mpx.carrier import Work
-from mpx.checksum import adler32
 from mpx.errors import ConnectionLost, ControllerError, DestinationError, MpxError
 from mpx.gridftp_retrieve import Pull, SentTooMuch
 from mpx.gridftp_wire import HEADER_BYTES, BlockHeader, unpack_header
@@ -227,7 +226,6 @@ class DownloadStream(Stream):
 
     def _receive_block(self, connection: socket.socket, pull: Pull, start: int, count: int) -> None:
         move, pacer, view = pull.move, self._fan.work.pacer, self._buffer
-        summing = move.is_summed and not pull.is_stream  # sums are kept by sections
         while count:
             began = time.monotonic()
             want = min(count, pacer.piece(BUFFER_BYTES))
@@ -247,8 +245,7 @@ class DownloadStream(Stream):
                 except OSError as error:
                     raise local_error(error, move.final, writing=True) from None
                 self._new_bytes += len(piece)
-                if summing:
-                    move.summed(start, end, adler32(piece))
+                move.sums.passed(start, piece)
             self.passed_bytes += got
             start += got
             count -= got

@@ -285,10 +285,11 @@ class Session:
         self._saw_rtt(time.monotonic() - began)
         return reply
 
-    def replies(self, commands: Sequence[bytes]) -> Iterator[Reply]:
+    def replies(self, commands: Sequence[bytes], extra_s: float = 0.0) -> Iterator[Reply]:
         """Send many commands without waiting between them; yield their final replies in order.
 
-        Further ones go out while replies come in, so that the server never runs out of work.
+        Further ones go out while replies come in, so that the server never runs out of work. Each reply may
+        take the time-out and `extra_s`.
         """
         self._check_step()
         sent = 0
@@ -296,7 +297,7 @@ class Session:
             if sent < len(commands) and sent - answered <= PIPELINE // 2:
                 self.send(*commands[sent : answered + PIPELINE])
                 sent = min(len(commands), answered + PIPELINE)
-            yield self.final_reply()
+            yield self.final_reply(self.options.timeout_s + extra_s)
 
     def _check_step(self) -> None:
         """Raise ConnectionLost where a reply is left over: the next command would have it for its own."""

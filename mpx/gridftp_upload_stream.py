@@ -6,7 +6,6 @@ import time
 from typing import TYPE_CHECKING
 
 from mpx import tcp
-from mpx.checksum import adler32
 from mpx.errors import ConnectionLost, IntegrityError, MpxError, UsageError
 from mpx.gridftp_transfer import Transfer
 from mpx.gridftp_wire import BlockHeader
@@ -148,8 +147,6 @@ class UploadStream(Stream):
             return False
         start, end = piece
         data = self._buffer[: end - start]
-        if transfer.move.is_summed:
-            transfer.move.summed(start, end, adler32(data))
         self._port.work.pacer.wait(len(data))
         self._write([BlockHeader(0, end - start, start).pack(), data])
         self.passed_bytes += len(data)
@@ -158,8 +155,7 @@ class UploadStream(Stream):
 
     def _send_block(self, transfer: Transfer, start: int, end: int) -> None:
         began = time.monotonic()
-        pacer, view, value = self._port.work.pacer, self._buffer, 1
-        summing = transfer.move.is_summed
+        pacer, view, move = self._port.work.pacer, self._buffer, transfer.move
         parts: list[bytes | memoryview] = [BlockHeader(0, end - start, start).pack()]
         position = start
         while position < end:
@@ -168,22 +164,19 @@ class UploadStream(Stream):
                     transfer.fd, [view[: min(end - position, pacer.piece(BUFFER_BYTES))]], position
                 )
             except OSError as error:
-                raise local_error(error, transfer.move.source, writing=False) from None
+                raise local_error(error, move.source, writing=False) from None
             if not got:
                 raise IntegrityError(
-                    f"{transfer.move.source} became shorter while it was copied; run the command again"
+                    f"{move.source} became shorter while it was copied; run the command again"
                 )
             piece = view[:got]
-            if summing:
-                value = adler32(piece, value)
+            move.sums.passed(position, piece)
             pacer.wait(got)
             parts.append(piece)
             self._write(parts)
             parts = []
             position += got
             self.passed_bytes += got
-        if summing:
-            transfer.move.summed(start, end, value)
         transfer.sent(end - start)
         before = self._block.bytes
         self._block.took(end - start, time.monotonic() - began)

@@ -3,13 +3,14 @@
 What only bounds something (`--max-streams`, `--port-range`) is honoured where there is nothing to bound.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from mpx import tcp
+from mpx.checksum_choice import NONE, SHORT_BYTES, UNVERIFIED, ChecksumChoice
 from mpx.congestion_plan import named
-from mpx.endpoint import Endpoint
-from mpx.errors import UsageError
+from mpx.endpoint import Endpoint, FileInfo, Kind, Part, partial_name
+from mpx.errors import NoChecksum, UsageError
 from mpx.far_congestion import check_far_congestion
 from mpx.options import CopyOptions, flag_of
 from mpx.report import Report
@@ -31,7 +32,7 @@ OF_CONNECTIONS = (  # mean nothing where no bytes pass a network
     "controller",
 )
 WHOLE_FILES = "each file is read anew, in one stream from its first byte"
-UNVERIFIED = "unverified: the server cannot compute checksums of parts of files"
+NO_CHECKSUMS = f"{UNVERIFIED}: the server computes no checksums"
 
 
 def check_options(options: CopyOptions, far_end: Endpoint, *, far_is_source: bool) -> None:
@@ -163,19 +164,46 @@ def _sessions_for_files(files: int) -> str:
     return f"--files {files} needs --max-sessions {files}: each file on its way takes a session"
 
 
-def usable_algorithm(options: CopyOptions, far_end: Endpoint, report: Report) -> str:
-    """Return the checksum that both ends can compute, or "none" if it was not asked for by hand.
+def choose_checksums(options: CopyOptions, far_end: Endpoint, report: Report) -> ChecksumChoice:
+    """Return which checksums files are compared by: of those that both ends can compute, if there are any.
 
-    Raises UsageError if it was.
+    Raises UsageError if one was asked for by hand that the far end does not offer.
     """
-    algorithm = options.checksum
-    if algorithm != "none" and not far_end.can_checksum(algorithm):
-        if options.was_given("checksum"):
-            raise UsageError(
-                f"--checksum {algorithm} cannot be honoured: the server does not offer it (CKSM); "
-                "give --checksum none to copy unverified"
-            )
-        algorithm = "none"
-        report.note(UNVERIFIED)
-    report.algorithm = algorithm
-    return algorithm
+    is_here = far_end.location.scheme == "file"
+    choice = ChecksumChoice(options.checksum, far_end.can_checksum, is_here=is_here)
+    if choice.is_by_hand and not choice.verifies:
+        raise UsageError(
+            f"--checksum {options.checksum} cannot be honoured: the server does not offer it (CKSM, HASH or "
+            "XMD5 and the like); give --checksum none to copy unverified"
+        )
+    if not choice.verifies and options.checksum != NONE:
+        report.note(NO_CHECKSUMS)
+    report.algorithm = choice.best(None)
+    return choice
+
+
+def check_checksum(
+    choice: ChecksumChoice,
+    options: CopyOptions,
+    far_end: Endpoint,
+    sources: Sequence[tuple[str, FileInfo]],
+    target: str,
+) -> None:
+    """Raise UsageError where a server refuses the checksum that was asked for by hand; asks it.
+
+    Of a file of `sources`, if they are the server's; else of a name beside `target` that is not there, of
+    which a server says so if it knows the command. A long file is not read for this: a part of it may be
+    refused where the whole is not.
+    """
+    if not choice.is_by_hand or far_end.location.scheme == "file":
+        return
+    part = Part(partial_name(target.rstrip("/"), "none"), 0, 0, is_whole=True)
+    if sources:
+        sizes = ((name, info.size_bytes or 0) for name, info in sources if info.kind is Kind.FILE)
+        found = next(((name, size) for name, size in sizes if 0 < size <= SHORT_BYTES), None)
+        if found is None:
+            return
+        part = Part(found[0], 0, found[1], is_whole=True)
+    (told,) = far_end.checksums(options.checksum, [part], lambda: False)
+    if isinstance(told, NoChecksum) and not told.is_of_file:
+        raise choice.not_honoured(told)

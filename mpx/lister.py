@@ -154,7 +154,7 @@ class Lister(threading.Thread):
         prove: Callable[[Move], None],
         notes: SentNotes,
         folders: LocalFolders,
-        sums: bool,
+        sums: Callable[[int | None], str],
     ) -> None:
         super().__init__(name="mpx-lister", daemon=True)
         self._links = Spool()  # that are made at the end
@@ -324,7 +324,7 @@ class Lister(threading.Thread):
             info.modified_s,
             info.mode,
             streamed=not info.size_bytes and (self._is_local or self._source_end.location.scheme == "file"),
-            sums=self._sums,
+            sums=self._sums(info.size_bytes),
             folders=self._local_folders,
             hole_bytes=info.hole_bytes if self._is_local else 0,
         )

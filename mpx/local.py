@@ -292,9 +292,9 @@ class LocalEndpoint:
                 sums.append(self._error(error, part.name))
         return sums
 
-    def can_checksum(self, algorithm: str) -> bool:
+    def can_checksum(self, algorithm: str, *, parts: bool = False) -> bool:  # noqa: ARG002  always both
         """See Endpoint."""
-        return algorithm in checksum.ALGORITHMS
+        return algorithm in checksum.DIGITS
 
     def free_bytes(self, name: str) -> int | None:
         """See Endpoint. Asks the nearest folder that exists."""

@@ -7,9 +7,9 @@ import threading
 from collections.abc import Sequence
 
 from mpx.carrier import Work
-from mpx.checksum import SECTION_BYTES, adler32
+from mpx.checksum import SECTION_BYTES
 from mpx.errors import DestinationError, IntegrityError, Interrupted, SourceError, UsageError
-from mpx.holes import adler32_of_zeros, is_sparse, next_data
+from mpx.holes import is_sparse, next_data
 from mpx.local import local_error
 from mpx.move import Move
 from mpx.path_set import DEFAULT_PATH
@@ -165,14 +165,12 @@ class LocalCarrier:
         for position in range(start, min(end, blank_from), BLOCK_BYTES):
             size = min(end, blank_from, position + BLOCK_BYTES) - position
             _write_all(target, memoryview(bytes(size)), position)
-        if move.is_summed:
-            move.summed(start, end, adler32_of_zeros(end - start))
+        move.sums.passed_zeros(start, end)
         self._landed(move, start, end)
 
     def _write(self, move: Move, target: int, data: memoryview, start: int) -> None:
         _write_all(target, data, start)
-        if move.is_summed:
-            move.summed(start, start + len(data), adler32(data))
+        move.sums.passed(start, data)
         self._landed(move, start, start + len(data))
 
     def _landed(self, move: Move, start: int, end: int) -> None:

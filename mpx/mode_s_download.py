@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mpx.carrier import Work
-from mpx.checksum import SECTION_BYTES, adler32
+from mpx.checksum import SECTION_BYTES
 from mpx.errors import ConnectionLost, IntegrityError, OffsetsUnproven
 from mpx.local import local_error
 from mpx.move import Move
@@ -198,6 +198,5 @@ class StreamDownload:
             raise local_error(error, move.final, writing=True) from None
         end = position + size_bytes if move.is_streamed else min(position + size_bytes, move.size_bytes)
         if lands and position < end:
-            if move.is_summed:
-                move.summed(position, end, adler32(data[: end - position]))
+            move.sums.passed(position, data[: end - position])
             self.new_bytes += move.landed(position, end)

@@ -5,7 +5,6 @@ import socket
 from collections.abc import Callable
 
 from mpx.carrier import Work
-from mpx.checksum import adler32
 from mpx.errors import IntegrityError
 from mpx.local import local_error
 from mpx.shelf import Piece
@@ -31,8 +30,6 @@ def send_piece(
         data = buffer[: end - start]
         pacer.wait(end - start)
         connection.sendall(data)
-        if move.is_summed:
-            move.summed(start, end, adler32(data))
         count(end - start)
 
     if move.is_streamed:
@@ -49,5 +46,6 @@ def send_piece(
             raise local_error(error, move.source, writing=False) from None
         if not got:
             raise IntegrityError(f"{move.source} became shorter while it was copied; run the command again")
+        move.sums.passed(position, buffer[:got])
         send(position, position + got)
         position += got

@@ -6,14 +6,15 @@ Carriers take pieces from here and report what arrived; nothing here knows of jo
 import errno
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
-from mpx.checksum import SECTION_BYTES, RunningSums, sum_of
+from mpx.checksum import SECTION_BYTES
 from mpx.errors import ConnectionLost
 from mpx.local_folders import LocalFolders
 from mpx.partial_file import PartialFile
 from mpx.ranges import Range, RangeSet
-from mpx.read_once import ReadOnce
+from mpx.running_checksum import running
+from mpx.verified import Verified
 
 MOST_PIECES = 1 << 16  # of a file, with gaps between them: several hundred streams leave some thousand
 READING = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY  # a fifo would have us wait
@@ -38,7 +39,7 @@ class Move:
         mode: int | None,
         *,
         streamed: bool = False,
-        sums: bool = False,
+        sums: str = "none",  # the checksum that is taken of what passes
         hole_bytes: int = 0,
         folders: LocalFolders | None = None,
     ) -> None:
@@ -53,11 +54,11 @@ class Move:
         self.hole_bytes = hole_bytes  # of its size that take no room at the destination
         self.resumed_bytes = 0  # had arrived before this run
         self.retried_sections: set[int] = set()  # sent once more after a checksum mismatch
-        self.verified = RangeSet()
+        self.verified = Verified()
         self.rename_asked = False  # for its final name; the answer may have been lost
         self.was_begun = False  # by an earlier run
         self.was_read = False  # of a source that is streamed
-        self.read_once: ReadOnce | None = None  # of a source that cannot be read twice: a pipe
+        self.is_read_once = False  # the source cannot be read twice: a pipe
         self.sent_whole = False  # every byte was sent and the answer was lost: all of it may be there
         self.failures = 0  # how often it was sent for nothing
         self.was_misfit = False  # the server stored another number of bytes than were sent, once
@@ -68,7 +69,7 @@ class Move:
         self._held = RangeSet()  # written, but not yet believed
         self._lost = RangeSet()  # had arrived and does not count any more; the journal was not told
         self._always_streamed = self.is_streamed
-        self._sums = RunningSums() if sums else None
+        self.sums = running(sums)  # of what passes
         self.written = PartialFile(partial, folders)  # where this host is the destination
         self._fd: int | None = None  # of the source, where this host is that
         self._users = 0
@@ -174,8 +175,7 @@ class Move:
         self._fresh = list(fresh)
         self._lost.update(self._arrived.within(start, end))
         self._arrived.remove(start, end)
-        if self._sums:
-            self._sums.forget(start, end)
+        self.sums.forget(start, end)
 
     @property
     def todo_bytes(self) -> int:
@@ -235,8 +235,8 @@ class Move:
         with self._lock:
             for start, end in held:
                 self._held.remove(start, end)
-                if self._sums and not self._arrived.covers(start, end):
-                    self._sums.forget(start, end)
+                if not self._arrived.covers(start, end):
+                    self.sums.forget(start, end)
 
     def ended(self, size_bytes: int) -> None:
         """Record that the end of the source has been seen: it has so many bytes, whatever was said before."""
@@ -253,17 +253,16 @@ class Move:
                 if self._arrived.add(start, end):
                     self._fresh.append((start, end))
 
-    def summed(self, start: int, end: int, value: int) -> None:
-        """Record the Adler-32 of bytes that passed by."""
-        if self._sums:
-            with self._lock:
-                self._sums.add(start, end, value)
-
-    def section_sum(self, start: int, end: int, read: Callable[[int, int, int], int]) -> int:
-        """Return the Adler-32 of a section, reading with `read(start, end, value)` what did not pass by."""
+    def found_same(self, start: int, end: int, algorithm: str) -> None:
+        """Record that both ends have the same bytes in [start, end), by their checksums."""
         with self._lock:
-            known = self._sums.within(start, end) if self._sums else []
-        return sum_of(known, start, end, read)
+            self.verified.add(start, end, algorithm)
+        self.sums.forget(start, end)
+
+    @property
+    def can_read_again(self) -> bool:
+        """Whether the source is a file: a pipe, or what has no known size, may give other bytes, or none."""
+        return not self._always_streamed and not self.is_read_once
 
     @property
     def has_news(self) -> bool:
@@ -330,11 +329,6 @@ class Move:
         with self._lock:
             return self._given_up
 
-    @property
-    def is_summed(self) -> bool:
-        """Whether those who pass bytes on are to record their Adler-32."""
-        return self._sums is not None
-
     def missing_within(self, start: int, end: int) -> RangeSet:
         """Return what of [start, end) has not arrived."""
         with self._lock:
@@ -370,7 +364,7 @@ class Move:
         return os.open(self.source, READING)
 
     def _check_unread(self) -> None:
-        if self.read_once and self.was_read:
+        if self.is_read_once and self.was_read:
             raise OSError(errno.ESPIPE, os.strerror(errno.ESPIPE))
 
     def close(self) -> None:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from mpx.checksum import ALGORITHMS
+from mpx.checksum_choice import AUTO as BEST
+from mpx.checksum_choice import NONE
 from mpx.congestion_plan import AUTO
 from mpx.errors import UsageError
 from mpx.mptcp import TRANSPORT
@@ -85,7 +87,10 @@ class CopyOptions:
         None, "size", "bytes in a block, as 4MiB (unset: about 100 ms of a stream)"
     )
     checksum: str = _option(
-        "adler32", "choice", "how the copy is verified end to end", choices=(*ALGORITHMS, "none")
+        BEST,
+        "choice",
+        "how the copy is verified end to end: by the best that the server has for the size, or by this",
+        choices=(BEST, *ALGORITHMS, NONE),
     )
     resume: bool = _option(True, "flag", "continue what an interrupted copy left", name="continue")
     in_place: bool = _option(

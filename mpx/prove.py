@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 from mpx import checksum
+from mpx.checksum_choice import FOR_LONG
 from mpx.endpoint import Endpoint, Part
 from mpx.local import LocalEndpoint, local_error
 from mpx.move import Move
@@ -13,7 +14,6 @@ from mpx.partial_file import NotOurs
 from mpx.planner import STARTING_OVER
 from mpx.ranges import Range
 
-ALGORITHM = "adler32"  # the whole file is verified once more by the algorithm of the copy
 SMALLEST_PIECE = 64 * 1024
 LARGEST_PIECE = 64 * 1024 * 1024
 PIECES = 128
@@ -64,13 +64,14 @@ class Prover:
                 move.forget_beyond(present)
             if move.arrived_bytes < before:
                 self._forgot(move)
-            if present is not None and present <= move.size_bytes and far.can_checksum(ALGORITHM):
+            algorithm = next((name for name in FOR_LONG if far.can_checksum(name, parts=True)), "")
+            if present is not None and present <= move.size_bytes and algorithm:
                 if self._far_is_source:
                     with move.written.opened() as near:
-                        prove(move, far, move.source, near, present, self._stop)
+                        prove(move, far, move.source, near, present, self._stop, algorithm)
                 else:
                     with _opened(move.source) as near:
-                        prove(move, far, move.partial, near, present, self._stop)
+                        prove(move, far, move.partial, near, present, self._stop, algorithm)
             far.let_go()
 
     def _present_bytes(self, move: Move, far: Endpoint) -> int | None:
@@ -89,12 +90,19 @@ class Prover:
 
 
 def prove(
-    move: Move, far: Endpoint, far_name: str, near: int, present_bytes: int, stop: Callable[[], bool]
+    move: Move,
+    far: Endpoint,
+    far_name: str,
+    near: int,
+    present_bytes: int,
+    stop: Callable[[], bool],
+    algorithm: str,
 ) -> int:
     """Compare the unknown part of the first `present_bytes` at both ends; record what is equal as arrived.
 
     `near` is the open file of this host. Large pieces first; those that differ are cut smaller, down to
-    64 KiB, so a few round trips do. Returns how many bytes were proven. Raises what the far endpoint raises.
+    64 KiB, so a few round trips do. The whole file is verified once more when it is there. Returns how many
+    bytes were proven. Raises what the far endpoint raises.
     """
     unknown = move.missing_within(0, min(present_bytes, move.size_bytes))
     size = min(max(unknown.size // PIECES, SMALLEST_PIECE), LARGEST_PIECE)
@@ -102,10 +110,13 @@ def prove(
     proven = 0
     while todo and not stop():
         written = None if far_name == move.source else move.written
-        sums = far.checksums(ALGORITHM, [Part(far_name, start, end, written) for start, end in todo], stop)
+        parts = [Part(far_name, start, end, written) for start, end in todo]
+        sums = far.checksums(algorithm, parts, stop)
         differ: list[Range] = []
         for (start, end), far_sum in zip(todo, sums, strict=True):
-            if far_sum == checksum.of_file(ALGORITHM, near, start, end, stop):
+            if isinstance(far_sum, Exception):  # it was refused; smaller parts would be too
+                continue
+            if checksum.is_same(far_sum, checksum.of_file(algorithm, near, start, end, stop)):
                 proven += move.landed(start, end)
             else:
                 differ.append((start, end))

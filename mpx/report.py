@@ -3,7 +3,9 @@
 import json
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from mpx._version import __version__
@@ -82,7 +84,8 @@ class Report:
     bytes: Tally = field(default_factory=Tally)
     duration_s: float = 0.0
     goodput_bps: float = 0.0
-    algorithm: str = "none"  # of the checksum that is compared end to end
+    algorithm: str = "none"  # the checksum that is compared end to end, as far as that is known before
+    compared: dict[str, int] = field(default_factory=dict)  # bytes of files with their final names, by it
     mismatched: bool = False  # a checksum differed although the bytes were sent twice
     decisions: dict[str, Any] = field(default_factory=dict)
     mptcp: list[int] | None = None  # most subflows of each stream of Multipath TCP, 0: plain TCP
@@ -130,11 +133,20 @@ class Report:
             self.files.total += 1
             self.bytes.total += size_bytes
 
-    def moved(self, size_bytes: int, resumed_bytes: int, *, listed_bytes: int | None = None) -> None:
+    def moved(
+        self,
+        size_bytes: int,
+        resumed_bytes: int,
+        *,
+        listed_bytes: int | None = None,
+        compared: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
         """Count a file that has its final name; `resumed_bytes` of it came with an earlier run.
 
-        `listed_bytes`: its size as it was counted by `begin`, if that was another.
+        `listed_bytes`: its size as it was counted by `begin`, if that was another. `compared`: how many
+        bytes of it have the same checksum at both ends, by its name; the others were not compared.
         """
+        uncompared = size_bytes - sum(compared.values())
         with self._lock:
             self.bytes.total += size_bytes - (size_bytes if listed_bytes is None else listed_bytes)
             if resumed_bytes:
@@ -143,6 +155,9 @@ class Report:
                 self.files.moved += 1
             self.bytes.resumed += resumed_bytes
             self.bytes.moved += size_bytes - resumed_bytes
+            for algorithm, count in (*compared.items(), ("none", uncompared)):
+                if count:
+                    self.compared[algorithm] = self.compared.get(algorithm, 0) + count
 
     def failed(self, name: str, error: str, size_bytes: int = 0) -> None:
         """Count a file that could not be copied."""
@@ -160,7 +175,7 @@ class Report:
     def start_over(self) -> None:
         """Forget the counts of an attempt that moved nothing."""
         with self._lock:
-            self.files, self.bytes = Tally(), Tally()
+            self.files, self.bytes, self.compared = Tally(), Tally(), {}
             self.failures.clear()
             self.skipped.clear()
             self._skips.clear()
@@ -183,15 +198,17 @@ class Report:
         self.goodput_bps = self.bytes.moved * 8 / max(self.duration_s, 1e-9)
 
     @property
-    def checksum(self) -> dict[str, str]:
-        """What was compared, and what that says of the files that have their final names."""
+    def checksum(self) -> dict[str, Any]:
+        """What was compared by which checksum, and what that says of the files with their final names."""
+        is_verified = self.algorithm != "none" and not self.compared.get("none")
         if self.mismatched:
             result = "mismatch"
         elif not self.files.moved + self.files.resumed:
             result = "nothing moved"
         else:
-            result = "unverified" if self.algorithm == "none" else "verified"
-        return {"algorithm": self.algorithm, "result": result}
+            result = "verified" if is_verified else "unverified"
+        most = max(self.compared, key=lambda name: self.compared[name], default=self.algorithm)
+        return {"algorithm": most, "result": result, "bytes": dict(sorted(self.compared.items()))}
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as docs/report-format.md describes it."""

@@ -11,10 +11,10 @@ from mpx.errors import Interrupted, SourceError
 from mpx.fifo_writer import FifoWriter
 from mpx.local import local_error
 from mpx.move import Move
-from mpx.read_once import ReadOnce
 
 STOP_INTERVAL_MS = 200
 WRITER_WAIT_S = 30.0  # for somebody to open a fifo; after that he may take his time
+LARGEST_BYTES = 1 << 62  # of any file
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -38,6 +38,7 @@ class SourceStream:
         self._position = 0
         self._is_ended = False
         self._reading = threading.Lock()
+        move.sums.forget(0, LARGEST_BYTES)  # what was read before may have been something else
         mode = os.fstat(fd).st_mode
         self._is_regular, self._is_fifo = stat.S_ISREG(mode), stat.S_ISFIFO(mode)
         try:
@@ -45,7 +46,7 @@ class SourceStream:
         except OSError as error:
             if move.was_read:
                 raise local_error(error, move.source, writing=False) from None
-            move.read_once = ReadOnce(is_summed=move.is_summed)
+            move.is_read_once = True
 
     def read(self, buffer: memoryview) -> tuple[int, int] | None:
         """Fill the buffer with what comes next; return where that begins and ends, None after the end.
@@ -59,15 +60,16 @@ class SourceStream:
                     got = self._read_some(buffer[-room:])
                 except OSError as error:
                     raise local_error(error, self._move.source, writing=False) from None
-                if self._move.read_once:
-                    self._move.read_once.add(buffer[self._position - start :][:got])
                 self._position += got
                 self._is_ended = got == 0
             if self._is_ended and self._move.is_streamed:
-                if self._move.read_once:
-                    self._move.read_once.end()
                 self._move.ended(self._position)
-            return (start, self._position) if self._position > start else None
+            if self._position == start:
+                return None
+            self._move.sums.passed(
+                start, buffer[: self._position - start]
+            )  # in order, as some hashes need it
+            return start, self._position
 
     def _read_some(self, view: memoryview) -> int:
         poll = select.poll()

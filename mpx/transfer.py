@@ -28,11 +28,12 @@ from mpx.far_slowed import FarSlowed
 from mpx.finisher import Finisher
 from mpx.gate import Gate
 from mpx.honour import (
+    check_checksum,
     check_congestion,
     check_links,
     check_options,
+    choose_checksums,
     in_whole_files,
-    usable_algorithm,
     within_mode_s,
 )
 from mpx.insist import Insistent
@@ -138,7 +139,6 @@ class _Copy:
         self.over_mptcp = False  # streams are of Multipath TCP
         self.parts = True  # of files are asked for, where the server can begin within one
         self.mode_e = True  # data moves in MODE E, if a network is in between at all
-        self.algorithm = options.checksum
         self.first_error: MpxError | None = None  # of files that could not be copied
         self.folders = LocalFolders()  # of the destination, where that is this host
         self.endpoints: list[Endpoint] = []  # to be closed at the end; whoever opens more closes them
@@ -156,6 +156,8 @@ class _Copy:
         if self.options.dry_run:
             self.rehearse(pairs)
         else:
+            sources = [(name, info) for name, _, info in pairs] if self.far_is_source else []
+            check_checksum(self.choice, self.options, self.far_end, sources, self.destination.name)
             self.journal = Journal(self.report.source, self.report.destination)
             self.move_somehow(pairs, self.journal)
             self.first_error = self.finisher.first_error
@@ -254,7 +256,7 @@ class _Copy:
         check_links(self.options, self.destination_end)
         if self.far_end.location.scheme != "file" and not self.far_end.can_mode_e():
             self.turn_to_mode_s(f"{self.far_end.location.host} has no MODE E")
-        self.algorithm = usable_algorithm(self.options, self.far_end, self.report)
+        self.choice = choose_checksums(self.options, self.far_end, self.report)
 
     def find_paths(self) -> None:
         """Ask the controller for paths, if there is one; what that does not give is noted, or refused."""
@@ -305,6 +307,7 @@ class _Copy:
         if self.multipath:
             self.multipath.close()
             self.multipath = None
+        self.choice.is_required = self.choice.is_by_hand  # nothing is relied on any more
         self.plan = replace(self.plan, congestion=None, selects=False)
         self.congestion = self.report.decisions["congestion"] = None
         self.options = in_whole_files(self.options, self.report, why=why)
@@ -355,7 +358,7 @@ class _Copy:
             open_source=self.open_source,
             open_destination=self.open_destination,
             far_is_source=self.far_is_source,
-            algorithm=self.algorithm,
+            choice=self.choice,
             pool=pool,
             session_pool=self.sessions,
             failure=failure,
@@ -385,7 +388,7 @@ class _Copy:
             note=self.report.note,
             prove=prover,
             sessions=self.sessions,
-            verifies=self.algorithm != "none",
+            verifies=self.choice.rely,
             describe=self.describe,
             may_spread=may_spread,
             over_mptcp=self.over_mptcp,
@@ -408,7 +411,7 @@ class _Copy:
             prove=prover,
             notes=notes,
             folders=self.folders,
-            sums=self.algorithm == "adler32",
+            sums=self.choice.best,
         )
         carrier = carrier_for(
             self.sources[0],

@@ -2,90 +2,145 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from mpx import checksum
 from mpx.backlog import Section
+from mpx.checksum_choice import NONE, ChecksumChoice
 from mpx.endpoint import Endpoint, Part
-from mpx.errors import IntegrityError, Interrupted, MpxError, SourceError
+from mpx.errors import IntegrityError, Interrupted, MpxError, NoChecksum, SourceError
 from mpx.local import local_error
 from mpx.move import Move
+from mpx.running_checksum import Unread
+from mpx.source_change import AGAIN
+
+
+@dataclass(slots=True)
+class _Open:
+    """A section that is not compared yet, by which checksums it may be, and why not by the best."""
+
+    section: Section
+    candidates: tuple[str, ...]
+    refusal: NoChecksum | None = None
 
 
 def compare(
     sections: Sequence[Section],
     far: Endpoint,
-    algorithm: str,
+    choice: ChecksumChoice,
     *,
     far_is_source: bool,
     stop: Callable[[], bool],
-) -> Iterator[tuple[Section, bool | MpxError]]:
-    """Yield for each section whether both ends have the same bytes, or why that cannot be known.
+) -> Iterator[tuple[Section, str, bool | MpxError]]:
+    """Yield for each section by which checksum it was compared, and whether both ends have the same bytes.
 
-    Raises Interrupted when stopped, and what the far endpoint raises or says that may be tried again.
+    Or why that cannot be known; NoChecksum where the far end computes none of it. What one checksum is
+    refused of is compared by the next best. Raises Interrupted when stopped, and what the far endpoint
+    raises or says that may be tried again.
     """
-    names = [s.move.source if far_is_source else s.move.partial for s in sections]
-    parts = [
-        Part(name, s.start, s.end, None if far_is_source else s.move.written)
-        for name, s in zip(names, sections, strict=True)
-    ]
-    for section, far_sum in zip(sections, far.checksums(algorithm, parts, stop), strict=True):
-        near_sum = _near_sum(section, algorithm, far_is_source=far_is_source, stop=stop)
-        if stop():
-            raise Interrupted("stopped")
-        error = next((told for told in (near_sum, far_sum) if isinstance(told, Exception)), None)
-        if error is None:
-            yield section, far_sum == near_sum
-        elif isinstance(error, MpxError) and error.may_retry:
-            raise error
-        else:
-            yield section, error if isinstance(error, MpxError) else MpxError(str(error))
+    waiting = [_Open(each, _candidates(each, choice, far_is_source=far_is_source)) for each in sections]
+    while waiting:
+        by_algorithm: dict[str, list[_Open]] = {}
+        for each in waiting:
+            by_algorithm.setdefault(each.candidates[0] if each.candidates else NONE, []).append(each)
+        waiting = []
+        for each in by_algorithm.pop(NONE, ()):
+            yield each.section, NONE, each.refusal or _no_checksum(far, each.section)
+        for algorithm, some in by_algorithm.items():
+            parts = [_part(each.section, far_is_source=far_is_source) for each in some]
+            for each, far_sum in zip(some, far.checksums(algorithm, parts, stop), strict=True):
+                if isinstance(far_sum, NoChecksum):
+                    choice.refused(algorithm)
+                    each.refusal = each.refusal or far_sum
+                    each.candidates = each.candidates[1:]
+                    waiting.append(each)
+                    continue
+                near_sum = _near_sum(each.section, algorithm, far_is_source=far_is_source, stop=stop)
+                if stop():
+                    raise Interrupted("stopped")
+                yield each.section, algorithm, _judged(algorithm, far_sum, near_sum, choice)
+
+
+def _candidates(section: Section, choice: ChecksumChoice, *, far_is_source: bool) -> tuple[str, ...]:
+    move = section.move
+    candidates = choice.candidates(move.size_bytes)
+    if far_is_source or move.can_read_again:
+        return candidates
+    return tuple(algorithm for algorithm in candidates if algorithm == move.sums.algorithm)
+
+
+def _part(section: Section, *, far_is_source: bool) -> Part:
+    move, start, end = section.move, section.start, section.end
+    if far_is_source:
+        return Part(move.source, start, end, is_whole=section.is_whole)
+    return Part(move.partial, start, end, move.written, is_whole=section.is_whole)
+
+
+def _no_checksum(far: Endpoint, section: Section) -> NoChecksum:
+    return NoChecksum(MpxError(f"{far.location.host} computes no checksum of {section.move.source}"))
+
+
+def _judged(
+    algorithm: str, far_sum: str | Exception, near_sum: str | MpxError, choice: ChecksumChoice
+) -> bool | MpxError:
+    """Return whether two sums are the same, or why that is not known; raises what may be tried again."""
+    for told in (near_sum, far_sum):
+        if isinstance(told, MpxError) and told.may_retry:
+            raise told
+        if isinstance(told, Exception):
+            return told if isinstance(told, MpxError) else MpxError(str(told))
+    choice.answered(algorithm)
+    return checksum.is_same(str(far_sum), str(near_sum))
 
 
 def _near_sum(
     section: Section, algorithm: str, *, far_is_source: bool, stop: Callable[[], bool]
 ) -> str | MpxError:
+    """Return the checksum of what passed; what did not is read, if it can be."""
     move, start, end = section.move, section.start, section.end
-    name = move.partial if far_is_source else move.source
-    if move.read_once:  # opening it once more would take a fifo from its next reader
-        return _sum_read_once(move, algorithm, start, end)
     try:
-        if far_is_source:
-            fd = move.open(name, os.O_RDWR)
-        else:
-            fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe has no end
+        return _sum(move, algorithm, start, end, None, stop)
+    except Unread:
+        pass
+    if far_is_source:
+        return _sum_of_partial(section, algorithm, stop)
+    name = move.source
+    if not move.can_read_again:
+        return NoChecksum(SourceError(f"{name} cannot be read a second time for its {algorithm}"))
+    try:
+        fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe has no end
     except FileNotFoundError:
-        return IntegrityError(f"{name} is gone; copy the same SRC to the same DST again")
+        return IntegrityError(f"{name} is gone; {AGAIN}")
     except OSError as error:
-        return local_error(error, name, writing=far_is_source)
-
-    def read(first: int, last: int, value: int) -> int:
-        """Continue a sum over bytes that did not pass through our hands."""
-        more = checksum.adler32_of_file(fd, first, last, 1, stop)
-        return checksum.adler32_combine(value, more, last - first)
-
+        return local_error(error, name, writing=False)
     try:
-        if algorithm == "adler32":
-            return f"{move.section_sum(start, end, read):08x}"
-        return checksum.of_file(algorithm, fd, start, end, stop)
+        return _sum(move, algorithm, start, end, fd, stop)
     except OSError as error:
-        return local_error(error, name, writing=far_is_source)
+        return local_error(error, name, writing=False)
     finally:
-        if far_is_source:
-            move.close()
-        else:
-            os.close(fd)
+        os.close(fd)
 
 
-def _sum_read_once(move: Move, algorithm: str, start: int, end: int) -> str | MpxError:
-    """Return what a source that cannot be read again sums up to, taken as its bytes passed by."""
-    error = SourceError(f"{move.source} is a pipe and cannot be read a second time to be verified")
+def _sum(move: Move, algorithm: str, start: int, end: int, fd: int | None, stop: Callable[[], bool]) -> str:
+    """Return a checksum, reading what did not pass; raises OSError, and Unread where there is no `fd`."""
+    if move.sums.algorithm == algorithm:
+        return move.sums.hex(start, end, fd, stop)
+    if fd is None:
+        raise Unread
+    return checksum.of_file(algorithm, fd, start, end, stop)
 
-    def never(_first: int, _last: int, _value: int) -> int:
-        raise error
 
-    if algorithm != "adler32":
-        return (move.read_once and move.read_once.sum(algorithm, start, end)) or error
+def _sum_of_partial(section: Section, algorithm: str, stop: Callable[[], bool]) -> str | MpxError:
+    move = section.move
     try:
-        return f"{move.section_sum(start, end, never):08x}"
-    except SourceError as missing:
-        return missing
+        fd = move.open(move.partial, os.O_RDWR)
+    except FileNotFoundError:
+        return IntegrityError(f"{move.partial} is gone; {AGAIN}")
+    except OSError as error:
+        return local_error(error, move.partial, writing=True)
+    try:
+        return _sum(move, algorithm, section.start, section.end, fd, stop)
+    except OSError as error:
+        return local_error(error, move.partial, writing=True)
+    finally:
+        move.close()

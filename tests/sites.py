@@ -54,6 +54,7 @@ class Site:
     links: str = "any"  # it makes any links, absolute ones to what is there, or none
     resolves_links: bool = False  # it tells only where a link leads in the end
     takes_congestion: bool = False  # sends with the congestion control that it is told
+    has_xxh3: bool = False  # the checksum of mpx serve
     opened: list[Endpoint] = field(default_factory=list)
 
     def open(self, *, writing: bool) -> Endpoint:
@@ -117,7 +118,7 @@ def stock_site(folder: Path) -> Iterator[Site]:
 def own_site(folder: Path) -> Iterator[Site]:
     limits = Limits(congestion=tcp.usable_congestion())  # whatever this host gives its users
     with Server(folder, writable=True, limits=limits) as server:
-        yield Site(folder, server.url, links="none", takes_congestion=True)
+        yield Site(folder, server.url, links="none", takes_congestion=True, has_xxh3=True)
 
 
 SITES: dict[str, Callable[[Path], contextlib.AbstractContextManager[Site]]] = {

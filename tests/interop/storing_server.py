@@ -156,7 +156,7 @@ class StoringDialogue(Dialogue):
         content = bytearray()
         with self.open_data() as data:
             self.say("150 go")
-            while more := data.recv(1 << 16):
+            while more := data.recv(1 << 18):
                 content += more
         return bytes(content)
 

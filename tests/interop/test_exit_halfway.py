@@ -22,8 +22,8 @@ pytestmark = pytest.mark.peers
 
 
 def spoiled(line: bytes) -> bytes:
-    """Another checksum; 213 answers CKSM here: eight hex digits and nothing else."""
-    return b"213 0badbad0\r\n" if line.startswith(b"213 ") and len(line) == 14 else line
+    """Another checksum; 213 answers CKSM here: 64 hex digits and nothing else."""
+    return b"213 " + b"0bad" * 16 + b"\r\n" if line.startswith(b"213 ") and len(line) == 70 else line
 
 
 def test_8_a_checksum_that_differs(tmp_path: Path, here: Path, file: Path) -> None:
@@ -31,12 +31,12 @@ def test_8_a_checksum_that_differs(tmp_path: Path, here: Path, file: Path) -> No
     root.mkdir()
     with StockServer(root) as server, ControlRelay(server.port, to_client=spoiled) as relay:
         url = f"ftp://127.0.0.1:{relay.port}{root}/"
-        refused(mpx("copy", "--report", here / "report", file, url), 8, "adler32")
+        refused(mpx("copy", "--report", here / "report", file, url), 8, "sha256")
         report = json.loads((here / "report").read_text())
-        assert report["checksum"] == {"algorithm": "adler32", "result": "mismatch"}
+        assert report["checksum"] == {"algorithm": "sha256", "result": "mismatch", "bytes": {}}
         assert os.listdir(root) == []  # nothing under the final name, nothing worth keeping
         (root / "there").write_bytes(b"x" * 1000)
-        refused(mpx("copy", url + "there", here / "down"), 8, "adler32")
+        refused(mpx("copy", url + "there", here / "down"), 8, "sha256")
         assert sorted(os.listdir(here)) == ["file", "report"]
         copied(mpx("copy", "--checksum", "none", file, url))
 

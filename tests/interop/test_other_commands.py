@@ -88,7 +88,7 @@ def test_help_names_every_option_with_its_default() -> None:
         "--max-streams", "--max-sessions", "--tuner", "--initial-streams", "--growth", "--chunk-time",
         "--congestion", "--rate", "--block-size", "--checksum", "--continue / --no-continue",
         "--connect-timeout", "--timeout", "--retries", "--port-range", "--source-ports", "--data-address",
-        "--report", "--progress", "--verbose", "--quiet", "-4", "-6", "[default: 30s]", "[default: adler32]",
+        "--report", "--progress", "--verbose", "--quiet", "-4", "-6", "[default: 30s]", "[default: auto]",
         "[default: 256]",
     ):  # fmt: skip
         assert flag in out, flag

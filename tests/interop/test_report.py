@@ -60,7 +60,8 @@ def test_up_and_down(far: Site, here: Path, path: Path) -> None:
     assert (up["source"], up["destination"]) == (str(here / "a"), far.url)
     assert up["files"] == tally(1, 1, 0, 0, 0)
     assert up["bytes"] == tally(3_000_000, 3_000_000, 0, 0, 0)
-    assert up["checksum"] == {"algorithm": "adler32", "result": "verified"}
+    algorithm = "xxh3" if far.has_xxh3 else "adler32"
+    assert up["checksum"] == {"algorithm": algorithm, "result": "verified", "bytes": {algorithm: 3_000_000}}
     assert up["goodput_bps"] == pytest.approx(3_000_000 * 8 / up["duration_s"], rel=0.05)
     assert up["timeline"][0]["t_s"] == 0
     assert up["timeline"][0]["congestion"]
@@ -93,14 +94,16 @@ def test_everything_at_once(far: Site, here: Path, path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "checksum"),
     [
-        (["--checksum", "none"], {"algorithm": "none", "result": "unverified"}),
-        (["--checksum", "sha256"], {"algorithm": "sha256", "result": "verified"}),
-        (["--overwrite", "never"], {"algorithm": "adler32", "result": "nothing moved"}),
-        (["--dry-run"], {"algorithm": "adler32", "result": "nothing moved"}),
+        (["--checksum", "none"], {"algorithm": "none", "result": "unverified", "bytes": {"none": 10}}),
+        (["--checksum", "sha256"], {"algorithm": "sha256", "result": "verified", "bytes": {"sha256": 10}}),
+        (["--checksum", "md5"], {"algorithm": "md5", "result": "verified", "bytes": {"md5": 10}}),
+        ([], {"algorithm": "sha256", "result": "verified", "bytes": {"sha256": 10}}),
+        (["--overwrite", "never"], {"algorithm": "sha256", "result": "nothing moved", "bytes": {}}),
+        (["--dry-run"], {"algorithm": "sha256", "result": "nothing moved", "bytes": {}}),
     ],
 )
 def test_what_the_checksum_says(
-    stock: Site, here: Path, path: Path, options: list[str], checksum: dict[str, str]
+    stock: Site, here: Path, path: Path, options: list[str], checksum: dict[str, object]
 ) -> None:
     make(here / "a", 10)
     stock.write("a", b"old")

@@ -85,7 +85,8 @@ def test_what_was_streamed_is_verified_where_the_server_can(tmp_path: Path, told
         got, report = copied(server, tmp_path, in_tree=False)
         summed = [line for line in server.heard if line.startswith("CKSM")]
     assert got == SMALL
-    assert report.checksum == {"algorithm": "adler32", "result": "verified"}
+    wanted = {"algorithm": "adler32", "result": "verified", "bytes": {"adler32": len(SMALL)}}
+    assert report.checksum == wanted
     assert summed == [f"CKSM ADLER32 0 {len(SMALL)} /d/file"]
 
 

@@ -153,17 +153,20 @@ def test_small_files_take_one_command_each(tmp_path: Path) -> None:
     assert len(asked) == len(files)
 
 
-@pytest.mark.parametrize("checksums", [False, True])
-def test_a_server_that_refuses_to_be_asked_beyond_the_end(tmp_path: Path, checksums: bool) -> None:
+@pytest.mark.parametrize("checksums", ["none", "computed", "refused"])
+def test_a_server_that_refuses_to_be_asked_beyond_the_end(tmp_path: Path, checksums: str) -> None:
     def refuses(line: str) -> str:
         words = line.split(" ")
+        if words[0] == "CKSM" and checksums == "refused":
+            return "500 not now"
         return "500 invalid offset" if words[0] == "ERET" and int(words[2]) + int(words[3]) > SIZE else ""
 
     files = {"/d/file": RANDOM}
-    with LyingServer(files, mode_e=True, checksums=checksums, refuses=refuses) as server:
+    with LyingServer(files, mode_e=True, checksums=checksums != "none", refuses=refuses) as server:
         report = copied(server, tmp_path / "near")
     assert (tmp_path / "near").read_bytes() == RANDOM
-    assert is_noted(report) != checksums  # what is compared by checksum is proven
+    assert is_noted(report) == (checksums != "computed")  # what is compared by checksum is proven
+    assert report.checksum["result"] == ("verified" if checksums == "computed" else "unverified")
 
 
 @pytest.mark.parametrize("lie", ["ignored", "honoured once", "of few bits"])

@@ -53,7 +53,7 @@ def test_files_are_compared_then_committed_in_groups() -> None:
     first = backlog.take(0)
     assert [section.move for section in first.sections] == moves[:GROUP]
     assert first.proven == []
-    assert all(backlog.same(section) for section in first.sections)
+    assert all(backlog.same(section, "md5") for section in first.sections)
     assert backlog.take(0).proven == moves[:GROUP]
     assert [section.move for section in backlog.take(0).sections] == moves[GROUP:]
     assert backlog.take(0).is_empty
@@ -99,7 +99,7 @@ def test_damaged_bytes_move_again_and_are_compared_again() -> None:
     move.landed(0, 10)
     assert backlog.whole(move)
     (section,) = backlog.take(0).sections
-    assert backlog.same(section)
+    assert backlog.same(section, "md5")
     assert backlog.take(0).proven == [move]
 
 
@@ -121,8 +121,8 @@ def test_a_whole_file_moves_again_once_after_all_of_it_was_compared() -> None:
     backlog.whole(move)
     first, *rest, last = [section for _ in range(6) for section in backlog.take(0).sections]
     assert backlog.damaged(first)
-    assert all(backlog.same(section) for section in rest)
-    assert not backlog.same(last)  # now
+    assert all(backlog.same(section, "md5") for section in rest)
+    assert not backlog.same(last, "md5")  # now
 
 
 def test_bytes_that_cannot_be_compared_are_tried_again_at_the_end_and_then_fail() -> None:
@@ -141,6 +141,35 @@ def test_bytes_that_cannot_be_compared_are_tried_again_at_the_end_and_then_fail(
     assert backlog.take(0).is_empty
 
 
+def test_a_file_whose_parts_have_no_checksum_is_compared_as_a_whole() -> None:
+    backlog = Backlog(verifies=True, sessions=1)
+    move = a_move(LARGE)
+    backlog.watch(move)
+    move.landed(0, 2 * SECTION_BYTES)
+    first, second = backlog.take(0).sections
+    assert backlog.in_one_piece(first)
+    assert backlog.same(second, "md5")  # too late to count
+    assert backlog.take(0).is_empty  # as long as it moves
+    move.landed(0, LARGE)
+    assert backlog.whole(move)
+    (section,) = backlog.take(0).sections
+    assert section.is_whole
+    assert backlog.take(0).is_empty
+    assert backlog.same(section, "md5")
+    assert backlog.take(0).proven == [move]
+    assert move.verified.bytes_by_algorithm() == {"md5": LARGE}
+
+
+def test_a_file_without_a_checksum_is_committed_and_not_called_verified() -> None:
+    backlog = Backlog(verifies=True, sessions=1)
+    move = arrived(a_move())
+    backlog.whole(move)
+    (section,) = backlog.take(0).sections
+    assert backlog.exempt(section)
+    assert backlog.take(0).proven == [move]
+    assert move.verified.size == 0
+
+
 def test_a_lost_session_gives_its_batch_back() -> None:
     backlog = Backlog(verifies=True, sessions=2)
     move = arrived(a_move())
@@ -149,7 +178,7 @@ def test_a_lost_session_gives_its_batch_back() -> None:
     assert backlog.take(0).is_empty
     backlog.put_back(batch)
     assert backlog.take(0) == batch
-    backlog.same(batch.sections[0])
+    backlog.same(batch.sections[0], "md5")
     batch = backlog.take(0)
     backlog.put_back(batch)
     assert backlog.take(0) == batch == Batch(proven=[move])
@@ -161,10 +190,10 @@ def test_what_was_compared_before_it_was_forgotten_counts_for_nothing() -> None:
     backlog.watch(move)
     move.landed(0, LARGE)
     compared = [section for _ in range(6) for section in backlog.take(0).sections]
-    assert backlog.same(compared[0])
+    assert backlog.same(compared[0], "md5")
     move.forget_arrived()
     backlog.forgot(move)
-    assert all(backlog.same(section) for section in compared[1:])
+    assert all(backlog.same(section, "md5") for section in compared[1:])
     assert move.verified.size == 0
     move.landed(0, LARGE)
     backlog.whole(move)
@@ -180,7 +209,9 @@ def test_a_file_that_was_given_up_is_not_handed_out() -> None:
 
 
 SIZES = st.lists(st.sampled_from([0, 1, 10, SECTION_BYTES, LARGE]), min_size=1, max_size=6)
-ANSWERS = st.lists(st.sampled_from(["same", "same", "same", "damaged", "unknown", "lost"]), max_size=60)
+ANSWERS = st.lists(
+    st.sampled_from(["same", "same", "same", "damaged", "unknown", "lost", "no parts"]), max_size=60
+)
 
 
 @given(SIZES, ANSWERS)
@@ -217,11 +248,14 @@ def play(backlog: Backlog, section: Section, told: str, compared, settled, bring
     move = section.move
     if told == "same":
         compared[move].add(section.start, section.end)
-        if not backlog.same(section):
+        if not backlog.same(section, "md5"):
             bring(move)
     elif told == "damaged":
         compared[move].remove(section.start, section.end)
         if not backlog.damaged(section):
+            bring(move)
+    elif told == "no parts":
+        if not backlog.in_one_piece(section):
             bring(move)
     elif told == "unknown" and move not in settled:
         if not backlog.unknown(section):

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import hypothesis.strategies as st
 import pytest
+import xxhash
 from hypothesis import given
 
 from mpx import checksum
-from mpx.checksum import SECTION_BYTES, RunningSums, adler32, adler32_combine, of_file, sum_of
+from mpx.block_digests import BLOCK_BYTES
+from mpx.checksum import adler32, adler32_combine, of_file
 
 CONTENT = random.Random(3).randbytes(5000)
 
@@ -37,75 +39,56 @@ def test_a_sum_continues(first: bytes, second: bytes) -> None:
     assert adler32(second, adler32(first)) == zlib.adler32(first + second)
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 5000)), max_size=40),
-    st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 5000)), max_size=3),
-    st.integers(0, 5000),
-    st.integers(0, 5000),
-)
-def test_running_sums_of_stretches_in_any_order(
-    stretches: list[tuple[int, int]], forgotten: list[tuple[int, int]], one: int, other: int
-) -> None:
-    sums, read = RunningSums(), []
-    for start, end in stretches:
-        if start <= end:
-            sums.add(start, end, zlib.adler32(CONTENT[start:end]))
-    for start, end in forgotten:
-        sums.forget(min(start, end), max(start, end))
-
-    def from_file(start: int, end: int, value: int) -> int:
-        read.append((start, end))
-        return zlib.adler32(CONTENT[start:end], value)
-
-    start, end = min(one, other), max(one, other)
-    assert sum_of(sums.within(start, end), start, end, from_file) == zlib.adler32(CONTENT[start:end])
-    assert sum_of(sums.within(0, 5000), 0, 5000, from_file) == zlib.adler32(CONTENT)
-
-
-def test_what_passed_by_is_not_read_again() -> None:
-    sums = RunningSums()
-    order = list(range(0, 5000, 100))
-    random.Random(1).shuffle(order)
-    for start in order:
-        if start != 2000:
-            sums.add(start, start + 100, zlib.adler32(CONTENT[start : start + 100]))
-    read = []
-
-    def from_file(start: int, end: int, value: int) -> int:
-        read.append((start, end))
-        return zlib.adler32(CONTENT[start:end], value)
-
-    assert len(sums.within(0, 5000)) == 2  # joined, so that it stays small
-    assert sum_of(sums.within(0, 5000), 0, 5000, from_file) == zlib.adler32(CONTENT)
-    assert read == [(2000, 2100)]
-
-
-def test_bytes_that_pass_twice_count_once() -> None:
-    sums = RunningSums()
-    sums.add(0, 100, zlib.adler32(CONTENT[:100]))
-    sums.add(50, 150, zlib.adler32(CONTENT[50:150]))
-    assert sums.within(0, 5000) == [(0, 100, zlib.adler32(CONTENT[:100]))]
-
-
-def test_sections_stay_apart() -> None:
-    sums = RunningSums()
-    edge = SECTION_BYTES
-    sums.add(edge - 10, edge, 1)
-    sums.add(edge, edge + 10, 1)
-    assert [stretch[:2] for stretch in sums.within(0, 2 * edge)] == [(edge - 10, edge), (edge, edge + 10)]
-
-
-@pytest.mark.parametrize("algorithm", checksum.ALGORITHMS)
+@pytest.mark.parametrize("algorithm", checksum.DIGITS)
 @pytest.mark.parametrize(("start", "end"), [(0, 5000), (17, 4000), (100, 100), (4000, 9000)])
 def test_of_a_part_of_a_file(tmp_path: Path, algorithm: str, start: int, end: int) -> None:
     file = tmp_path / "file"
     file.write_bytes(CONTENT)
-    part = CONTENT[start:end]
-    wanted = (
-        f"{zlib.adler32(part):08x}" if algorithm == "adler32" else hashlib.new(algorithm, part).hexdigest()
-    )
     fd = os.open(file, os.O_RDONLY)
     try:
-        assert of_file(algorithm, fd, start, end) == wanted
+        assert of_file(algorithm, fd, start, end) == by_others(algorithm, CONTENT[start:end])
     finally:
         os.close(fd)
+
+
+def by_others(algorithm: str, part: bytes) -> str:
+    """Compute a checksum in another way than mpx does; of xxh3 that of less than a block."""
+    if algorithm == "xxh3":
+        return xxhash.xxh3_128_hexdigest(xxhash.xxh3_128_digest(part) if part else b"")
+    if algorithm in ("adler32", "crc32"):
+        return f"{getattr(zlib, algorithm)(part):08x}"
+    return hashlib.new(algorithm, part).hexdigest()
+
+
+def test_every_checksum_has_its_length() -> None:
+    for algorithm, digits in checksum.DIGITS.items():
+        assert len(checksum.new(algorithm).digest()) * 2 == digits
+
+
+@pytest.mark.parametrize(
+    "size", [0, 1, BLOCK_BYTES - 1, BLOCK_BYTES, BLOCK_BYTES + 1, 3 * BLOCK_BYTES, 700_001]
+)
+@pytest.mark.parametrize("step", [1000, BLOCK_BYTES, 1_000_000])
+def test_xxh3_is_that_of_the_digests_of_its_blocks(size: int, step: int) -> None:
+    content = random.Random(size).randbytes(size)
+    blocks = [content[i : i + BLOCK_BYTES] for i in range(0, size, BLOCK_BYTES)]
+    digest = checksum.new("xxh3")
+    for start in range(0, size, step):
+        digest.update(memoryview(content)[start : start + step])
+    assert digest.digest() == xxhash.xxh3_128_digest(b"".join(map(xxhash.xxh3_128_digest, blocks)))
+
+
+@pytest.mark.parametrize(
+    ("told", "computed", "same"),
+    [
+        ("00ab12cd", "00ab12cd", True),
+        ("ab12cd", "00ab12cd", True),
+        ("11211469", "00ab12cd", True),  # in decimal
+        ("2864434397", "aabbccdd", True),
+        ("00ab12ce", "00ab12cd", False),
+        ("2864434396", "aabbccdd", False),
+        ("12", "0" * 30 + "0c", False),  # of 128 bits nobody writes decimal numbers
+    ],
+)
+def test_checksums_are_compared_by_value(told: str, computed: str, same: bool) -> None:
+    assert checksum.is_same(told, computed) is same

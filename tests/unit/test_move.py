@@ -162,14 +162,16 @@ def test_the_descriptor_lives_until_its_last_user_has_gone(tmp_path: Path) -> No
         os.pread(fd, 3, 0)
 
 
-def test_sums_are_taken_while_others_pass() -> None:
+def test_sums_are_taken_while_others_pass(tmp_path: Path) -> None:
     content = random.Random(1).randbytes(200_000)
-    move = a_move(len(content), sums=True)
+    (tmp_path / "file").write_bytes(content)
+    fd = os.open(tmp_path / "file", os.O_RDONLY)
+    move = a_move(len(content), sums="adler32")
     failed: list[BaseException] = []
 
     def pass_by(first: int) -> None:
         for start in range(first, len(content), 400):
-            move.summed(start, start + 100, zlib.adler32(content[start : start + 100]))
+            move.sums.passed(start, memoryview(content)[start : start + 100])
 
     def look() -> None:
         try:
@@ -179,7 +181,7 @@ def test_sums_are_taken_while_others_pass() -> None:
             failed.append(error)
 
     def whole_sum() -> int:
-        return move.section_sum(0, len(content), lambda a, b, value: zlib.adler32(content[a:b], value))
+        return int(move.sums.hex(0, len(content), fd, lambda: False), 16)
 
     threads = [threading.Thread(target=pass_by, args=(first,)) for first in (0, 100, 200, 300)]
     looking = threading.Thread(target=look)
@@ -189,6 +191,7 @@ def test_sums_are_taken_while_others_pass() -> None:
         thread.join()
     assert not failed
     assert whole_sum() == zlib.adler32(content)
+    os.close(fd)
 
 
 def test_a_file_that_was_claimed_whole_cannot_be_given_up() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from mpx.endpoint import Part
-from mpx.errors import SourceError
+from mpx.errors import NoChecksum, SourceError
 from mpx.local import LocalEndpoint
 from mpx.location import Location
 from mpx.move import Move
@@ -18,6 +18,7 @@ from mpx.ranges import RangeSet
 
 SIZE = 40 * SMALLEST_PIECE + 12_345
 CONTENT = random.Random(5).randbytes(SIZE)
+ALGORITHM = "adler32"
 
 
 class Asked(LocalEndpoint):
@@ -56,7 +57,7 @@ def proven(source: Path, partial: bytes, journaled: RangeSet | None = None) -> t
     move.resume(journaled or RangeSet())
     far = Asked()
     with source.open("rb") as near:
-        prove(move, far, str(file), near.fileno(), len(partial), lambda: False)
+        prove(move, far, str(file), near.fileno(), len(partial), lambda: False, ALGORITHM)
     return move, far
 
 
@@ -87,6 +88,20 @@ def test_holes_damage_and_a_short_file(
         assert right.covers(start, end)  # nothing is believed that is not there
     lost = right.size - arrived.size  # at each edge of what is right, less than a piece
     assert lost <= 2 * SMALLEST_PIECE * len(right)
+
+
+def test_a_server_that_refuses_every_part_is_asked_once(source: Path) -> None:
+    class Refusing(Asked):
+        def checksums(self, algorithm, parts, stop):  # type: ignore[no-untyped-def]
+            self.rounds.append(len(parts))
+            return [NoChecksum(SourceError("no parts")) for _ in parts]
+
+    file = source.with_name("partial")
+    file.write_bytes(CONTENT)
+    move, far = Move(str(source), "final", str(file), SIZE, None, None), Refusing()
+    with source.open("rb") as near:
+        assert prove(move, far, str(file), near.fileno(), SIZE, lambda: False, ALGORITHM) == 0
+    assert len(far.rounds) == 1
 
 
 def test_a_whole_file_is_proven_at_once(source: Path) -> None:
@@ -123,7 +138,7 @@ def test_stopping_ends_it(source: Path) -> None:
     file.write_bytes(CONTENT)
     move = Move(str(source), "final", str(file), SIZE, None, None)
     with source.open("rb") as near:
-        assert prove(move, Asked(), str(file), near.fileno(), SIZE, lambda: True) == 0
+        assert prove(move, Asked(), str(file), near.fileno(), SIZE, lambda: True, ALGORITHM) == 0
     assert move.arrived_bytes == 0
 
 

@@ -112,7 +112,7 @@ def test_streams_come_and_go_in_batches_of_files(tmp_path: Path, eventually, see
             file = tmp_path / "file"
             file.write_bytes(content)
             told = rng.choice([len(content), len(content), None])  # None: it is read to its end
-            move = Move(str(file), "final", "part", told, None, None, sums=True)
+            move = Move(str(file), "final", "part", told, None, None, sums="adler32")
             batch.append(Transfer(move, move.open(str(file), os.O_RDONLY)))
             file.unlink()
             port.add(batch[-1])

@@ -27,5 +27,5 @@ def a_work(**options: object) -> Work:
     )
 
 
-def a_move(size: int, *, sums: bool = False) -> Move:
+def a_move(size: int, *, sums: str = "none") -> Move:
     return Move("source", "final", ".part", size, 1.0, 0o644, sums=sums)

@@ -1,0 +1,124 @@
+"""Comparing sections of files: by the best that the far end answers, and never by reading a pipe again."""
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from mpx.backlog import Backlog, Section
+from mpx.checksum_choice import ChecksumChoice
+from mpx.endpoint import Part
+from mpx.errors import MpxError, NoChecksum
+from mpx.local import LocalEndpoint
+from mpx.location import Location
+from mpx.move import Move
+from mpx.source_stream import SourceStream
+from mpx.verify import compare
+
+CONTENT = bytes(range(256)) * 1200  # more than is read at once
+
+
+class Far(LocalEndpoint):
+    """Files of this host in the place of a server's, which computes some checksums and refuses others."""
+
+    def __init__(self, *computes: str) -> None:
+        super().__init__(Location("file", "/"), writing=True)
+        self._computes = computes
+        self.asked: list[tuple[str, int]] = []
+
+    def checksums(
+        self, algorithm: str, parts: Sequence[Part], stop: Callable[[], bool]
+    ) -> list[str | Exception]:
+        self.asked.append((algorithm, len(parts)))
+        if algorithm not in self._computes:
+            return [NoChecksum(MpxError(f"no {algorithm}")) for _ in parts]
+        return super().checksums(algorithm, parts, stop)
+
+
+def section_of(move: Move) -> Section:
+    backlog = Backlog(verifies=True, sessions=1)
+    move.landed(0, move.size_bytes)
+    backlog.whole(move)
+    (section,) = backlog.take(0).sections
+    return section
+
+
+def compared(far: Far, choice: ChecksumChoice, moves: Sequence[Move]) -> dict[Move, tuple[str, object]]:
+    sections = [section_of(move) for move in moves]
+    outcomes = compare(sections, far, choice, far_is_source=False, stop=lambda: False)
+    return {section.move: (algorithm, told) for section, algorithm, told in outcomes}
+
+
+def a_choice(asked: str = "auto") -> ChecksumChoice:
+    return ChecksumChoice(asked, lambda algorithm: algorithm in ("sha256", "md5", "adler32"))
+
+
+def from_pipe(tmp_path: Path, sums: str, *, sent: bytes = CONTENT) -> Move:
+    """Return a file of unknown size that was read from a pipe, which is at its end now, and stored."""
+    reader, writer = os.pipe()
+    stored = tmp_path / "stored"
+    move = Move(f"/dev/fd/{reader}", "final", str(stored), None, None, None, sums=sums)
+    os.set_blocking(writer, False)
+    os.set_blocking(reader, False)
+    source, got, left, buffer = SourceStream(move, reader, lambda: False), b"", CONTENT, bytearray(5000)
+    while True:
+        if left:
+            left = left[os.write(writer, left[: len(buffer)]) :]
+            if not left:
+                os.close(writer)
+        came = source.read(memoryview(buffer))
+        if came is None:
+            break
+        got += buffer[: came[1] - came[0]]
+    os.close(reader)
+    assert got == CONTENT
+    stored.write_bytes(sent)
+    return move
+
+
+@pytest.mark.parametrize("asked", ["auto", "md5", "sha256", "adler32"])
+@pytest.mark.parametrize("sent", [CONTENT, CONTENT[:-1] + b"x"], ids=["same", "damaged"])
+def test_what_came_from_a_pipe_is_compared_without_reading_it_again(
+    tmp_path: Path, asked: str, sent: bytes
+) -> None:
+    choice = a_choice(asked)
+    move = from_pipe(tmp_path, choice.best(None), sent=sent)
+    far = Far("sha256", "md5", "adler32")
+    expected = choice.best(None)
+    assert compared(far, choice, [move]) == {move: (expected, sent == CONTENT)}
+    assert far.asked == [(expected, 1)]
+
+
+@pytest.mark.parametrize("sums", ["none", "md5"])
+def test_a_pipe_whose_checksum_was_not_taken_cannot_be_compared(tmp_path: Path, sums: str) -> None:
+    """The server refuses the one that was taken as the bytes passed."""
+    move = from_pipe(tmp_path, sums)
+    ((algorithm, told),) = compared(Far("sha256"), a_choice(), [move]).values()
+    assert algorithm == "none"
+    assert isinstance(told, NoChecksum)
+
+
+def test_sizes_have_checksums_of_their_own_and_each_is_asked_for_in_one_go(tmp_path: Path) -> None:
+    moves = []
+    for i, size in enumerate((10, 2_000_000, 20, 3_000_000)):
+        content = os.urandom(size)
+        for name in (f"{i}", f"{i}.part"):
+            (tmp_path / name).write_bytes(content)
+        moves.append(
+            Move(str(tmp_path / f"{i}"), f"{i}", str(tmp_path / f"{i}.part"), size, 1.0, None, sums="none")
+        )
+    far = Far("sha256", "md5", "adler32")
+    told = compared(far, a_choice(), moves)
+    assert [told[move] for move in moves] == [("sha256", True), ("adler32", True)] * 2
+    assert far.asked == [("sha256", 2), ("adler32", 2)]
+
+
+def test_what_is_refused_is_compared_by_the_next_best(tmp_path: Path) -> None:
+    for name in ("here", "there"):
+        (tmp_path / name).write_bytes(CONTENT)
+    move = Move(str(tmp_path / "here"), "final", str(tmp_path / "there"), len(CONTENT), 1.0, None)
+    far, choice = Far("md5"), a_choice()
+    assert compared(far, choice, [move]) == {move: ("md5", True)}
+    assert far.asked == [("sha256", 1), ("md5", 1)]
+    assert choice.has_answered
