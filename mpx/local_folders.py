@@ -45,6 +45,11 @@ class LocalFolders:
         self._open: dict[str, OpenFolder] = {}  # the latest, in the order in which they were opened
         self._lock = threading.Lock()
 
+    def close(self) -> None:
+        """Close what stays open between uses, when the copy has ended."""
+        with self._lock:
+            self._open.clear()
+
     def anchor(self, names: Iterable[str]) -> None:
         """Take folders for good as they are now, wherever links lead.
 

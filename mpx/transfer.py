@@ -549,6 +549,7 @@ class _Copy:
             self.multipath.close()
         for endpoint in self.endpoints:
             endpoint.close()
+        self.folders.close()
         self.sessions.close()
         if self.journal:
             self.journal.close()

@@ -55,7 +55,7 @@ def without_mlsd(port: int) -> ControlRelay:
             "pyftpdlib", "mpx serve", "Globus"]
 )  # fmt: skip
 def listed(
-    request: pytest.FixtureRequest, tmp_path: Path, peer, with_password: None
+    request: pytest.FixtureRequest, tmp_path: Path, with_password: None
 ) -> Iterator[tuple[str, Path]]:
     """The URL of a folder of a server that lists by LIST, and the folder."""
     kind = request.param
@@ -66,7 +66,7 @@ def listed(
                 "vsftpd hides ids": {"hide_ids": "YES"},
                 "vsftpd names owners": {"text_userdb_names": "YES"},
             }
-            yield stack.enter_context(serving(tmp_path, peer("vsftpd"), **options.get(kind, {})))
+            yield stack.enter_context(serving(tmp_path, **options.get(kind, {})))
             return
         root = tmp_path / "ftp"
         root.mkdir()

@@ -5,9 +5,10 @@ from types import SimpleNamespace
 
 from mpx import gridftp_refusals, passive
 from mpx import gridftp_wire as wire
-from mpx.checksum import ALGORITHMS, digest_in
+from mpx.checksum import ALGORITHMS
+from mpx.checksum_forms import digest_in
 from mpx.echo_wire import parse_place
-from mpx.endpoint import FileInfo
+from mpx.endpoint import FileInfo, Part
 from mpx.errors import ConnectionLost, MpxError, SourceError
 from mpx.gridftp_listing import entry_info, kind_of, parse_time
 from mpx.gridftp_sizes import size_of, sized, trusts_sizes
@@ -87,7 +88,7 @@ def _whole(reply: wire.Reply) -> None:
     with suppress(ValueError):
         assert all(0 <= start <= end < 1 << 63 for start, end in wire.range_marker(reply))
     for algorithm in ALGORITHMS:
-        digest = digest_in(reply.text, algorithm, "/data/f")
+        digest = digest_in(reply.text, algorithm, Part("/data/f", 0, 3))
         assert digest is None or (digest.isalnum() and digest == digest.lower())
     wants_doubled(reply.text, reply.text, "0a1b2c3d")
     _facts(reply)
