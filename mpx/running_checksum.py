@@ -7,7 +7,7 @@ xxh3, a section for the others) whose bytes pass in order; what did not is read 
 import functools
 import threading
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from mpx import block_digests, checksum
@@ -234,8 +234,11 @@ class RunningHash:
     def forget(self, start: int, end: int) -> None:
         """See Running. Drops the whole of every section that overlaps it."""
         with self._lock:
-            for where in [s for s in self._sections if start < s + SECTION_BYTES and s < end]:
-                del self._sections[where]
+            wheres: Iterable[int] = range(start - start % SECTION_BYTES, end, SECTION_BYTES)
+            if end - start > len(self._sections) * SECTION_BYTES:  # fewer have begun
+                wheres = [s for s in self._sections if start < s + SECTION_BYTES and s < end]
+            for where in wheres:
+                self._sections.pop(where, None)
 
     def hex(self, start: int, end: int, fd: int | None, stop: Stop) -> str:
         """See Running."""

@@ -29,6 +29,7 @@ class _Listener:
 
     def __init__(self) -> None:
         self.react: Callable[[int], None] = _at_once
+        self.interrupt_was_ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._writer, False)
         signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
@@ -75,12 +76,13 @@ def end_at_once() -> None:
 
 
 def raise_again() -> None:
-    """Undo `end_at_once`, for a command that cleans up: SIGINT raises KeyboardInterrupt again."""
+    """Undo `end_at_once`, for a command that cleans up: SIGINT is KeyboardInterrupt again, or ignored."""
     global _listener  # noqa: PLW0603
     if _listener is None:
         return
+    interrupt = signal.SIG_IGN if _listener.interrupt_was_ignored else signal.default_int_handler
     for number in _taken():
-        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+        signal.signal(number, interrupt if number == signal.SIGINT else signal.SIG_DFL)
     _listener.end()
     _listener = None
 

@@ -54,9 +54,7 @@ def without_mlsd(port: int) -> ControlRelay:
     params=["vsftpd", "vsftpd local time", "vsftpd hides ids", "vsftpd names owners", "ProFTPD", "Pure-FTPD",
             "pyftpdlib", "mpx serve", "Globus"]
 )  # fmt: skip
-def listed(
-    request: pytest.FixtureRequest, tmp_path: Path, with_password: None
-) -> Iterator[tuple[str, Path]]:
+def listed(request: pytest.FixtureRequest, tmp_path: Path, with_password: None) -> Iterator[tuple[str, Path]]:
     """The URL of a folder of a server that lists by LIST, and the folder."""
     kind = request.param
     with ExitStack() as stack:

@@ -17,6 +17,7 @@ import mpx as api
 from mpx.congestion_plan import SERVER_CHOOSES
 from mpx.gridftp_wire import BlockHeader, parse_host_port
 from mpx.tuner import Decision, Sample
+from mpx.units import counted
 
 pytestmark = pytest.mark.peers
 SIZE = 24_000_001
@@ -150,7 +151,7 @@ def test_few_ports_to_listen_on_are_enough(far: Site, here: Path, content: bytes
     assert (here / "b").read_bytes() == content
     notes = [note for note in report.notes if note != SERVER_CHOOSES]
     assert all("port" in note for note in notes), notes
-    assert notes[0].startswith(f"at most {ports} sessions")
+    assert notes[0].startswith(f"at most {counted(ports, 'session')} for data: ")
 
 
 # --- sessions that the server does not let in ----------------------------------------------------------

@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+from mpx.checksum import SECTION_BYTES
+
 WITHIN_S = 60
 PREPARE = """
 from mpx.gridftp_wire import *
@@ -89,16 +91,23 @@ raise SystemExit(1)
     subprocess.run([sys.executable, "-c", program], check=True, timeout=WITHIN_S)
 
 
-def test_many_small_blocks_that_are_not_believed() -> None:
-    program = """
+@pytest.mark.parametrize("apart", [2, SECTION_BYTES])
+@pytest.mark.parametrize("algorithm", ["adler32", "xxh3"])
+def test_many_small_blocks_that_are_not_believed(algorithm: str, apart: int) -> None:
+    program = f"""
+import tempfile
+from mpx import checksum
 from mpx.move import MOST_PIECES, Move
-move = Move("source", "final", ".part", 4 * MOST_PIECES, 1.0, 0o644, sums=True)
-pieces = [(at, at + 1) for at in range(0, 2 * MOST_PIECES, 2)]
-for piece in pieces:
-    assert move.hold(*piece)
-    move.summed(*piece, 1)
+move = Move("source", "final", ".part", {apart} * MOST_PIECES, 1.0, 0o644, sums="{algorithm}")
+pieces = [(at, at + 1) for at in range(0, {apart} * MOST_PIECES, {apart})]
+for start, end in pieces:
+    assert move.hold(start, end)
+    move.sums.passed(start, memoryview(b"x"))
 move.disbelieve(pieces)
-size = 2 * MOST_PIECES
-assert move.section_sum(0, size, lambda start, end, value: value + end - start) == 1 + size
+with tempfile.TemporaryFile() as file:
+    file.truncate(10_000)
+    read = file.fileno(), 0, 10_000
+    told = move.sums.hex(0, 10_000, file.fileno(), lambda: False)
+    assert told == checksum.of_file("{algorithm}", *read)
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=WITHIN_S)
