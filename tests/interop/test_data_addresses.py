@@ -1,5 +1,6 @@
 """Where data connections go that we open: to the host of the session, however the server answers."""
 
+import contextlib
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -89,7 +90,13 @@ def test_who_has_no_epsv_is_asked_for_it_once_a_session(tmp_path: Path) -> None:
 @pytest.fixture
 def bait() -> Iterator[tuple[int, list[str]]]:
     """A port of another host where nobody is to come."""
-    with socket.create_server((ELSEWHERE, 0)) as listener:
+    with contextlib.ExitStack() as held:
+        while True:  # until the port is free at the server's own address too, where nobody is to listen
+            listener = held.enter_context(socket.create_server((ELSEWHERE, 0)))
+            own = held.enter_context(socket.socket())
+            with contextlib.suppress(OSError):
+                own.bind(("127.0.0.1", listener.getsockname()[1]))
+                break
         listener.settimeout(0.1)
         yield listener.getsockname()[1], []
         with pytest.raises(TimeoutError):
