@@ -216,6 +216,12 @@ def test_nothing_that_takes_long_is_imported_before_signals_count() -> None:
     assert others == "False False"
 
 
+def heed_signals() -> None:
+    """What runs the tests may ignore some, as nohup does."""
+    for number in ENDING:
+        signal.signal(number, signal.SIG_DFL)
+
+
 def run(program: str, *words: str) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if "BLAS" not in name}
     return subprocess.run(
@@ -223,5 +229,6 @@ def run(program: str, *words: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         env=environment,
+        preexec_fn=heed_signals,
         check=False,
     )
