@@ -91,9 +91,6 @@ class Session:
                 line = self.control.next_line(self.limits.idle_s)
                 self.busy = True
                 self._do_all(line, commands)
-                if self.logged_in:
-                    self.since_s = time.monotonic()
-                self.busy = False
         except ControlClosed as error:
             _log.info("%s: session ends: %s", self.control.peer, error)
             if error.farewell:
@@ -137,11 +134,14 @@ class Session:
                 self.turn.take()
                 self.control.queue(self._answer(line, commands))
                 done += 1
-                more = self.control.holds_line()
-                if not more or done % _COMMANDS_OF_A_TURN == 0:
+                if not self.control.holds_line():
+                    if self.logged_in:
+                        self.since_s = time.monotonic()
+                    self.busy = False  # before the client knows that all is done
                     self.settle()
-                if not more:
                     return
+                if done % _COMMANDS_OF_A_TURN == 0:
+                    self.settle()
                 line = self.control.next_line(self.limits.idle_s)
         finally:
             self.turn.end()
