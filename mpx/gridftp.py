@@ -224,13 +224,15 @@ class GridFtpEndpoint:
         MLSR goes through the whole tree, the folder itself first; so it has a session that can be cut.
         """
         links: dict[str, FileInfo] = {}
-        if self._options.pool is not None and self._options.pool.takes_turns:
-            self.let_go()  # there may be no other
+        self.let_go()  # there may be no other
         with open_session(self.location, self._options) as other:
-            listing = ListingTransfer(other, command("MLSR", full), lambda r: self._refused(r, "list", full))
+            what = f"{other.peer} cannot list {full}"  # self.session would wait for one more session
+            listing = ListingTransfer(
+                other, command("MLSR", full), lambda r: reply_error(r, what, self._refusal)
+            )
             for line in islice(listing.lines(), promised + _OF_ITSELF):
                 if len(links) > _MOST_LINKS:
-                    raise self._refusal(f"{self.session.peer} lists too many links to nowhere in {full}")
+                    raise self._refusal(f"{other.peer} lists too many links to nowhere in {full}")
                 with contextlib.suppress(ValueError):
                     entry = wire.parse_facts(line)
                     if "/" in entry.name:
@@ -359,7 +361,7 @@ class GridFtpEndpoint:
         full = [replace(part, name=self._full(part.name)) for part in parts]
         if self._checksum_questions is None:
             self._checksum_questions = ChecksumQuestions(
-                self.session, lambda reply, name: self._refused(reply, "checksum", name)
+                lambda: self.session, lambda reply, name: self._refused(reply, "checksum", name)
             )
         return self._checksum_questions.ask(algorithm, full, stop)
 
@@ -369,19 +371,20 @@ class GridFtpEndpoint:
 
     def pause(self) -> None:
         """See Endpoint."""
-        listing, pool = self._listing, self._options.pool
-        is_free = listing is None or listing.read_ahead()
-        if self._session is None or pool is None or not pool.is_wanted:
-            return
-        if listing is not None and not is_free:
-            listing.give_up()
-        self.let_go()
+        if self._listing is not None:
+            self._listing.read_ahead()
+        if self._options.pool is not None and self._options.pool.is_wanted:
+            self.let_go()
 
     def let_go(self) -> None:
         """See Endpoint."""
         session, pool = self._session, self._options.pool
-        if session is None or pool is None or (self._listing and not self._listing.read_ahead()):
+        if session is None or pool is None:
             return
+        if self._listing is not None and not self._listing.read_ahead():
+            if not (pool.takes_turns or pool.is_wanted):
+                return
+            self._listing.give_up()
         self._session = self._other_questions = self._server_commit = None
         self._former = session
         pool.give_back(session)

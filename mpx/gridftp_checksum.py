@@ -16,9 +16,9 @@ _SHOWN = 80  # characters of a reply
 
 
 class ChecksumQuestions:
-    """The questions of one session; remembers which forms its server refuses."""
+    """The questions to one server, over the session that `session` returns; remembers what it refuses."""
 
-    def __init__(self, session: Session, refused: Callable[[Reply, str], MpxError]) -> None:
+    def __init__(self, session: Callable[[], Session], refused: Callable[[Reply, str], MpxError]) -> None:
         self._session = session
         self._refused = refused
         self._refusals: dict[Form, int] = {}
@@ -33,7 +33,7 @@ class ChecksumQuestions:
         """
         told: list[str | Exception] = [self._none(algorithm) for _ in parts]
         left = list(range(len(parts)))
-        for form in forms(self._session.features, algorithm):
+        for form in forms(self._session().features, algorithm):
             some = [i for i in left if form.fits(parts[i])]
             if not some or self._refusals.get(form, 0) >= MOST_REFUSALS:
                 continue
@@ -48,7 +48,7 @@ class ChecksumQuestions:
         return told
 
     def _none(self, algorithm: str) -> NoChecksum:
-        return NoChecksum(MpxError(f"{self._session.peer} computes no {algorithm} of this"))
+        return NoChecksum(MpxError(f"{self._session().peer} computes no {algorithm} of this"))
 
     def _answers(
         self, form: Form, parts: Sequence[Part], stop: Callable[[], bool]
@@ -62,7 +62,7 @@ class ChecksumQuestions:
         extra_s = 0.0
         if form.verb != "CKSM" or not form.takes_parts or not self._tells_progress:
             extra_s = max(part.end - part.start for part in parts) / SLOWEST_BYTES_S
-        replies = self._session.replies([*first, *questions], extra_s)
+        replies = self._session().replies([*first, *questions], extra_s)
         prepared = next(replies) if first else None
         if prepared is not None and form.verb == "CKSM":
             self._tells_progress = prepared.is_ok
@@ -81,5 +81,5 @@ class ChecksumQuestions:
         digest = digest_in(reply.lines, form.algorithm, part)
         if digest is None:
             what = f"answers {form.verb} with what is no {form.algorithm}: {reply.text[:_SHOWN]}"
-            return NoChecksum(MpxError(f"{self._session.peer} {what}"))
+            return NoChecksum(MpxError(f"{self._session().peer} {what}"))
         return digest

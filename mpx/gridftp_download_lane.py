@@ -372,9 +372,8 @@ class DownloadLane(threading.Thread):
         return self._session
 
     def _describe(self, name: str) -> FileInfo | None:
-        """As Work.describe, where no other session may be admitted beside this one."""
-        if self.work.sessions.limit is not None:
-            self._drop()
+        """As Work.describe; no other session may be admitted beside this one."""
+        self._drop()
         return self.work.describe(name)
 
     def _drop(self) -> None:

@@ -135,8 +135,12 @@ class SessionPool:
             if session is None:
                 return None
             session.options = options
-            if time.monotonic() - since_s < STALE_S or _is_alive(session):
-                return session
+            try:
+                if time.monotonic() - since_s < STALE_S or _is_alive(session):
+                    return session
+            except BaseException:
+                session.close()
+                raise
             session.close()
 
     @property

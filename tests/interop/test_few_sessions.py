@@ -1,6 +1,7 @@
 """Servers that admit few sessions: with one or two of them listing, moving and verifying take turns."""
 
 import contextlib
+import hashlib
 import os
 import socket
 import threading
@@ -18,7 +19,11 @@ from mpx_command import mpx as run
 
 import mpx
 from mpx.congestion_plan import SERVER_CHOOSES
+from mpx.endpoint import Part
 from mpx.errors import Interrupted
+from mpx.location import parse_location
+from mpx.schemes import open_endpoint, session_options
+from mpx.session_pool import SessionPool
 
 pytestmark = pytest.mark.peers
 
@@ -220,6 +225,40 @@ def test_however_the_next_one_is_turned_away(tmp_path: Path, how: str, sessions:
     says_how_many(up, sessions)
     if how == "421":  # it is remembered: one for each who asked at about the same time
         assert turned_away <= 3
+
+
+def test_links_to_nowhere_are_found_over_the_only_session(tmp_path: Path) -> None:
+    """What a Globus server counts and does not list; nobody else has found out yet how many it admits."""
+    with _stock(tmp_path, 1) as (url, root):
+        (root / "file").write_bytes(b"x")
+        (root / "nowhere").symlink_to("/missing")
+        report = mpx.copy(url, str(tmp_path / "near"), mpx.CopyOptions(recursive=True, dry_run=True))
+    assert report.status == "done"
+    assert any("nowhere" in left["name"] for left in report.skipped)
+
+
+def test_checksums_are_asked_for_over_the_session_that_one_has(tmp_path: Path) -> None:
+    """Not over one that was given back, and is used by others."""
+    (tmp_path / "file").write_bytes(b"x" * 1000)
+    with StockServer(tmp_path) as server:
+        location = parse_location(f"{server.url.rstrip('/')}/file").absolute()
+        pool = SessionPool()
+        options = session_options(mpx.CopyOptions(), lambda: False, pool=pool)
+        endpoint = open_endpoint(location, mpx.CopyOptions(), lambda: False, writing=False, pool=pool)
+        part = Part(location.name, 0, 1000)
+
+        def ask() -> list[str | Exception]:
+            return endpoint.checksums("sha256", [part], lambda: False)
+
+        told = ask()
+        endpoint.let_go()
+        with pool.open(location, options) as other:
+            assert ask() == told == [hashlib.sha256(b"x" * 1000).hexdigest()]
+            endpoint.let_go()
+            other.close()
+            assert ask() == told
+        endpoint.close()
+        pool.close()
 
 
 def test_fewer_sessions_while_it_runs(tmp_path: Path) -> None:
