@@ -167,14 +167,15 @@ class Move:
             self._claimed = False
             self._take_back(start, end)
             self._todo.add(start, end)
-            self.verified.remove(start, end)
 
     def _take_back(self, start: int, end: int) -> None:
+        """Count bytes as neither arrived nor compared."""
         fresh = RangeSet(self._fresh)
         fresh.remove(start, end)
         self._fresh = list(fresh)
         self._lost.update(self._arrived.within(start, end))
         self._arrived.remove(start, end)
+        self.verified.remove(start, end)
         self.sums.forget(start, end)
 
     @property
@@ -218,17 +219,18 @@ class Move:
         with self._lock:
             if self._arrived.covers(start, end) or self._held.covers(start, end):
                 return False
+            if len(self._arrived.within(start, end)):
+                self.sums.forget(start, end)  # some is written over
             self._add(self._held, start, end)
             return True
 
     def believe(self, held: Iterable[Range]) -> int:
         """Count bytes that were held as arrived; return how many of them arrived for the first time."""
-        new = 0
+        ranges = list(held)
         with self._lock:
-            for start, end in held:
+            for start, end in ranges:
                 self._held.remove(start, end)
-                new += self._landed(start, end)
-        return new
+            return sum(self._landed(start, end) for start, end in ranges)
 
     def disbelieve(self, held: Iterable[Range]) -> None:
         """Let go of bytes that were held and do not count."""

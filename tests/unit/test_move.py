@@ -4,6 +4,7 @@ import os
 import random
 import threading
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 import hypothesis.strategies as st
@@ -12,6 +13,8 @@ from hypothesis import given
 from unit.work import a_move
 
 from mpx.checksum import SECTION_BYTES
+from mpx.errors import ConnectionLost
+from mpx.move import Move
 from mpx.ranges import RangeSet
 
 SIZE = 1000
@@ -123,6 +126,41 @@ def test_what_is_to_be_sent_again_has_not_landed_with_the_rest() -> None:
     assert not move.is_whole
     assert move.missing_within(0, SIZE) == RangeSet([(200, 300)])
     assert move.take(1000) == (200, 300)
+
+
+@pytest.mark.parametrize(
+    "again", [Move.forget_arrived, Move.take_all, Move.stream, lambda m: m.redo(0, SIZE)]
+)
+def test_what_is_moved_again_is_compared_again(again: Callable[[Move], object]) -> None:
+    move = a_move(SIZE)
+    move.landed(0, SIZE)
+    move.found_same(0, SIZE, "sha256")
+    again(move)
+    assert not move.verified.size
+
+
+def test_what_is_written_over_is_summed_again(tmp_path: Path) -> None:
+    move = a_move(10, sums="adler32")
+    move.sums.passed(0, memoryview(b"aaaaa"))
+    move.landed(0, 5)
+    assert move.hold(0, 10)
+    (tmp_path / "f").write_bytes(b"bbbbbbbbbb")  # they lie there now
+    move.sums.passed(0, memoryview(b"bbbbbbbbbb"))
+    move.believe([(0, 10)])
+    with (tmp_path / "f").open("rb") as file:
+        assert move.sums.hex(0, 10, file.fileno(), lambda: False) == f"{zlib.adler32(b'b' * 10):08x}"
+
+
+def test_nothing_stays_held_where_pieces_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mpx.move.MOST_PIECES", 3)
+    move, pieces = a_move(SIZE), [(start, start + 1) for start in range(0, 15, 5)]
+    move.landed(900, 901)
+    move.landed(910, 911)
+    for piece in pieces:
+        assert move.hold(*piece)
+    with pytest.raises(ConnectionLost):
+        move.believe(pieces)
+    assert move.hold(*pieces[-1])
 
 
 def test_a_file_given_up_is_not_taken_up_again() -> None:
