@@ -9,7 +9,14 @@ from dataclasses import dataclass
 from mpx.backlog import Backlog, Batch, Section
 from mpx.checksum_choice import ChecksumChoice
 from mpx.endpoint import Commit, Endpoint, FileInfo, aside_name
-from mpx.errors import DestinationError, IntegrityError, Interrupted, MpxError
+from mpx.errors import (
+    ConnectionLost,
+    DestinationError,
+    IntegrityError,
+    Interrupted,
+    MpxError,
+    TransferTimeout,
+)
 from mpx.failure import Failure
 from mpx.move import Move
 from mpx.pool import Pool
@@ -153,10 +160,15 @@ class FinisherSession(threading.Thread):
         """Remove partial files that no later run can use; best effort."""
         litter = self._finishing.litter
         while litter and not self._stopping():
-            with contextlib.suppress(IndexError, MpxError):  # another session may be quicker
+            try:
                 move = litter.popleft()
                 self._endpoints()[1].remove(move.partial)
                 self._finishing.removed(move)
+            except (ConnectionLost, TransferTimeout):
+                self._close()  # its replies may be out of step
+                return
+            except (IndexError, MpxError):  # another session may be quicker
+                pass
 
     # --- verifying -----------------------------------------------------------------------------------
 

@@ -157,13 +157,13 @@ class ServerCommit:
         """Remove old files whose successors have their names, and bring the others back."""
         name = self._name
         done = [aside for file, aside in asides.items() if results[file] is None]
-        back = [
-            line
-            for file, aside in asides.items()
-            if results[file] is not None
-            for line in self._rename(aside, file.final)
-        ]
+        kept = {file: aside for file, aside in asides.items() if results[file] is not None}
+        back = [line for file, aside in kept.items() for line in self._rename(aside, file.final)]
         replies = self._session.pipeline([*(command("DELE", name(aside)) for aside in done), *back])
+        for (file, aside), (_, second) in zip(kept.items(), _pairs(replies[len(done) :]), strict=True):
+            if not second.is_ok:
+                kind = NotRenamed if isinstance(results[file], NotRenamed) else DestinationError
+                results[file] = kind(f"{results[file]}; the old file is now {aside}")
         for aside, reply in zip(done, replies, strict=False):
             if not reply.is_ok:
                 note(f"{self._session.peer} does not delete the old file, now {aside} ({reply.code})")

@@ -72,8 +72,11 @@ class ListingTransfer:
                 yield from self._whole_lines(rest, session.options.timeout_s)
             elif self._connection:  # it is done, and may have left the connection as it is
                 self._last = reply
-                with contextlib.suppress(ConnectionLost, TransferTimeout):
+                try:
                     yield from self._whole_lines(rest, _ALL_SENT_S)
+                except (ConnectionLost, TransferTimeout):
+                    if self._has_lines or rest:
+                        raise  # there may be more
         except GeneratorExit:
             if self._last is None:
                 session.abort()  # the caller stopped in the middle; the dialogue cannot be put in step again
@@ -136,10 +139,10 @@ class ListingTransfer:
         return reply
 
     def _whole_lines(self, rest: bytearray, timeout_s: float) -> Iterator[str]:
-        """Yield lines as they come; what follows the last line end is left in `rest`.
+        """Yield lines as they come, the first within `timeout_s`; what lacks its end is left in `rest`.
 
-        The time-out begins anew with each whole line that is not empty: single bytes, and line ends alone,
-        can be sent without end.
+        The time-out of the session begins with each whole line that is not empty: single bytes, and line ends
+        alone, can be sent without end.
         """
         until_s = time.monotonic() + timeout_s
         while data := self._receive(until_s):
@@ -157,7 +160,7 @@ class ListingTransfer:
                     f"{self._session.peer} lists a line longer than {LONGEST_LINE_BYTES} bytes"
                 )
             if said:
-                until_s = time.monotonic() + timeout_s
+                until_s = time.monotonic() + self._session.options.timeout_s
 
     def _receive(self, until_s: float) -> bytes:
         """Return what comes next, first of all what was kept; nothing at the end."""

@@ -109,6 +109,23 @@ def test_where_only_this_name_is_refused_the_old_file_comes_back(tmp_path: Path)
         assert server.files == {"/x": b"old"}
 
 
+def test_an_old_file_that_does_not_come_back_is_named(tmp_path: Path) -> None:
+    def rename(dialogue: Dialogue, name: str) -> str:
+        """Refuse the final name, whoever asks for it."""
+        server = storing(dialogue)
+        if name != "/x":
+            return server._rnto(name)
+        server.asked = None
+        return "553 no"
+
+    with StoringServer({"RNTO": rename}) as server:
+        server.files["/x"] = b"old"
+        with pytest.raises(DestinationError) as refused:
+            copy(str(make(tmp_path / "x", 1000)), server.url + "/x", CopyOptions(retries=1))
+        (aside,) = [name for name, content in server.files.items() if content == b"old"]
+    assert f"the old file is now {aside}" in str(refused.value)
+
+
 def test_never_are_both_lost(tmp_path: Path) -> None:
     """The old file can only be removed, and then the new one is refused its name all the same."""
     source = make(tmp_path / "x", 1000)

@@ -161,6 +161,19 @@ def data_without_word(dialogue: ListingDialogue) -> str:
     return "226 sent"
 
 
+def test_a_listing_without_an_end_behind_its_226_is_not_whole(tmp_path: Path) -> None:
+    with contextlib.ExitStack() as held:
+
+        def goes_on(dialogue: ListingDialogue) -> None:
+            data = held.enter_context(dialogue.open_data())  # and it is not closed
+            dialogue.say("226 sent")
+            data.sendall(ONE)
+
+        ended, _ = copy_tree(ListingServer(FILES, {"/d": goes_on}), tmp_path)
+    assert ended.code != 0
+    assert "no whole line" in ended.err
+
+
 @pytest.mark.parametrize(
     "answer",
     [
