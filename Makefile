@@ -59,7 +59,7 @@ kills: setup
 	MPX_KILLS=20 $(BIN)/python -m pytest -q -s tests/interop/test_kills.py
 	MPX_KILLS=100 $(BIN)/python -m pytest -q -s tests/lab/test_lab_kills.py
 
-# Thousands of FTP servers bent at random, for each direction, in an hour; `make test` has some dozens.
+# Thousands of FTP servers bent at random, for each direction; `make test` has some dozens.
 foreign: setup
 	MPX_FOREIGN=3000 $(BIN)/python -m pytest -q -n 2 --timeout 7200 tests/contract/test_bent_servers.py
 
