@@ -121,11 +121,18 @@ class FinisherSession(threading.Thread):
         if self._idle_ticks >= IDLE_TICKS:
             self._idle_ticks = 0
             if self._is_first:  # a server that admits few may have no room when it comes back
-                self._connect()
+                self._stay_connected()
             else:
                 self._close()
         elif not self._was_connected and self._finishing.pool.listed_files:
             self._connect()
+
+    def _stay_connected(self) -> None:
+        """Say a word. A session that the server has ended meanwhile, as none was needed, is no failure."""
+        try:
+            self._connect()
+        except (ConnectionLost, TransferTimeout):
+            self._close()
 
     def _do(self, batch: Batch) -> None:
         self._idle_ticks = 0
@@ -206,7 +213,7 @@ class FinisherSession(threading.Thread):
         errors |= {move: _lost(move, misfits[move]) for move in misfits if move not in again}
         ready = [move for move in moves if move not in errors]
         asked = [move for move in ready if move.rename_asked]  # and the session was lost
-        renamed = self._renamed(asked, destination)
+        renamed, _ = self._renamed(asked, destination)
         for move in renamed:
             self._remove_aside(move, destination)
         ready = [move for move in ready if move not in renamed]
@@ -217,7 +224,7 @@ class FinisherSession(threading.Thread):
                 move.modified_s,
                 move.mode,
                 move.written,
-                was_tried=move.rename_asked or move.was_begun,
+                was_tried=move.rename_asked or move.was_begun or move.was_misfit,
             )
             for move in ready
         ]
@@ -229,8 +236,17 @@ class FinisherSession(threading.Thread):
                 raise failed
             if failed is not None:
                 errors[move] = failed if isinstance(failed, MpxError) else MpxError(str(failed))
-        for move in self._renamed([move for move in asked if move in errors], destination):
+        renamed, gone = self._renamed([move for move in asked if move in errors], destination)
+        for move in renamed:
             del errors[move]  # the lost session did it only now
+        for move in gone:
+            if move.was_misfit:
+                errors[move] = _unshown(move)
+            else:
+                misfits[move] = 0
+                again.append(move)
+                del errors[move]
+        moves = [move for move in moves if move not in gone or move in errors]
         done = [move for move in moves if move not in errors]
         if done and not destination.keeps_times():
             self._finishing.timeless(done, destination.stats([move.final for move in done]))
@@ -277,15 +293,18 @@ class FinisherSession(threading.Thread):
         )
 
     @staticmethod
-    def _renamed(moves: Sequence[Move], destination: Endpoint) -> set[Move]:
-        """Return those that have their final names."""
+    def _renamed(moves: Sequence[Move], destination: Endpoint) -> tuple[set[Move], set[Move]]:
+        """Return those that are shown to have their final names, and those of which neither name is.
+
+        A file of the right size may still be the old one, where the new one went elsewhere.
+        """
         partials = destination.stats([move.partial for move in moves])
         finals = destination.stats([move.final for move in moves])
-        return {
-            move
-            for move, partial, final in zip(moves, partials, finals, strict=True)
-            if partial is None and isinstance(final, FileInfo) and final.size_bytes == move.size_bytes
-        }
+        renamed, gone = set(), set()
+        for move, partial, final in zip(moves, partials, finals, strict=True):
+            if partial is None:
+                (renamed if isinstance(final, FileInfo) and _is_new(move, final) else gone).add(move)
+        return renamed, gone
 
 
 def _lost(move: Move, stored_bytes: int) -> IntegrityError:
@@ -294,6 +313,26 @@ def _lost(move: Move, stored_bytes: int) -> IntegrityError:
         f"{move.source}: {stored_bytes} of {counted(move.size_bytes, 'byte')} are stored at the destination"
         f"{twice}; the server, or a proxy before it, loses or adds data"
     )
+
+
+def _unshown(move: Move) -> IntegrityError:
+    return IntegrityError(
+        f"{move.source}: the connection was lost while it got its name, and nothing shows that {move.final} "
+        f"is the new file; {AGAIN}"
+    )
+
+
+def _is_new(move: Move, now: FileInfo) -> bool:
+    """Tell whether what has the final name of an upload is shown to be another file than the old one."""
+    before = move.replaces
+    if now.size_bytes != move.size_bytes or before is None:
+        return now.size_bytes == move.size_bytes
+    facts = [
+        (now.size_bytes, before.size_bytes),
+        (now.modified_s, before.modified_s),
+        (now.identity, before.identity),
+    ]
+    return any(None not in fact and fact[0] != fact[1] for fact in facts)
 
 
 def _is_proven(move: Move) -> bool:

@@ -128,13 +128,17 @@ class ServerCommit:
         ]
         # Where RNTO was refused once more it is not the old file that is in the way, so that stays.
         fixed = [file for file, reply in zip(old, replies[1::3], strict=True) if not reply.is_ok]
-        removed = [file for file in fixed if self._can_be_renamed(file, asides[file])]
+        strays = {file: self._is_stray(file, asides[file]) for file in fixed}
+        removed = [file for file, is_stray in strays.items() if is_stray is False]
         self._session.pipeline([command("DELE", self._name(file.final)) for file in removed])
         tried = [*put_aside, *removed]
         lines = [line for file in tried for line in self._rename(file.partial, file.final)]
         renamed = _pairs(self._session.pipeline(lines))
         results: dict[Commit, Exception | None] = {
-            file: DestinationError(f"{errors[file]}{_NO_RENAME}") for file in fixed if file not in removed
+            file: NotRenamed(f"{errors[file]}; what was sent is whole, as {asides[file]}")
+            if is_stray
+            else DestinationError(f"{errors[file]}{_NO_RENAME}")
+            for file, is_stray in strays.items()
         }
         for file, (_, second) in zip(tried, renamed, strict=True):
             results[file] = None if second.is_ok else errors[file]
@@ -145,11 +149,14 @@ class ServerCommit:
         self._settle_asides({file: asides[file] for file in put_aside}, results, note)
         return results
 
-    def _can_be_renamed(self, file: Commit, other: str) -> bool:
-        """Give a finished file another name that is free, and its own again; False where that is refused."""
+    def _is_stray(self, file: Commit, other: str) -> bool | None:
+        """Give a finished file another name that is free, and its own again.
+
+        False where it has that; None where it is given no other name; True where it does not come back.
+        """
         lines = [*self._rename(file.partial, other), *self._rename(other, file.partial)]
         replies = self._session.pipeline(lines)
-        return replies[1].is_ok and replies[3].is_ok
+        return not replies[3].is_ok if replies[1].is_ok else None
 
     def _settle_asides(
         self, asides: dict[Commit, str], results: dict[Commit, Exception | None], note: Note
