@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from mpx import lost_renames
 from mpx.backlog import Backlog, Batch, Section
 from mpx.checksum_choice import ChecksumChoice
 from mpx.endpoint import Commit, Endpoint, FileInfo, aside_name
@@ -213,7 +214,7 @@ class FinisherSession(threading.Thread):
         errors |= {move: _lost(move, misfits[move]) for move in misfits if move not in again}
         ready = [move for move in moves if move not in errors]
         asked = [move for move in ready if move.rename_asked]  # and the session was lost
-        renamed, _ = self._renamed(asked, destination)
+        renamed, _ = lost_renames.what_became_of(asked, destination)
         for move in renamed:
             self._remove_aside(move, destination)
         ready = [move for move in ready if move not in renamed]
@@ -236,12 +237,12 @@ class FinisherSession(threading.Thread):
                 raise failed
             if failed is not None:
                 errors[move] = failed if isinstance(failed, MpxError) else MpxError(str(failed))
-        renamed, gone = self._renamed([move for move in asked if move in errors], destination)
+        renamed, gone = lost_renames.what_became_of([move for move in asked if move in errors], destination)
         for move in renamed:
             del errors[move]  # the lost session did it only now
         for move in gone:
             if move.was_misfit:
-                errors[move] = _unshown(move)
+                errors[move] = lost_renames.unshown(move)
             else:
                 misfits[move] = 0
                 again.append(move)
@@ -292,20 +293,6 @@ class FinisherSession(threading.Thread):
             now, listed_bytes=move.listed_bytes, arrived_bytes=move.size_bytes, modified_s=move.modified_s
         )
 
-    @staticmethod
-    def _renamed(moves: Sequence[Move], destination: Endpoint) -> tuple[set[Move], set[Move]]:
-        """Return those that are shown to have their final names, and those of which neither name is.
-
-        A file of the right size may still be the old one, where the new one went elsewhere.
-        """
-        partials = destination.stats([move.partial for move in moves])
-        finals = destination.stats([move.final for move in moves])
-        renamed, gone = set(), set()
-        for move, partial, final in zip(moves, partials, finals, strict=True):
-            if partial is None:
-                (renamed if isinstance(final, FileInfo) and _is_new(move, final) else gone).add(move)
-        return renamed, gone
-
 
 def _lost(move: Move, stored_bytes: int) -> IntegrityError:
     twice = " although it was sent twice" if move.was_misfit else ""
@@ -313,26 +300,6 @@ def _lost(move: Move, stored_bytes: int) -> IntegrityError:
         f"{move.source}: {stored_bytes} of {counted(move.size_bytes, 'byte')} are stored at the destination"
         f"{twice}; the server, or a proxy before it, loses or adds data"
     )
-
-
-def _unshown(move: Move) -> IntegrityError:
-    return IntegrityError(
-        f"{move.source}: the connection was lost while it got its name, and nothing shows that {move.final} "
-        f"is the new file; {AGAIN}"
-    )
-
-
-def _is_new(move: Move, now: FileInfo) -> bool:
-    """Tell whether what has the final name of an upload is shown to be another file than the old one."""
-    before = move.replaces
-    if now.size_bytes != move.size_bytes or before is None:
-        return now.size_bytes == move.size_bytes
-    facts = [
-        (now.size_bytes, before.size_bytes),
-        (now.modified_s, before.modified_s),
-        (now.identity, before.identity),
-    ]
-    return any(None not in fact and fact[0] != fact[1] for fact in facts)
 
 
 def _is_proven(move: Move) -> bool:

@@ -76,9 +76,11 @@ def test_where_a_server_is_busy_nothing_is_said_of_a_name() -> None:
     script: dict[str, Answer] = dict.fromkeys(
         ("MLST", "SIZE", "MDTM", "CWD"), lambda *_: "450 too many users, try again"
     )
-    with StoringServer({**script, "MLSD": locked}, files={"/d/x": b"1"}) as server:
-        with pytest.raises(ConnectionLost, match="try again"):
-            endpoint(server.url + "/").stats(["/d/x"])
+    with (
+        StoringServer({**script, "MLSD": locked}, files={"/d/x": b"1"}) as server,
+        pytest.raises(ConnectionLost, match="try again"),
+    ):
+        endpoint(server.url + "/").stats(["/d/x"])
 
 
 # --- servers in other languages -------------------------------------------------------------------------
