@@ -11,6 +11,7 @@ from mpx.backlog import Backlog, Batch, Section
 from mpx.checksum_choice import ChecksumChoice
 from mpx.endpoint import Commit, Endpoint, FileInfo, aside_name
 from mpx.errors import (
+    AuthenticationError,
     ConnectionLost,
     DestinationError,
     IntegrityError,
@@ -132,7 +133,7 @@ class FinisherSession(threading.Thread):
         """Say a word. A session that the server has ended meanwhile, as none was needed, is no failure."""
         try:
             self._connect()
-        except (ConnectionLost, TransferTimeout):
+        except (AuthenticationError, ConnectionLost, TransferTimeout):
             self._close()
 
     def _do(self, batch: Batch) -> None:
@@ -268,8 +269,10 @@ class FinisherSession(threading.Thread):
         asked = [move for move in moves if not move.rename_asked and not (is_faithful and _is_proven(move))]
         misfits: dict[Move, int] = {}
         sizes = destination.sizes([move.partial for move in asked])
+        untold = [move for move, size in zip(asked, sizes, strict=True) if size is None]
+        there = dict(zip(untold, destination.stats([move.partial for move in untold]), strict=True))
         for move, stored_bytes in zip(asked, sizes, strict=True):
-            if stored_bytes is None and destination.stat(move.partial) is None:
+            if stored_bytes is None and there[move] is None:
                 misfits[move] = 0  # it is gone
             elif _is_proven(move):
                 if stored_bytes is not None and stored_bytes > move.size_bytes:

@@ -137,6 +137,28 @@ def test_never_are_both_lost(tmp_path: Path) -> None:
         assert list(server.files.values()) == [source.read_bytes()]
 
 
+@pytest.mark.parametrize("cuts", [False, True], ids=["nobody may look", "the session is lost"])
+def test_never_are_both_lost_whatever_else_fails(cuts: bool, tmp_path: Path) -> None:
+    """The old file was removed, and then nobody can tell whether it is there, or the session is lost."""
+    source = make(tmp_path / "x", 1000)
+
+    def describe(dialogue: Dialogue, name: str) -> str:
+        is_removed = name == "/x" and "/x" not in storing(dialogue).server.files
+        return no() if is_removed and not cuts else storing(dialogue)._mlst(name)
+
+    def remove(dialogue: Dialogue, name: str) -> str:
+        reply = storing(dialogue)._dele(name)
+        if cuts and name == "/x":
+            storing(dialogue).cut()
+        return reply
+
+    refused = {**refusing_of("RNTO", "/x"), **refusing_of("RNFR", "/x")}
+    with StoringServer({**refused, "DELE": remove, "MLST": describe}, files={"/x": b"old"}) as server:
+        with pytest.raises(NotRenamed, match="what was sent is whole"):
+            copy(str(source), server.url + "/x", CopyOptions(retries=1))
+        assert list(server.files.values()) == [source.read_bytes()]
+
+
 def test_a_new_file_that_does_not_get_its_partial_name_back_is_named(tmp_path: Path) -> None:
     """Whether it can be renamed is tried before the old file is removed; it can only once."""
     source = make(tmp_path / "x", 1000)

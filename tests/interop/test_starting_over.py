@@ -1,4 +1,4 @@
-"""A copy that goes on in another way, since the first one does not work, begins it with a session of its own."""
+"""A copy that starts over in another way, since the first does not work, begins with sessions of its own."""
 
 import posixpath
 import select
