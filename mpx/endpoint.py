@@ -139,7 +139,7 @@ class Endpoint(Protocol):
     def stats(self, names: Sequence[str], *, follow: bool = True) -> list[FileInfo | MpxError | None]:
         """Describe many names at once, as `stat` does.
 
-        An error that concerns only one name stands in its place.
+        An error that concerns only one name, and is none to try again after, stands in its place.
         """
         ...
 

@@ -228,7 +228,7 @@ class Finisher:
 
     def _misfit(self, move: Move, stored_bytes: int) -> None:
         """Have a file sent once more of which another number of bytes was stored than it has."""
-        move.was_misfit = True
+        move.was_misfit, move.rename_asked = True, False
         self._report.note(
             f"{move.source}: {stored_bytes} of {counted(move.size_bytes, 'byte')} were stored, sent again"
         )

@@ -6,10 +6,12 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from mpx import lost_renames
 from mpx.backlog import Backlog, Batch, Section
 from mpx.checksum_choice import ChecksumChoice
 from mpx.endpoint import Commit, Endpoint, FileInfo, aside_name
 from mpx.errors import (
+    AuthenticationError,
     ConnectionLost,
     DestinationError,
     IntegrityError,
@@ -121,11 +123,18 @@ class FinisherSession(threading.Thread):
         if self._idle_ticks >= IDLE_TICKS:
             self._idle_ticks = 0
             if self._is_first:  # a server that admits few may have no room when it comes back
-                self._connect()
+                self._stay_connected()
             else:
                 self._close()
         elif not self._was_connected and self._finishing.pool.listed_files:
             self._connect()
+
+    def _stay_connected(self) -> None:
+        """Say a word. A session that the server has ended meanwhile, as none was needed, is no failure."""
+        try:
+            self._connect()
+        except (AuthenticationError, ConnectionLost, TransferTimeout):
+            self._close()
 
     def _do(self, batch: Batch) -> None:
         self._idle_ticks = 0
@@ -206,7 +215,7 @@ class FinisherSession(threading.Thread):
         errors |= {move: _lost(move, misfits[move]) for move in misfits if move not in again}
         ready = [move for move in moves if move not in errors]
         asked = [move for move in ready if move.rename_asked]  # and the session was lost
-        renamed = self._renamed(asked, destination)
+        renamed, _ = lost_renames.what_became_of(asked, destination)
         for move in renamed:
             self._remove_aside(move, destination)
         ready = [move for move in ready if move not in renamed]
@@ -217,7 +226,7 @@ class FinisherSession(threading.Thread):
                 move.modified_s,
                 move.mode,
                 move.written,
-                was_tried=move.rename_asked or move.was_begun,
+                was_tried=move.rename_asked or move.was_begun or move.was_misfit,
             )
             for move in ready
         ]
@@ -229,8 +238,17 @@ class FinisherSession(threading.Thread):
                 raise failed
             if failed is not None:
                 errors[move] = failed if isinstance(failed, MpxError) else MpxError(str(failed))
-        for move in self._renamed([move for move in asked if move in errors], destination):
+        renamed, gone = lost_renames.what_became_of([move for move in asked if move in errors], destination)
+        for move in renamed:
             del errors[move]  # the lost session did it only now
+        for move in gone:
+            if move.was_misfit:
+                errors[move] = lost_renames.unshown(move)
+            else:
+                misfits[move] = 0
+                again.append(move)
+                del errors[move]
+        moves = [move for move in moves if move not in gone or move in errors]
         done = [move for move in moves if move not in errors]
         if done and not destination.keeps_times():
             self._finishing.timeless(done, destination.stats([move.final for move in done]))
@@ -251,8 +269,10 @@ class FinisherSession(threading.Thread):
         asked = [move for move in moves if not move.rename_asked and not (is_faithful and _is_proven(move))]
         misfits: dict[Move, int] = {}
         sizes = destination.sizes([move.partial for move in asked])
+        untold = [move for move, size in zip(asked, sizes, strict=True) if size is None]
+        there = dict(zip(untold, destination.stats([move.partial for move in untold]), strict=True))
         for move, stored_bytes in zip(asked, sizes, strict=True):
-            if stored_bytes is None and destination.stat(move.partial) is None:
+            if stored_bytes is None and there[move] is None:
                 misfits[move] = 0  # it is gone
             elif _is_proven(move):
                 if stored_bytes is not None and stored_bytes > move.size_bytes:
@@ -275,17 +295,6 @@ class FinisherSession(threading.Thread):
         return changed(
             now, listed_bytes=move.listed_bytes, arrived_bytes=move.size_bytes, modified_s=move.modified_s
         )
-
-    @staticmethod
-    def _renamed(moves: Sequence[Move], destination: Endpoint) -> set[Move]:
-        """Return those that have their final names."""
-        partials = destination.stats([move.partial for move in moves])
-        finals = destination.stats([move.final for move in moves])
-        return {
-            move
-            for move, partial, final in zip(moves, partials, finals, strict=True)
-            if partial is None and isinstance(final, FileInfo) and final.size_bytes == move.size_bytes
-        }
 
 
 def _lost(move: Move, stored_bytes: int) -> IntegrityError:

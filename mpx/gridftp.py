@@ -135,6 +135,8 @@ class GridFtpEndpoint:
         sized_by(session, found, full, sizes, self._note)
         others = self._others.ask([full[i] for i in unsure], [replies[i] for i in unsure])
         for i, answer in zip(unsure, others, strict=True):
+            if isinstance(answer, MpxError) and answer.may_retry:
+                raise answer
             found[i] = answer
             if follow and isinstance(answer, FileInfo) and answer.kind is Kind.LINK:
                 found[i] = self._follow(full[i], answer)

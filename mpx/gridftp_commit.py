@@ -128,28 +128,37 @@ class ServerCommit:
         ]
         # Where RNTO was refused once more it is not the old file that is in the way, so that stays.
         fixed = [file for file, reply in zip(old, replies[1::3], strict=True) if not reply.is_ok]
-        removed = [file for file in fixed if self._can_be_renamed(file, asides[file])]
+        strays = {file: self._is_stray(file, asides[file]) for file in fixed}
+        removed = [file for file, is_stray in strays.items() if is_stray is False]
         self._session.pipeline([command("DELE", self._name(file.final)) for file in removed])
         tried = [*put_aside, *removed]
         lines = [line for file in tried for line in self._rename(file.partial, file.final)]
         renamed = _pairs(self._session.pipeline(lines))
         results: dict[Commit, Exception | None] = {
-            file: DestinationError(f"{errors[file]}{_NO_RENAME}") for file in fixed if file not in removed
+            file: NotRenamed(f"{errors[file]}; what was sent is whole, as {asides[file]}")
+            if is_stray
+            else DestinationError(f"{errors[file]}{_NO_RENAME}")
+            for file, is_stray in strays.items()
         }
         for file, (_, second) in zip(tried, renamed, strict=True):
             results[file] = None if second.is_ok else errors[file]
-            if not second.is_ok and file in removed and not self._is_there(file.final):
-                results[file] = NotRenamed(f"{errors[file]}; what was sent is whole, as {file.partial}")
+            if not second.is_ok and file in removed:
+                (old_info,) = self._describe([file.final])
+                if not isinstance(old_info, FileInfo):  # as far as anybody can tell
+                    results[file] = _kept(file, errors[file])
         if not stores_faithfully(self._session.features):
             results |= self._only_said([file for file in tried if results[file] is None])
         self._settle_asides({file: asides[file] for file in put_aside}, results, note)
         return results
 
-    def _can_be_renamed(self, file: Commit, other: str) -> bool:
-        """Give a finished file another name that is free, and its own again; False where that is refused."""
+    def _is_stray(self, file: Commit, other: str) -> bool | None:
+        """Give a finished file another name that is free, and its own again.
+
+        False where it has that; None where it is given no other name; True where it does not come back.
+        """
         lines = [*self._rename(file.partial, other), *self._rename(other, file.partial)]
         replies = self._session.pipeline(lines)
-        return replies[1].is_ok and replies[3].is_ok
+        return not replies[3].is_ok if replies[1].is_ok else None
 
     def _settle_asides(
         self, asides: dict[Commit, str], results: dict[Commit, Exception | None], note: Note
@@ -169,20 +178,25 @@ class ServerCommit:
                 note(f"{self._session.peer} does not delete the old file, now {aside} ({reply.code})")
 
     def _tidy(self, files: Sequence[Commit], results: dict[Commit, Exception | None]) -> None:
-        """Settle old files that an attempt that was cut off may have left aside, as far as there are any."""
-        lines: list[bytes] = []
+        """Settle old files that an attempt that was cut off may have left aside, as far as there are any.
+
+        Where neither has the final name the old one may have been removed, and the new one is kept.
+        """
         if stores_faithfully(self._session.features):
             return  # their RNTO replaces, so nothing was put aside
-        for file in files:
-            if results[file] is None:
-                lines.append(command("DELE", self._name(aside_name(file.partial, file.final))))
-            elif not self._is_there(file.final):
-                lines += self._rename(aside_name(file.partial, file.final), file.final)
-        self._session.pipeline(lines)
-
-    def _is_there(self, name: str) -> bool:
-        (info,) = self._describe([name])
-        return info is not None
+        done = [file for file in files if results[file] is None]
+        failed = [file for file in files if results[file] is not None]
+        there = self._describe([file.final for file in failed])
+        nameless = [file for file, info in zip(failed, there, strict=True) if info is None]
+        asides = {file: aside_name(file.partial, file.final) for file in files}
+        back = [line for file in nameless for line in self._rename(asides[file], file.final)]
+        replies = self._session.pipeline(
+            [*(command("DELE", self._name(asides[file])) for file in done), *back]
+        )
+        for file, (_, second) in zip(nameless, _pairs(replies[len(done) :]), strict=True):
+            (new,) = self._describe([file.partial]) if not second.is_ok else (None,)
+            if isinstance(new, FileInfo) and not isinstance(results[file], NotRenamed):
+                results[file] = _kept(file, results[file])
 
     # --- times and modes -----------------------------------------------------------------------------
 
@@ -214,6 +228,10 @@ class ServerCommit:
         elif _TIMES in refused:
             note(f"{_TIMES} are not kept: {peer} has no MFMT, and no MDTM that sets them")
             self.sets_times = False
+
+
+def _kept(file: Commit, error: Exception | None) -> NotRenamed:
+    return NotRenamed(f"{error}; what was sent is whole, as {file.partial}")
 
 
 def _is_moved(old: Reply, new: Reply) -> bool:

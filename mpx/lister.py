@@ -92,7 +92,7 @@ def decide(
         if isinstance(found, MpxError):
             result.append(replace(task, error=found))
         else:
-            decision = by_overwrite(task, found, options)
+            decision = by_overwrite(replace(task, there=found), found, options)
             if found and notes and _was_sent(decision, found, options, notes):
                 decision = replace(decision, skip=SAME)
             result.append(decision)
@@ -330,6 +330,7 @@ class Lister(threading.Thread):
         )
         known = self._journal.unfinished.get(task.target)
         move.was_begun = known is not None
+        move.replaces = task.there
         if known and self._options.resume and not move.is_small:
             if (known.size_bytes, known.modified_s) == (info.size_bytes, info.modified_s):
                 move.resume(known.arrived)

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterable
 
 from mpx.checksum import SECTION_BYTES
+from mpx.endpoint import FileInfo
 from mpx.errors import ConnectionLost
 from mpx.local_folders import LocalFolders
 from mpx.partial_file import PartialFile
@@ -57,6 +58,7 @@ class Move:
         self.verified = Verified()
         self.rename_asked = False  # for its final name; the answer may have been lost
         self.was_begun = False  # by an earlier run
+        self.replaces: FileInfo | None = None  # what had its final name when it was listed
         self.was_read = False  # of a source that is streamed
         self.is_read_once = False  # the source cannot be read twice: a pipe
         self.sent_whole = False  # every byte was sent and the answer was lost: all of it may be there

@@ -340,6 +340,8 @@ class _Copy:
         except (InboundBlocked, OffsetsUnproven) as error:
             if isinstance(error, OffsetsUnproven) and not self.parts:
                 raise
+            for endpoint in self.endpoints:
+                endpoint.close()  # whoever was stopped may have left answers unread; it connects again
             self.report.start_over()
             self.failure = Failure(threading.Event())
             if isinstance(error, InboundBlocked):

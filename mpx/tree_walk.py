@@ -51,6 +51,7 @@ class Task:
     skip: str = ""  # why it is left alone; empty if it is not
     error: MpxError | None = None  # why it cannot be copied
     is_folded: bool = False  # a name came before in its folder that differs only in case
+    there: FileInfo | None = None  # what the target is, if it is there
 
 
 class Walkable(Protocol):

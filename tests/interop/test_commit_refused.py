@@ -137,6 +137,44 @@ def test_never_are_both_lost(tmp_path: Path) -> None:
         assert list(server.files.values()) == [source.read_bytes()]
 
 
+@pytest.mark.parametrize("cuts", [False, True], ids=["nobody may look", "the session is lost"])
+def test_never_are_both_lost_whatever_else_fails(cuts: bool, tmp_path: Path) -> None:
+    """The old file was removed, and then nobody can tell whether it is there, or the session is lost."""
+    source = make(tmp_path / "x", 1000)
+
+    def describe(dialogue: Dialogue, name: str) -> str:
+        is_removed = name == "/x" and "/x" not in storing(dialogue).server.files
+        return no() if is_removed and not cuts else storing(dialogue)._mlst(name)
+
+    def remove(dialogue: Dialogue, name: str) -> str:
+        reply = storing(dialogue)._dele(name)
+        if cuts and name == "/x":
+            storing(dialogue).cut()
+        return reply
+
+    refused = {**refusing_of("RNTO", "/x"), **refusing_of("RNFR", "/x")}
+    with StoringServer({**refused, "DELE": remove, "MLST": describe}, files={"/x": b"old"}) as server:
+        with pytest.raises(NotRenamed, match="what was sent is whole"):
+            copy(str(source), server.url + "/x", CopyOptions(retries=1))
+        assert list(server.files.values()) == [source.read_bytes()]
+
+
+def test_a_new_file_that_does_not_get_its_partial_name_back_is_named(tmp_path: Path) -> None:
+    """Whether it can be renamed is tried before the old file is removed; it can only once."""
+    source = make(tmp_path / "x", 1000)
+
+    def rename(dialogue: Dialogue, name: str) -> str:
+        return storing(dialogue)._rnto(name) if name.endswith("-old.part") else no()
+
+    with StoringServer({"RNTO": rename, **refusing_of("RNFR", "/x")}) as server:
+        server.files["/x"] = b"old"
+        with pytest.raises(NotRenamed) as refused:
+            copy(str(source), server.url + "/x", CopyOptions(retries=1))
+        (stray,) = [name for name, content in server.files.items() if content == source.read_bytes()]
+        assert server.files["/x"] == b"old"
+    assert f"what was sent is whole, as {stray}" in str(refused.value)
+
+
 def test_the_old_file_is_not_removed_where_nothing_can_be_renamed(tmp_path: Path) -> None:
     source = make(tmp_path / "x", 1000)
     with StoringServer({"RNTO": lambda *_: "553 no", **refusing_of("RNFR", "/x")}) as server:

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from interop.foreign_servers import ForeignServer, ProFtpd, PureFtpd
 from interop.scripted_server import Dialogue
-from interop.storing_server import StoringServer
+from interop.storing_server import StoringDialogue, StoringServer
 from sites import make
 
 from mpx import CopyOptions, copy
 from mpx.endpoint import FileInfo, Kind
-from mpx.errors import DestinationError, MpxError
+from mpx.errors import ConnectionLost, DestinationError, MpxError
 from mpx.gridftp import GridFtpEndpoint
 from mpx.location import parse_location
 from mpx.schemes import open_endpoint
@@ -64,6 +64,23 @@ def test_what_is_not_permitted_is_not_missing(
     with kind(tmp_path / "ftp") as server:
         (found,) = endpoint(server.url).stats(["/locked/file"])
     assert isinstance(found, DestinationError)
+
+
+def test_where_a_server_is_busy_nothing_is_said_of_a_name() -> None:
+    """Whoever asked does so once more, over another session."""
+
+    def locked(dialogue: Dialogue, folder: str) -> str | None:
+        assert isinstance(dialogue, StoringDialogue)
+        return dialogue._mlsd(folder) if folder == "/" else "550 Permission denied"
+
+    script: dict[str, Answer] = dict.fromkeys(
+        ("MLST", "SIZE", "MDTM", "CWD"), lambda *_: "450 too many users, try again"
+    )
+    with (
+        StoringServer({**script, "MLSD": locked}, files={"/d/x": b"1"}) as server,
+        pytest.raises(ConnectionLost, match="try again"),
+    ):
+        endpoint(server.url + "/").stats(["/d/x"])
 
 
 # --- servers in other languages -------------------------------------------------------------------------

@@ -145,6 +145,24 @@ def test_where_no_size_is_told_the_report_says_so(answer: str, tmp_path: Path) -
         assert any("does not tell the size" in note for note in report.notes)
 
 
+def test_where_nobody_may_look_at_what_is_stored_the_report_says_so(tmp_path: Path) -> None:
+    source = make(tmp_path / "up", 1000)
+
+    def hidden(verb: str) -> Answer:
+        def answer(dialogue: Dialogue, name: str) -> str:
+            assert isinstance(dialogue, StoringDialogue)
+            known: Callable[[str], str] = getattr(dialogue, verb)
+            return "550 Permission denied" if ".part" in name else known(name)
+
+        return answer
+
+    script = {"SIZE": hidden("_size"), "MLST": hidden("_mlst"), "MDTM": hidden("_mdtm")}
+    with StoringServer(script) as server:
+        report = upload(server, source)
+        assert server.files == {"/up": source.read_bytes()}
+        assert any("does not tell the size" in note for note in report.notes)
+
+
 def test_verified_files_cost_no_further_question_where_the_server_is_known(tmp_path: Path) -> None:
     source, asked = make(tmp_path / "up", 1000), []
 

@@ -72,6 +72,8 @@ class Play:
         sessions: int = SESSIONS,
         seed: int = 0,
         offers: Callable[[str], bool] = lambda _: True,
+        retries: int = 50,
+        endpoint: Callable[[], LocalEndpoint] | None = None,
     ) -> None:
         self.folder = folder
         self.rng = random.Random(seed)
@@ -80,6 +82,7 @@ class Play:
         self.report = Report("source", "destination")
         self.journal = Journal("source", "destination")
         self.opened = 0
+        self.endpoint = endpoint
         self.finisher = Finisher(
             open_source=self.open,
             open_destination=self.open,
@@ -90,7 +93,7 @@ class Play:
             failure=self.failure,
             journal=self.journal,
             report=self.report,
-            retries=50,
+            retries=retries,
             sessions=sessions,
             notes=SentNotes(Location("file", str(folder))),
             connected=lambda: None,
@@ -98,6 +101,8 @@ class Play:
 
     def open(self) -> LocalEndpoint:
         self.opened += 1
+        if self.endpoint:
+            return self.endpoint()
         return Flaky(random.Random(self.rng.random()), writing=True)
 
     def move(self, name: str, content: bytes) -> Move:
@@ -192,6 +197,37 @@ def test_a_few_files_are_finished_by_one_session(folder: Path) -> None:
     play.finish(damage=0)
     assert play.report.files.moved == 50
     assert len({thread.name for thread in threading.enumerate() if thread.name == "mpx-finisher"}) == 0
+
+
+class Ending(LocalEndpoint):
+    """Files of this host behind a server that ends every session in which nothing is moved."""
+
+    def __init__(self, ended: threading.Semaphore) -> None:
+        super().__init__(HERE, writing=True)
+        self._ended = ended
+        self._words = 0
+
+    def measure_rtt(self) -> None:
+        self._words += 1
+        if self._words > 1:
+            self._ended.release()
+            raise ConnectionLost("the server has ended the session")
+
+
+def test_sessions_that_end_while_they_are_not_needed_do_not_end_the_copy(folder: Path, monkeypatch) -> None:
+    """The files take their time, and the server ends more sessions meanwhile than there are retries."""
+    monkeypatch.setattr("mpx.finisher_session.IDLE_TICKS", 1)
+    monkeypatch.setattr("mpx.retry.FIRST_WAIT_S", 0.001)
+    ended = threading.Semaphore(0)
+    play = Play(folder, retries=3, endpoint=lambda: Ending(ended))
+    move = play.move("slow", b"content")
+    play.pool.put(move)
+    play.finisher.start()
+    for _ in range(10):
+        assert ended.acquire(timeout=60)
+    play.finish(damage=0)
+    assert play.failure.error is None
+    assert Path(move.final).read_bytes() == b"content"
 
 
 def test_what_was_taken_back_is_not_in_the_journal(folder: Path) -> None:
