@@ -247,6 +247,27 @@ def test_a_folder_that_is_a_file(tmp_path: Path, monkeypatch) -> None:
         Journal(SOURCE, DESTINATION)
 
 
+def test_what_is_told_after_the_end_is_written_nowhere(tmp_path: Path) -> None:
+    """The number of its descriptor may be that of another file by then."""
+    journal = Journal(SOURCE, DESTINATION)
+    journal.begin("a", ".a", 10, None)
+    journal.close()
+    others = [os.open(tmp_path / f"{i}", os.O_RDWR | os.O_CREAT) for i in range(8)]
+    try:
+        journal.begin("b", ".b", 10, None)
+        journal.arrived("a", [(0, 10)])
+        journal.lost("a", [(0, 10)])
+        journal.done(["a"])
+        journal.close()
+        assert [os.fstat(other).st_size for other in others] == [0] * 8
+    finally:
+        for other in others:
+            os.close(other)
+    again = Journal(SOURCE, DESTINATION)
+    assert list(again.unfinished) == ["a"]
+    again.close()
+
+
 def test_threads_do_not_mix_their_lines(state: Path) -> None:
     journal = Journal(SOURCE, DESTINATION)
     names = [f"{'long' * i}{i}" for i in range(8)]
