@@ -303,13 +303,14 @@ class LocalEndpoint:
     def free_bytes(self, name: str) -> int | None:
         """See Endpoint. Asks the nearest folder that exists."""
         folder = Path(name).absolute()
-        while not folder.is_dir() and folder != folder.parent:
+        while not os.path.isdir(folder) and folder != folder.parent:
             folder = folder.parent
         try:
             status = os.statvfs(folder)
         except OSError:
             return None
-        return status.f_bavail * status.f_frsize
+        # A file system of no blocks at all (/proc, some of user space) does not know.
+        return status.f_bavail * status.f_frsize if status.f_blocks else None
 
     def pause(self) -> None:
         """See Endpoint. Nobody waits for anything of this host."""

@@ -213,6 +213,16 @@ def test_a_lock_that_was_removed_before_it_was_taken(state: Path, monkeypatch: p
         DestinationLock(folder, path.name, DESTINATION)
 
 
+def test_a_lock_that_was_removed_by_hand_does_not_take_the_next_with_it(state: Path) -> None:
+    with StateFolder() as folder:
+        first = DestinationLock(folder, "x.lock", DESTINATION)
+        (state / "x.lock").unlink()
+        with DestinationLock(folder, "x.lock", DESTINATION):
+            first.close()
+            with pytest.raises(DestinationError, match="is running"):
+                DestinationLock(folder, "x.lock", DESTINATION)
+
+
 def test_a_killed_copy_leaves_no_lock(state: Path) -> None:
     script = (
         "import os, signal\nfrom mpx.journal import Journal\n"

@@ -229,3 +229,10 @@ def test_a_folder_that_cannot_be_synced_is_told_where_a_disk_is_the_reason(
         end = LocalEndpoint(Location("file", str(top)), writing=True)
         (told,) = end.commit(files_of(top, 1), lambda _: None)
         assert isinstance(told, DestinationError) is is_error
+
+
+def test_room_is_unknown_where_the_file_system_does_not_know(tmp_path: Path) -> None:
+    end = LocalEndpoint(Location("file", str(tmp_path)), writing=True)
+    assert end.free_bytes("/proc/none/x") is None
+    assert end.free_bytes(str(tmp_path / "none" / "x"))
+    assert end.free_bytes(str(tmp_path / ("x" * 300) / "x"))

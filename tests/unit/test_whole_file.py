@@ -1,5 +1,6 @@
 """Files appear whole or not at all."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -115,6 +116,20 @@ def test_what_a_killed_run_left_is_removed_once_it_is_old(tmp_path: Path) -> Non
     assert sorted(os.listdir(tmp_path)) == sorted([*others, ".file." + 16 * "0", "file"])
 
 
+def test_what_the_disk_refuses_gets_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some disks say only when they are asked that they have not stored what was written."""
+    (tmp_path / "file").write_text("old")
+
+    def refused(_: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "fsync", refused)
+    with pytest.raises(UsageError, match="file: Input/output error"), whole(str(tmp_path / "file")) as file:
+        file.write(b"new")
+    assert os.listdir(tmp_path) == ["file"]
+    assert (tmp_path / "file").read_text() == "old"
+
+
 def test_two_that_write_at_once_do_not_meet(tmp_path: Path) -> None:
     """As two hosts with one folder may, whose process ids are the same."""
     with whole(str(tmp_path / "file")) as one, whole(str(tmp_path / "file")) as two:
@@ -124,7 +139,9 @@ def test_two_that_write_at_once_do_not_meet(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["file"]
 
 
-@pytest.mark.parametrize("name", ["x" * 255, "\u20ac" * 85, "x" + "\u00fc" * 127])
+@pytest.mark.parametrize(
+    "name", ["x" * 255, "\u20ac" * 85, "x" + "\u00fc" * 127], ids=["one byte", "three bytes", "two bytes"]
+)
 def test_the_longest_names(tmp_path: Path, name: str) -> None:
     check_writable(str(tmp_path / name))
     with whole(str(tmp_path / name)) as file:
