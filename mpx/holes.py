@@ -5,6 +5,7 @@ data. So a checksum is never taken of zeros that were not read: holes are read t
 takes a tenth of the time.
 """
 
+import contextlib
 import errno
 import mmap
 import os
@@ -94,11 +95,8 @@ class HoleReader:
 
     def _read_into(self, wanted: memoryview, start: int) -> int:
         if self._uncached is not None:
-            try:
+            with contextlib.suppress(OSError):  # not at the edge of a block
                 return os.preadv(self._uncached, [wanted], start)
-            except OSError as error:
-                if error.errno != errno.EINVAL:  # not at the edge of a block
-                    raise
         return os.preadv(self._fd, [wanted], start)
 
     def zeros_until(self, start: int, end: int, stop: Callable[[], bool]) -> int:

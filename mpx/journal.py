@@ -148,8 +148,9 @@ class Journal:
         with self._mutex:
             if self._fd is None:
                 return
-            os.close(self._fd)
-            self._fd = None  # the number may soon be that of another file
+            fd, self._fd = self._fd, None  # the number may soon be that of another file
+            with contextlib.suppress(OSError):  # what a network file system could not keep is sent again
+                os.close(fd)
             if not self._open_files:
                 with contextlib.suppress(OSError):
                     self._folder.unlink(self._name)
