@@ -8,7 +8,7 @@ from typing import Protocol
 from zlib_ng import zlib_ng
 
 from mpx.block_digests import BlockDigest
-from mpx.holes import stretches
+from mpx.holes import HoleReader, is_sparse, stretches
 
 ALGORITHMS = ("xxh3", "sha256", "md5", "adler32")  # that a user may ask for
 DIGITS = {"xxh3": 32, "sha256": 64, "sha512": 128, "sha1": 40, "md5": 32, "crc32": 8, "adler32": 8}  # hex
@@ -97,14 +97,23 @@ def is_same(told: str, computed: str) -> bool:
 
 def pieces(fd: int, start: int, end: int, stop: Callable[[], bool]) -> Iterator[memoryview]:
     """Yield the bytes [start, end) of an open file, as far as they are there; each is gone with the next."""
-    parts = stretches(fd, start, end) if end - start > _READ_BYTES else [(start, end, False)]
-    for first, last, is_hole in parts:
-        buffer = memoryview(bytearray(min(_READ_BYTES, max(1, last - first))))  # zeros, until it is read into
-        position = first
-        while position < last and not stop():
-            wanted = buffer[: last - position]
-            got = len(wanted) if is_hole else os.preadv(fd, [wanted], position)
-            if not got:
-                return
-            yield buffer[:got]
-            position += got
+    if end - start <= _READ_BYTES or not is_sparse(os.fstat(fd)):
+        yield from _each(_reader(fd, end - start), start, end, stop)
+        return
+    data = _reader(fd, _READ_BYTES)
+    with HoleReader(fd) as holes:
+        for first, last, is_hole in stretches(fd, start, end):
+            yield from _each(holes.read if is_hole else data, first, last, stop)
+
+
+def _reader(fd: int, most_bytes: int) -> Callable[[int, int], memoryview]:
+    buffer = memoryview(bytearray(min(_READ_BYTES, max(1, most_bytes))))
+    return lambda start, end: buffer[: os.preadv(fd, [buffer[: end - start]], start)]
+
+
+def _each(
+    read: Callable[[int, int], memoryview], start: int, end: int, stop: Callable[[], bool]
+) -> Iterator[memoryview]:
+    while start < end and not stop() and (got := read(start, end)):
+        yield got
+        start += len(got)

@@ -32,7 +32,8 @@ class DestinationLock:
     def close(self) -> None:
         """Remove the file while it is still ours, and let go."""
         with contextlib.suppress(OSError):
-            self._folder.unlink(self._name)
+            if _is_there(self._fd, self._folder, self._name):
+                self._folder.unlink(self._name)
         os.close(self._fd)
 
 

@@ -1,12 +1,23 @@
-"""Holes of sparse files: where a file of this host has data, and what the zeros between sum up to."""
+"""Holes of sparse files: where a file of this host has data, and what the zeros between sum up to.
 
+Where the holes are is told by the file system, and some have told it wrong, so that copies got zeros for
+data. So a checksum is never taken of zeros that were not read: holes are read too, past the cache, which
+takes a tenth of the time.
+"""
+
+import contextlib
 import errno
+import mmap
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from types import TracebackType
 
 from mpx.ranges import Range
 
 _BASE = 65521  # of Adler-32 (RFC 1950)
+_READ_BYTES = 1024 * 1024
+_UNCACHED = os.O_RDONLY | os.O_DIRECT | os.O_NONBLOCK | os.O_CLOEXEC
+_ZEROS = bytearray(_READ_BYTES)  # compared as one, which a memoryview would not be
 
 
 def is_sparse(status: os.stat_result) -> bool:
@@ -52,3 +63,51 @@ def stretches(fd: int, start: int, end: int) -> Iterator[tuple[int, int, bool]]:
 def adler32_of_zeros(size_bytes: int) -> int:
     """Return the Adler-32 of so many zero bytes."""
     return size_bytes % _BASE << 16 | 1
+
+
+class HoleReader:
+    """Reads an open file where it is said to have holes; close it, or use it in a `with` statement."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._buffer = memoryview(mmap.mmap(-1, _READ_BYTES))  # aligned, as reading past the cache asks for
+        try:
+            self._uncached: int | None = os.open(f"/proc/self/fd/{fd}", _UNCACHED)
+        except OSError:  # not every file system can
+            self._uncached = None
+
+    def __enter__(self) -> "HoleReader":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._uncached is not None:
+            os.close(self._uncached)
+
+    def read(self, start: int, end: int) -> memoryview:
+        """Return some of the bytes [start, end), none at the end of the file. Raises OSError.
+
+        They are gone with the next call.
+        """
+        wanted = self._buffer[: end - start]
+        return wanted[: self._read_into(wanted, start)]
+
+    def _read_into(self, wanted: memoryview, start: int) -> int:
+        if self._uncached is not None:
+            with contextlib.suppress(OSError):  # not at the edge of a block
+                return os.preadv(self._uncached, [wanted], start)
+        return os.preadv(self._fd, [wanted], start)
+
+    def zeros_until(self, start: int, end: int, stop: Callable[[], bool]) -> int:
+        """Return up to where [start, end) was read and found to be zeros, block by block. Raises OSError."""
+        while start < end and not stop():
+            got = self.read(start, end)
+            if not got or not _are_zeros(got):
+                break
+            start += len(got)
+        return start
+
+
+def _are_zeros(data: memoryview) -> bool:
+    return (_ZEROS if len(data) == _READ_BYTES else bytearray(len(data))) == data

@@ -80,7 +80,7 @@ class Journal:
         try:
             self.unfinished = {file.final: file for file in read_files(folder, self._name)}
             self._open_files = set(self.unfinished)
-            self._fd = self._start(source, destination)
+            self._fd: int | None = self._start(source, destination)
         except OSError as error:
             self._lock.close()
             folder.close()
@@ -129,19 +129,28 @@ class Journal:
             self._write("".join(json.dumps({"done": final}) + "\n" for final in finals))
 
     def _write(self, text: str) -> None:
-        """Append whole lines or nothing; raises NoSpace, or UsageError."""
-        before = os.fstat(self._fd).st_size
+        """Append whole lines or nothing, and nothing once it is closed; raises NoSpace, or UsageError."""
+        if self._fd is None:
+            return
         try:
-            _append(self._fd, text)
+            before = os.fstat(self._fd).st_size
+            try:
+                _append(self._fd, text)
+            except OSError:
+                with contextlib.suppress(OSError):
+                    os.ftruncate(self._fd, before)
+                raise
         except OSError as error:
-            with contextlib.suppress(OSError):
-                os.ftruncate(self._fd, before)
             raise _refused(error, self._path) from None
 
     def close(self) -> None:
-        """Let go of the lock; a journal with nothing unfinished is removed."""
+        """Let go of the lock; a journal with nothing unfinished is removed. Closing twice is fine."""
         with self._mutex:
-            os.close(self._fd)
+            if self._fd is None:
+                return
+            fd, self._fd = self._fd, None  # the number may soon be that of another file
+            with contextlib.suppress(OSError):  # what a network file system could not keep is sent again
+                os.close(fd)
             if not self._open_files:
                 with contextlib.suppress(OSError):
                     self._folder.unlink(self._name)

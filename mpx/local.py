@@ -19,6 +19,7 @@ from mpx.partial_file import PartialFile, umask
 
 SYNCS_AT_ONCE = 8
 LONGEST_NAME_BYTES = 255  # within a folder, on Linux
+_NO_SYNC = (errno.EINVAL, errno.EBADF, errno.ENOTSUP, errno.ENOSYS)  # as some file systems say of folders
 
 
 def local_error(error: OSError, name: str, *, writing: bool) -> MpxError:
@@ -216,12 +217,12 @@ class LocalEndpoint:
         Syncs run side by side, since file systems write one journal entry for all that wait for one.
         """
         written = [file.written or PartialFile(file.partial, self._folders) for file in files]
-        with ThreadPoolExecutor(SYNCS_AT_ONCE) as syncing:
-            results = list(
-                syncing.map(
-                    lambda file, opened: self._attempt(partial(_settle, note), file, opened), files, written
-                )
-            )
+        settle = partial(self._attempt, partial(_settle, note))
+        try:
+            with ThreadPoolExecutor(SYNCS_AT_ONCE) as syncing:
+                results = list(syncing.map(settle, files, written))
+        except RuntimeError:  # no thread is left
+            results = list(map(settle, files, written))
         for i, file in enumerate(files):
             if results[i] is None:
                 results[i] = self._attempt(_rename, file, written[i])
@@ -243,10 +244,13 @@ class LocalEndpoint:
             self._folders.check(name)
         except OSError as error:
             return error
-        with contextlib.suppress(OSError):  # some file systems cannot sync a folder
+        with contextlib.suppress(OSError):  # a folder may be one to write to and not to read
             fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder.fd)
             try:
                 os.fsync(fd)
+            except OSError as error:
+                if error.errno not in _NO_SYNC:
+                    return error
             finally:
                 os.close(fd)
         return None
@@ -299,13 +303,14 @@ class LocalEndpoint:
     def free_bytes(self, name: str) -> int | None:
         """See Endpoint. Asks the nearest folder that exists."""
         folder = Path(name).absolute()
-        while not folder.is_dir() and folder != folder.parent:
+        while not os.path.isdir(folder) and folder != folder.parent:
             folder = folder.parent
         try:
             status = os.statvfs(folder)
         except OSError:
             return None
-        return status.f_bavail * status.f_frsize
+        # A file system of no blocks at all (/proc, some of user space) does not know.
+        return status.f_bavail * status.f_frsize if status.f_blocks else None
 
     def pause(self) -> None:
         """See Endpoint. Nobody waits for anything of this host."""

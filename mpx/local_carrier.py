@@ -1,15 +1,17 @@
 """Copies from one local file to another: threads that read and write blocks."""
 
+import contextlib
 import os
 import socket
 import stat
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from mpx.carrier import Work
 from mpx.checksum import SECTION_BYTES
+from mpx.checksum_choice import NONE
 from mpx.errors import DestinationError, IntegrityError, Interrupted, SourceError, UsageError
-from mpx.holes import is_sparse, next_data
+from mpx.holes import HoleReader, is_sparse, next_data
 from mpx.local import local_error
 from mpx.move import Move
 from mpx.path_set import DEFAULT_PATH
@@ -88,31 +90,38 @@ class LocalCarrier:
                     self._work.whole(move)
 
     def _copy(self, move: Move) -> None:
-        try:
+        with _reading(move):
             source = move.open_source()
-        except OSError as error:
-            raise local_error(error, move.source, writing=False) from None
         try:
-            target = move.open(move.partial, os.O_RDWR | os.O_CREAT)
+            with _writing(move):
+                target = move.open(move.partial, os.O_RDWR | os.O_CREAT)
             try:
-                status = os.fstat(source)
-                if is_made_up(status):
-                    move.stream()
-                if move.is_streamed:
-                    self._stream(move, source, target)
-                else:
-                    self._blocks(move, source, target, status)
+                self._move(move, source, target)
             finally:
-                move.close()
-        except OSError as error:
-            raise local_error(error, move.final, writing=True) from None
+                with _writing(move):
+                    move.close()
         finally:
             os.close(source)
+
+    def _move(self, move: Move, source: int, target: int) -> None:
+        with _reading(move):
+            status = os.fstat(source)
+            if is_made_up(status):
+                move.stream()
+            if move.is_streamed:
+                self._stream(move, source, target)
+            elif not stat.S_ISREG(status.st_mode):
+                raise SourceError(f"{move.source} was a file and is none any more; {AGAIN}")
+            elif is_sparse(status):
+                self._sparse(move, source, target)
+            else:
+                self._blocks(move, source, target)
 
     def _stream(self, move: Move, source: int, target: int) -> None:
         """Copy what is read in order to its end."""
         move.take_all()
-        os.ftruncate(target, 0)
+        with _writing(move):
+            os.ftruncate(target, 0)
         buffer = memoryview(bytearray(BLOCK_BYTES))
         stream = SourceStream(move, source, self._work.failure.cancel.is_set)
         while piece := stream.read(buffer):
@@ -120,56 +129,57 @@ class LocalCarrier:
             self._work.pacer.wait(end - start)
             self._write(move, target, buffer[: end - start], start)
 
-    def _blocks(self, move: Move, source: int, target: int, status: os.stat_result) -> None:
-        """Copy what is to be moved of a file of known size; holes stay holes."""
-        if not stat.S_ISREG(status.st_mode):
-            raise SourceError(f"{move.source} was a file and is none any more; {AGAIN}")
-        if is_sparse(status):
-            self._sparse(move, source, target)
-            return
+    def _blocks(self, move: Move, source: int, target: int) -> None:
         buffer = memoryview(bytearray(BLOCK_BYTES))
         while taken := move.take(self._work.pacer.piece(BLOCK_BYTES)):
             self._block(move, source, target, buffer, taken)
 
     def _sparse(self, move: Move, source: int, target: int) -> None:
+        """Copy a file with holes, which stay holes."""
         buffer = memoryview(bytearray(BLOCK_BYTES))
-        blank_from = os.fstat(target).st_size  # what lies beyond is read as zeros
-        while taken := move.take(SECTION_BYTES):
-            start, end = taken
-            first, last = next_data(source, start, end)
-            if first > start:
-                move.give_back(first, end)
-                self._hole(move, target, start, first, blank_from)
-            else:
-                last = min(last, start + self._work.pacer.piece(BLOCK_BYTES))
+        with HoleReader(source) as holes:
+            while taken := move.take(SECTION_BYTES):
+                self._check_stop()
+                start, end = taken
+                first, last = next_data(source, start, end)
+                blank = first
+                if move.sums.algorithm != NONE:  # what is compared has been read
+                    blank = holes.zeros_until(start, first, self._work.failure.cancel.is_set)
+                if blank > start:
+                    move.give_back(blank, end)
+                    self._hole(move, target, start, blank)
+                    continue
+                last = min(last if first == start else first, start + self._work.pacer.piece(BLOCK_BYTES))
                 move.give_back(last, end)
                 self._block(move, source, target, buffer, (start, last))
-        if os.fstat(target).st_size < move.size_bytes:
-            os.ftruncate(target, move.size_bytes)
 
     def _block(self, move: Move, source: int, target: int, buffer: memoryview, piece: Range) -> None:
         self._check_stop()
         start, end = piece
         self._work.pacer.wait(end - start)
-        try:
-            got = os.preadv(source, [buffer[: end - start]], start)
-        except OSError as error:
-            raise local_error(error, move.source, writing=False) from None
-        if got < end - start:
-            raise IntegrityError(f"{move.source} became shorter while it was copied; run the command again")
-        self._write(move, target, buffer[:got], start)
+        data, got = buffer[: end - start], 0
+        while got < len(data):  # some file systems give less than there is
+            some = os.preadv(source, [data[got:]], start + got)
+            if not some:
+                raise IntegrityError(f"{move.source} became shorter while it was copied; {AGAIN}")
+            got += some
+        self._write(move, target, data, start)
 
-    def _hole(self, move: Move, target: int, start: int, end: int, blank_from: int) -> None:
+    def _hole(self, move: Move, target: int, start: int, end: int) -> None:
         """Have zeros at the destination, written only where something else may be."""
-        self._check_stop()
-        for position in range(start, min(end, blank_from), BLOCK_BYTES):
-            size = min(end, blank_from, position + BLOCK_BYTES) - position
-            _write_all(target, memoryview(bytes(size)), position)
+        with _writing(move):
+            has_bytes = os.fstat(target).st_size  # what lies beyond is read as zeros
+            for position in range(start, min(end, has_bytes), BLOCK_BYTES):
+                size = min(end, has_bytes, position + BLOCK_BYTES) - position
+                _write_all(target, memoryview(bytes(size)), position)
+            if end > has_bytes:  # it may be compared from now on
+                os.ftruncate(target, end)
         move.sums.passed_zeros(start, end)
         self._landed(move, start, end)
 
     def _write(self, move: Move, target: int, data: memoryview, start: int) -> None:
-        _write_all(target, data, start)
+        with _writing(move):
+            _write_all(target, data, start)
         move.sums.passed(start, data)
         self._landed(move, start, start + len(data))
 
@@ -181,6 +191,22 @@ class LocalCarrier:
     def _check_stop(self) -> None:
         if self._work.failure.cancel.is_set():
             raise Interrupted("stopped")
+
+
+@contextlib.contextmanager
+def _reading(move: Move) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise local_error(error, move.source, writing=False) from None
+
+
+@contextlib.contextmanager
+def _writing(move: Move) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise local_error(error, move.final, writing=True) from None
 
 
 def _write_all(target: int, data: memoryview, start: int) -> None:

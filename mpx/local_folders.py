@@ -96,11 +96,12 @@ class LocalFolders:
     def make(self, name: str, *, replace_link: bool) -> bool:
         """Make a folder, and those above it that are missing; return whether it is new.
 
-        With `replace_link` a symbolic link in its place gives way.
+        With `replace_link` a symbolic link in its place gives way, but never where it is known which folder
+        the name has to mean, as of one that the user has named.
         """
         name = _tidy(name)
         above, base = posixpath.split(name)
-        if not base or (self.knows(name) and not replace_link):
+        if not base or self.knows(name):
             self.opened(name)
             return False
         try:

@@ -379,8 +379,8 @@ class Move:
                 return
             self._users -= 1
             if self._users == 0:
-                os.close(self._fd)
-                self._fd = None
+                fd, self._fd = self._fd, None
+                os.close(fd)
 
     def release(self) -> None:
         """Keep the partial file open no longer than it is used: it is committed or given up."""

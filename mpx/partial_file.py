@@ -177,9 +177,9 @@ class PartialFile:
             )
 
     def _shut(self) -> None:
-        if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
+        fd, self._fd = self._fd, None  # also where a network file system has an error to tell: it is closed
+        if fd is not None:
+            os.close(fd)
 
 
 def open_ours(name: str, folders: LocalFolders) -> int:

@@ -14,12 +14,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from mpx.endpoint import FileInfo
+from mpx.errors import UsageError
 from mpx.location import Location
 from mpx.state_folder import StateFolder
 
 TOLERANCE_S = 1.0
-# What sqlite3 raises of a file that is damaged, or is no database; its own messages may be no UTF-8 then.
-_UNREADABLE = (sqlite3.Error, ValueError, TypeError, OverflowError)
+# What sqlite3 raises of a file that is damaged, or is no database (its messages may be no UTF-8 then), and
+# what a folder is told by that cannot be opened just now.
+_UNREADABLE = (sqlite3.Error, ValueError, TypeError, OverflowError, OSError, UsageError)
 _NAME = "sent.sqlite"
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS sent "

@@ -17,23 +17,35 @@ class Spool:
         self._recent: list[Any] = []
         self._file: IO[bytes] | None = None
         self._blocks: list[int] = []  # where each begins in the file
+        self._end = 0  # of the last one
 
     def __len__(self) -> int:
         return len(self._blocks) * BLOCK + len(self._recent)
 
     def put(self, record: tuple[Any, ...]) -> None:
-        """Add a record; raises NoSpace, DestinationError where the temporary file cannot be written."""
-        self._recent.append(record)
-        if len(self._recent) < BLOCK:
-            return
-        try:
-            self._file = self._file or tempfile.TemporaryFile(prefix="mpx-")  # noqa: SIM115  as long as we
-            self._blocks.append(self._file.tell())
-            self._file.write(marshal.dumps(self._recent))
-            self._file.flush()
-        except OSError as error:
-            raise local_error(error, f"a temporary file in {tempfile.gettempdir()}", writing=True) from None
-        self._recent.clear()
+        """Add a record; raises NoSpace, DestinationError where the temporary file cannot be written.
+
+        The record is not added then.
+        """
+        if len(self._recent) == BLOCK - 1:
+            try:
+                self._write([*self._recent, record])
+            except OSError as error:
+                name = f"a temporary file in {tempfile.gettempdir()}"
+                raise local_error(error, name, writing=True) from None
+            self._recent.clear()
+        else:
+            self._recent.append(record)
+
+    def _write(self, records: list[Any]) -> None:
+        if self._file is None:
+            self._file = tempfile.TemporaryFile(prefix="mpx-", buffering=0)  # noqa: SIM115  as long as we
+        self._file.seek(self._end)  # behind it may be what could not be written whole
+        data = memoryview(marshal.dumps(records))
+        while data:
+            data = data[self._file.write(data) :]
+        self._blocks.append(self._end)
+        self._end = self._file.tell()
 
     def drain(self) -> Iterator[Any]:
         """Take all records out, the last one first."""
@@ -41,11 +53,11 @@ class Spool:
             while self._recent:
                 yield self._recent.pop()
             if self._file and self._blocks:
-                self._file.seek(self._blocks.pop())
-                at = self._file.tell()
-                self._recent = marshal.loads(self._file.read())
-                self._file.truncate(at)
-                self._file.seek(at)
+                size = self._end - self._blocks[-1]
+                self._end = self._blocks.pop()
+                self._file.seek(self._end)
+                self._recent = marshal.loads(self._file.read(size))
+                self._file.truncate(self._end)
         if self._file:
             self._file.close()
             self._file = None

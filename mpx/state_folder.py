@@ -6,7 +6,9 @@ stands there decides on what is believed to have arrived.
 """
 
 import errno
+import grp
 import os
+import pwd
 import stat
 from pathlib import Path
 from types import TracebackType
@@ -39,11 +41,15 @@ class StateFolder:
             raise
 
     def _check(self, status: os.stat_result) -> None:
-        if status.st_mode & stat.S_IWOTH:
-            raise UsageError(
-                f"everybody may write in {self.path}, where mpx keeps its journals; "
-                f"take that away (chmod o-w), or {HINT}"
-            )
+        for who, may_write, how in (
+            ("everybody", status.st_mode & stat.S_IWOTH, "o-w"),
+            ("its group", status.st_mode & stat.S_IWGRP and not _is_own_group(status.st_gid), "g-w"),
+        ):
+            if may_write:
+                raise UsageError(
+                    f"{who} may write in {self.path}, where mpx keeps its journals; "
+                    f"take that away (chmod {how}), or {HINT}"
+                )
         # Some network file systems give all files one owner.
         if status.st_uid != os.geteuid() and status.st_uid != owner_of_new_files(self._fd):
             raise UsageError(
@@ -116,3 +122,13 @@ class StateFolder:
 
     def _not_ours(self, name: str, reason: str) -> NotOurs:
         return NotOurs(errno.EPERM, f"{self.path / name} {reason}; remove it if you do not know it")
+
+
+def _is_own_group(group: int) -> bool:
+    """Tell whether a group is this account's own, with its name and no other member, as many systems have."""
+    try:
+        account, found = pwd.getpwuid(os.geteuid()), grp.getgrgid(group)
+    except KeyError:
+        return False
+    name = account.pw_name
+    return (group, found.gr_name) == (account.pw_gid, name) and {*found.gr_mem} <= {name}

@@ -4,6 +4,7 @@ import contextlib
 import errno
 import os
 import re
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -11,6 +12,11 @@ from typing import BinaryIO
 from mpx.errors import UsageError
 from mpx.open_descriptor import named_descriptor
 from mpx.partial_file import PartialFile, not_a_plain_file, umask
+
+_MARK_BYTES = 8  # by which names differ of what several runs write at once, on this host or others
+_MARK = re.compile(f"[0-9a-f]{{{2 * _MARK_BYTES}}}")
+_MOST_NAME_BYTES = 200  # of a name that may have 255 with what is put around it
+_LEFT_S = 24 * 3600.0  # after which nobody writes to it any more; a file is written in seconds
 
 
 @contextlib.contextmanager
@@ -26,12 +32,13 @@ def whole(name: str) -> Iterator[BinaryIO]:
                 yield file
             return
         aside = PartialFile(_aside(target))
-        _remove_left(target)
         fd = aside.open(create=True)
         try:
+            _remove_left(Path(aside.name), _prefix(target))
             with os.fdopen(os.dup(fd), "wb") as file:
                 yield file
             os.fchmod(fd, _mode(target))
+            os.fsync(fd)
             aside.commit(name)
         except BaseException:
             _remove(Path(aside.name))
@@ -75,28 +82,26 @@ def _mode(target: Path) -> int:
 
 
 def _aside(target: Path) -> str:
-    return str(target.with_name(f"{_prefix(target)}{os.getpid()}"))
+    return str(target.with_name(_prefix(target) + secrets.token_hex(_MARK_BYTES)))
 
 
 def _prefix(target: Path) -> str:
-    return f".{target.name[:200]}."
+    return f".{os.fsencode(target.name)[:_MOST_NAME_BYTES].decode('utf-8', 'ignore')}."
 
 
-def _remove_left(target: Path) -> None:
-    """Remove what runs of this account that were killed have left beside a file; best effort."""
-    prefix = _prefix(target)
+def _remove_left(aside: Path, prefix: str) -> None:
+    """Remove what runs of this account that were killed have left beside a new file; best effort.
+
+    Whether such a run goes on cannot be known of another host that has the same folder, but by its age.
+    """
     with contextlib.suppress(OSError):
-        for left in os.listdir(target.parent):
-            number = left.removeprefix(prefix)
-            if left.startswith(prefix) and re.fullmatch("[0-9]{1,9}", number) and not _runs(int(number)):
-                path = target.with_name(left)
+        old_s = aside.stat().st_mtime - _LEFT_S  # by the clock of that file system
+        for left in os.listdir(aside.parent):
+            if left.startswith(prefix) and _MARK.fullmatch(left.removeprefix(prefix)):
+                path = aside.with_name(left)
                 found = path.lstat()
-                if found.st_uid == os.geteuid() and not not_a_plain_file(found):
+                if found.st_uid == os.geteuid() and not not_a_plain_file(found) and found.st_mtime < old_s:
                     _remove(path)
-
-
-def _runs(process: int) -> bool:
-    return Path(f"/proc/{process}").exists()
 
 
 def _remove(path: Path) -> None:

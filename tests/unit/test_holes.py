@@ -1,5 +1,6 @@
 """Sparse files: holes are found, summed up without being read, and stay holes where files are copied here."""
 
+import errno
 import hashlib
 import os
 import threading
@@ -143,3 +144,127 @@ def test_an_interrupted_copy_of_a_sparse_file_goes_on(tmp_path: Path) -> None:
     assert (tmp_path / "copy").read_bytes() == source.read_bytes()
     assert report.bytes.resumed
     assert taken(tmp_path / "copy") <= taken(source) + 64 * 1024
+
+
+LIES = {  # a file system says, of data, that there are none up to the end, or up to somewhere
+    "to the end": lambda size: size,
+    "to within": lambda size: size // 2 + 12345,
+}
+
+
+@pytest.mark.parametrize("algorithm", ["xxh3", "adler32", "sha256"])
+@pytest.mark.parametrize("lie", LIES)
+def test_data_that_are_said_to_be_a_hole_are_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lie: str, algorithm: str
+) -> None:
+    size = 70 * MIB
+    source = sparse(tmp_path / "source", size, [(3 * MIB + 5, os.urandom(2 * MIB)), (66 * MIB, b"end")])
+    true = os.lseek
+
+    def lying(fd: int, position: int, how: int) -> int:
+        if how == os.SEEK_DATA and os.readlink(f"/proc/self/fd/{fd}") == str(source):
+            if position >= LIES[lie](size):
+                return true(fd, position, how)
+            if LIES[lie](size) == size:
+                raise OSError(errno.ENXIO, os.strerror(errno.ENXIO))
+            return LIES[lie](size)
+        return true(fd, position, how)
+
+    monkeypatch.setattr(os, "lseek", lying)
+    report = mpx.copy(str(source), str(tmp_path / "copy"), mpx.CopyOptions(checksum=algorithm))
+    assert (tmp_path / "copy").read_bytes() == source.read_bytes()
+    assert not report.notes
+    assert taken(tmp_path / "copy") <= taken(source) + 4 * MIB
+
+
+def test_zeros_are_read_where_the_cache_cannot_be_passed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = sparse(tmp_path / "source", 10 * MIB, [(7 * MIB, b"data")])
+    opened = os.open
+
+    def without(name: str, flags: int, *args: object, **kwargs: object) -> int:
+        if flags & os.O_DIRECT:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        return opened(name, flags, *args, **kwargs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "open", without)
+    report = mpx.copy(str(source), str(tmp_path / "copy"))
+    assert (tmp_path / "copy").read_bytes() == source.read_bytes()
+    assert report.checksum["result"] == "verified"
+
+
+def test_what_has_arrived_can_be_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sections are compared while later ones move: a hole at the end of what is there is there by then."""
+    source = sparse(tmp_path / "source", 300 * MIB, [(0, b"begin"), (299 * MIB, b"end")])
+    landed = Move.landed
+    short = []
+
+    def looking(move: Move, start: int, end: int) -> int:
+        (part,) = partials(tmp_path)
+        if part.stat().st_size < end:
+            short.append(end)
+        return landed(move, start, end)
+
+    monkeypatch.setattr(Move, "landed", looking)
+    mpx.copy(str(source), str(tmp_path / "copy"))
+    assert not short
+
+
+def test_zeros_replace_what_came_damaged_while_the_rest_still_moves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = 200 * MIB
+    source = sparse(tmp_path / "source", size, [(0, b"begin"), (199 * MIB, b"end")])
+    landed = Move.landed
+    damaged = []
+
+    def spoiling(move: Move, start: int, end: int) -> int:
+        new = landed(move, start, end)
+        if start >= 64 * MIB and not damaged:
+            damaged.append(True)
+            (part,) = partials(tmp_path)
+            with part.open("r+b") as out:
+                out.seek(30 * MIB)
+                out.write(b"not zeros")
+            move.redo(0, 64 * MIB)
+        return new
+
+    monkeypatch.setattr(Move, "landed", spoiling)
+    mpx.copy(str(source), str(tmp_path / "copy"), mpx.CopyOptions(checksum="none"))
+    assert (tmp_path / "copy").read_bytes() == source.read_bytes()
+
+
+@pytest.mark.parametrize("algorithm", ["xxh3", "none"])
+def test_a_source_that_cannot_be_read_is_no_fault_of_the_destination(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, algorithm: str
+) -> None:
+    source = sparse(tmp_path / "source", 10 * MIB, [(0, b"begin")])
+    true = os.lseek
+
+    def broken(fd: int, position: int, how: int) -> int:
+        if how == os.SEEK_DATA:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return true(fd, position, how)
+
+    monkeypatch.setattr(os, "lseek", broken)
+    with pytest.raises(mpx.SourceError, match=f"cannot read {source}: Input/output error"):
+        mpx.copy(str(source), str(tmp_path / "copy"), mpx.CopyOptions(checksum=algorithm))
+
+
+@pytest.mark.parametrize("has_hole", [True, False])
+def test_reads_may_give_less_than_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_hole: bool
+) -> None:
+    """As on network file systems: only a read of nothing is the end."""
+    source, content = tmp_path / "source", os.urandom(3 * MIB)
+    if has_hole:
+        sparse(source, 5 * MIB, [(MIB, content)])
+    else:
+        source.write_bytes(content)
+    read = os.preadv
+    monkeypatch.setattr(
+        os, "preadv", lambda fd, buffers, position: read(fd, [buffers[0][:100_000]], position)
+    )
+    mpx.copy(str(source), str(tmp_path / "copy"))
+    assert (tmp_path / "copy").read_bytes() == source.read_bytes()

@@ -213,6 +213,16 @@ def test_a_lock_that_was_removed_before_it_was_taken(state: Path, monkeypatch: p
         DestinationLock(folder, path.name, DESTINATION)
 
 
+def test_a_lock_that_was_removed_by_hand_does_not_take_the_next_with_it(state: Path) -> None:
+    with StateFolder() as folder:
+        first = DestinationLock(folder, "x.lock", DESTINATION)
+        (state / "x.lock").unlink()
+        with DestinationLock(folder, "x.lock", DESTINATION):
+            first.close()
+            with pytest.raises(DestinationError, match="is running"):
+                DestinationLock(folder, "x.lock", DESTINATION)
+
+
 def test_a_killed_copy_leaves_no_lock(state: Path) -> None:
     script = (
         "import os, signal\nfrom mpx.journal import Journal\n"
@@ -245,6 +255,27 @@ def test_a_folder_that_is_a_file(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("MPX_STATE_DIR", str(tmp_path / "x"))
     with pytest.raises(UsageError, match="MPX_STATE_DIR"):
         Journal(SOURCE, DESTINATION)
+
+
+def test_what_is_told_after_the_end_is_written_nowhere(tmp_path: Path) -> None:
+    """The number of its descriptor may be that of another file by then."""
+    journal = Journal(SOURCE, DESTINATION)
+    journal.begin("a", ".a", 10, None)
+    journal.close()
+    others = [os.open(tmp_path / f"{i}", os.O_RDWR | os.O_CREAT) for i in range(8)]
+    try:
+        journal.begin("b", ".b", 10, None)
+        journal.arrived("a", [(0, 10)])
+        journal.lost("a", [(0, 10)])
+        journal.done(["a"])
+        journal.close()
+        assert [os.fstat(other).st_size for other in others] == [0] * 8
+    finally:
+        for other in others:
+            os.close(other)
+    again = Journal(SOURCE, DESTINATION)
+    assert list(again.unfinished) == ["a"]
+    again.close()
 
 
 def test_threads_do_not_mix_their_lines(state: Path) -> None:

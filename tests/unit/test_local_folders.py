@@ -1,6 +1,8 @@
 """Folders of a destination on this host: a name never means another folder than it meant at first."""
 
+import errno
 import os
+import stat
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -133,6 +135,23 @@ def test_a_link_that_was_there_before_gives_way_only_below_what_the_user_named(
     assert not (outside / "again").is_symlink()
 
 
+def test_a_link_that_the_user_named_stays_whatever_becomes_of_its_target(
+    tmp_path: Path, outside: Path
+) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(outside)
+    folders = LocalFolders()
+    folders.anchor([str(link)])
+    assert not folders.make(str(link), replace_link=True)
+    assert is_untouched(outside)
+    outside.rename(tmp_path / "aside")
+    folders.close()  # none is open any more
+    for name in (link, link / "below"):
+        with pytest.raises(FileNotFoundError):
+            folders.make(str(name), replace_link=True)
+    assert link.is_symlink()
+
+
 def test_folders_that_are_missing_are_made_below_what_is_there(tmp_path: Path) -> None:
     folders = LocalFolders()
     folders.anchor([str(tmp_path / "x/y/z")])
@@ -169,3 +188,51 @@ def test_many_threads_use_them_at_once(folders: LocalFolders, top: Path) -> None
         thread.join()
     assert not failed
     assert sum(len(list(folder.iterdir())) for folder in top.glob("* *")) == 8 * 200
+
+
+def files_of(top: Path, count: int) -> list[Commit]:
+    files = []
+    for i in range(count):
+        partial = PartialFile(str(top / f".{i}.part"))
+        os.write(partial.open(create=True), b"content")
+        partial.close()
+        files.append(Commit(partial.name, str(top / f"{i}"), 1e9 + i, 0o640, partial))
+    return files
+
+
+def test_files_get_their_names_where_no_thread_is_left(top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    files = files_of(top, 20)
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    end = LocalEndpoint(Location("file", str(top)), writing=True)
+    assert end.commit(files, lambda _: None) == [None] * 20
+    for i in range(20):
+        status = (top / f"{i}").stat()
+        assert (status.st_mode & 0o777, status.st_mtime, status.st_size) == (0o640, 1e9 + i, 7)
+
+
+def test_a_folder_that_cannot_be_synced_is_told_where_a_disk_is_the_reason(
+    top: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some file systems cannot sync any folder; what a disk says is an error of its files."""
+    sync = os.fsync
+    for code, is_error in ((errno.EINVAL, False), (errno.EIO, True)):
+
+        def failing(fd: int, code: int = code) -> None:
+            if stat.S_ISDIR(os.fstat(fd).st_mode):
+                raise OSError(code, os.strerror(code))
+            sync(fd)
+
+        monkeypatch.setattr(os, "fsync", failing)
+        end = LocalEndpoint(Location("file", str(top)), writing=True)
+        (told,) = end.commit(files_of(top, 1), lambda _: None)
+        assert isinstance(told, DestinationError) is is_error
+
+
+def test_room_is_unknown_where_the_file_system_does_not_know(tmp_path: Path) -> None:
+    end = LocalEndpoint(Location("file", str(tmp_path)), writing=True)
+    assert end.free_bytes("/proc/none/x") is None
+    assert end.free_bytes(str(tmp_path / "none" / "x"))
+    assert end.free_bytes(str(tmp_path / ("x" * 300) / "x"))

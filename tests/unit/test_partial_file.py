@@ -1,6 +1,8 @@
 """Partial files of this host: what others put in their place is neither written, changed nor taken."""
 
+import errno
 import os
+import resource
 import stat
 import subprocess
 import sys
@@ -9,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import mpx
 from mpx.endpoint import Commit, Stamp
 from mpx.errors import DestinationError
 from mpx.local import LocalEndpoint
@@ -233,3 +236,46 @@ def test_times_and_mode_of_a_folder_do_not_go_through_a_link(tmp_path: Path) -> 
     assert noted
     end().set_times([Stamp(str(tmp_path / "link"), 1.0, 0o777, follow=True)], noted.append)
     assert (tmp_path / "folder").stat().st_mode & 0o777 == 0o777
+
+
+def test_a_descriptor_is_closed_once_whatever_that_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some network file systems tell of a full disk only then; the number is that of another file soon."""
+    close = os.close
+
+    def telling(fd: int) -> None:
+        close(fd)
+        raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+
+    partial = PartialFile(str(tmp_path / ".part"))
+    partial.open(create=True)
+    partial.release()
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "close", telling)
+        with pytest.raises(OSError, match=os.strerror(errno.EDQUOT)):
+            partial.close()
+    others = [os.open(tmp_path / f"{i}", os.O_RDWR | os.O_CREAT) for i in range(8)]
+    partial.forget()
+    for other in others:
+        os.fstat(other)
+        os.close(other)
+
+
+def test_a_disk_that_is_full_when_a_file_is_closed_is_said_of_the_destination(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (0, 0))  # no file stays open between uses
+    close = os.close
+
+    def telling(fd: int) -> None:
+        is_partial = os.readlink(f"/proc/self/fd/{fd}").endswith(".part")
+        close(fd)
+        if is_partial:
+            raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+
+    (tmp_path / "source").write_bytes(CONTENT)
+    monkeypatch.setattr(os, "close", telling)
+    with pytest.raises(mpx.NoSpace, match=f"no space for {tmp_path}/copy"):
+        mpx.copy(str(tmp_path / "source"), str(tmp_path / "copy"))
+    assert not (tmp_path / "copy").exists()

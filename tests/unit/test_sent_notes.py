@@ -1,6 +1,8 @@
 """What was sent to a server that keeps no times: believed only while neither side has changed."""
 
 import math
+import os
+import resource
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,3 +63,18 @@ def test_a_broken_file_of_notes_is_as_good_as_none() -> None:
     notes = SentNotes(HERE)
     notes.record([Sent("/a", 5, 1.0, 100.0)])
     assert not notes.knows("/a", info(5, 1.0), info(5, 100.0))
+
+
+def test_where_no_descriptor_is_left_nothing_is_known_or_noted() -> None:
+    notes = SentNotes(HERE)
+    notes.record([Sent("/a", 5, 1.5, 100.0)])
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = os.dup(0)  # the lowest number that is free
+    os.close(free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free, limits[1]))
+    try:
+        notes.record([Sent("/b", 5, 1.5, 100.0)])
+        assert not notes.knows("/a", info(5, 1.5), info(5, 100.0))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert notes.knows("/a", info(5, 1.5), info(5, 100.0))

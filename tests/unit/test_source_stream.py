@@ -2,6 +2,7 @@
 
 import os
 import random
+import resource
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -114,6 +115,39 @@ def test_a_fifo_that_nobody_opens_is_an_error(tmp_path: Path, monkeypatch: pytes
         opened(move).read(memoryview(bytearray(10)))
     move.close()
     assert all(thread.name != "mpx-fifo" for thread in threading.enumerate())
+
+
+def test_a_fifo_that_cannot_be_waited_for_is_an_error(tmp_path: Path) -> None:
+    """Where a process has no descriptor left nobody can tell whether somebody writes."""
+    os.mkfifo(tmp_path / "pipe")
+    move = a_move(tmp_path / "pipe")
+    stream = opened(move)
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = os.dup(0)  # the lowest number that is free
+    os.close(free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free + 1, limits[1]))  # one is left, which waits
+    try:
+        with pytest.raises(SourceError, match="pipe: Too many open files"):
+            stream.read(memoryview(bytearray(10)))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    move.close()
+    assert all(thread.name != "mpx-fifo" for thread in threading.enumerate())
+
+
+def test_a_fifo_where_no_thread_is_left_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    os.mkfifo(tmp_path / "pipe")
+    move = a_move(tmp_path / "pipe")
+    stream = opened(move)
+    before = len(os.listdir("/proc/self/fd"))
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    with pytest.raises(SourceError, match="pipe: can't start new thread"):
+        stream.read(memoryview(bytearray(10)))
+    assert len(os.listdir("/proc/self/fd")) == before
+    move.close()
 
 
 def test_a_writer_who_has_come_may_take_his_time(

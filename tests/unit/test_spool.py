@@ -1,6 +1,8 @@
 """What waits until a copy ends comes out again as it went in, from memory or from disk."""
 
 import os
+import resource
+import signal
 from pathlib import Path
 from typing import IO
 
@@ -9,7 +11,7 @@ import pytest
 from hypothesis import given
 
 from mpx import spool
-from mpx.errors import NoSpace
+from mpx.errors import DestinationError, NoSpace
 from mpx.spool import Spool
 
 RECORDS = st.lists(st.tuples(st.text(), st.floats(allow_nan=False) | st.none(), st.integers(), st.booleans()))
@@ -45,10 +47,33 @@ def test_most_of_it_is_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_full_disk_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(**_: str) -> IO[bytes]:
-        return Path("/dev/full").open("wb")
+    def full(*, prefix: str, buffering: int) -> IO[bytes]:
+        assert prefix == "mpx-"
+        return Path("/dev/full").open("wb", buffering=buffering)
 
     monkeypatch.setattr(spool, "BLOCK", 1)
     monkeypatch.setattr(spool.tempfile, "TemporaryFile", full)
     with pytest.raises(NoSpace, match="temporary file"):
         Spool().put((1,))
+
+
+def test_what_cannot_be_written_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that was full for a while costs the records that it refused, and no other."""
+    monkeypatch.setattr(spool, "BLOCK", 4)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    kept, taken = Spool(), []
+    try:
+        for number in range(100):
+            resource.setrlimit(resource.RLIMIT_FSIZE, (300 if 20 < number < 60 else soft, hard))
+            try:
+                kept.put((number, "x" * 10))
+            except DestinationError:
+                continue
+            taken.append(number)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, before)
+    assert 60 <= len(taken) < 100
+    assert len(kept) == len(taken)
+    assert [number for number, _ in kept.drain()] == taken[::-1]

@@ -1,6 +1,8 @@
 """The state folder: what others plant in it is neither followed, nor changed, nor believed."""
 
+import grp
 import os
+import pwd
 from collections.abc import Callable
 from pathlib import Path
 
@@ -136,8 +138,32 @@ def test_a_folder_that_everybody_may_write_in_is_refused(state: Path, tmp_path: 
     (tmp_path / "a").write_bytes(b"a")
     with pytest.raises(UsageError, match=r"everybody may write in .*state.*chmod o-w.*MPX_STATE_DIR"):
         mpx.copy(str(tmp_path / "a"), str(tmp_path / "b"))
-    state.chmod(0o775)
+    state.chmod(0o755)
     mpx.copy(str(tmp_path / "a"), str(tmp_path / "b"))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to any group")
+def test_a_folder_that_a_group_of_others_may_write_in_is_refused(state: Path) -> None:
+    state.chmod(0o775)
+    StateFolder().close()  # root's own group, with no other member
+    for group in (1, 65534, 54321):  # the last one has no name
+        os.chown(state, 0, group)
+        with pytest.raises(UsageError, match=r"its group may write in .*state.*chmod g-w.*MPX_STATE_DIR"):
+            StateFolder()
+    state.chmod(0o755)
+    StateFolder().close()
+
+
+def test_a_group_with_other_members_is_nobodys_own(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    state.chmod(0o775)
+    account, group = pwd.getpwuid(os.geteuid()), state.stat().st_gid
+    monkeypatch.setattr(pwd, "getpwuid", lambda _: pwd.struct_passwd((*account[:3], group, *account[4:])))
+    monkeypatch.setattr(grp, "getgrgid", lambda _: grp.struct_group((account.pw_name, "x", group, members)))
+    members = [account.pw_name]
+    StateFolder().close()
+    members = [account.pw_name, "another"]
+    with pytest.raises(UsageError, match="its group may write"):
+        StateFolder()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another account")

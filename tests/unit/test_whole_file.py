@@ -1,5 +1,6 @@
 """Files appear whole or not at all."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -75,36 +76,23 @@ def planted(name: Path, how: str, victim: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["link", "hard link", "fifo"])
-def test_what_was_planted_beside_it_is_not_written(tmp_path: Path, how: str) -> None:
-    """The name of what is written beside a file can be guessed."""
-    victim = tmp_path / "victim"
-    victim.write_text("private")
-    planted(tmp_path / f".file.{os.getpid()}", how, victim)
-    check_writable(str(tmp_path / "file"))
-    planted(tmp_path / f".file.{os.getpid()}", how, victim)
-    with whole(str(tmp_path / "file")) as file:
-        file.write(b"new")
-    assert (victim.read_text(), (tmp_path / "file").read_text()) == ("private", "new")
-    assert not (tmp_path / "file").is_symlink()
-
-
-@pytest.mark.parametrize("how", ["link", "hard link", "fifo"])
 def test_what_was_swapped_while_it_was_written_gets_no_name(tmp_path: Path, how: str) -> None:
     victim = tmp_path / "victim"
     victim.write_text("private")
-    aside = tmp_path / f".file.{os.getpid()}"
     with (
         pytest.raises(UsageError, match="somebody has put another file"),
         whole(str(tmp_path / "file")) as file,
     ):
         file.write(b"new")
+        (aside,) = tmp_path.glob(".file.*")
         aside.unlink()
         planted(aside, how, victim)
     assert victim.read_text() == "private"
     assert not os.path.lexists(tmp_path / "file")
 
 
-def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path: Path) -> None:
+def test_what_a_killed_run_left_is_removed_once_it_is_old(tmp_path: Path) -> None:
+    """What is younger may be written just now, on another host that has the same folder."""
     write = (
         "import os, signal, sys\nfrom mpx.whole_file import whole\n"
         "with whole(sys.argv[1]) as file:\n"
@@ -112,14 +100,53 @@ def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path: Path) -> None:
     )
     name = str(tmp_path / "file")
     assert subprocess.run([sys.executable, "-c", write, name], check=False).returncode == -9
-    assert len(os.listdir(tmp_path)) == 1
-    others = [".file.1", ".file.x", ".file.0 1", f".file.{2**30}9", ".other.999999999"]
+    (left,) = os.listdir(tmp_path)
+    days_ago = (tmp_path / left).stat().st_mtime - 2 * 24 * 3600
+    others = [".file.1", ".file.x", f"{left}0", left[:-1], left.replace("file", "other")]
     for other in others:
         (tmp_path / other).touch()
-    (tmp_path / ".file.999999998").symlink_to("nowhere")
-    with whole(name) as file:
+        os.utime(tmp_path / other, (days_ago, days_ago))
+    (tmp_path / (".file." + 16 * "0")).symlink_to("nowhere")
+    for is_old in (False, True):
+        if is_old:
+            os.utime(tmp_path / left, (days_ago, days_ago))
+        with whole(name) as file:
+            file.write(b"new")
+        assert (tmp_path / left).exists() is not is_old
+    assert sorted(os.listdir(tmp_path)) == sorted([*others, ".file." + 16 * "0", "file"])
+
+
+def test_what_the_disk_refuses_gets_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some disks say only when they are asked that they have not stored what was written."""
+    (tmp_path / "file").write_text("old")
+
+    def refused(_: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "fsync", refused)
+    with pytest.raises(UsageError, match="file: Input/output error"), whole(str(tmp_path / "file")) as file:
         file.write(b"new")
-    assert sorted(os.listdir(tmp_path)) == sorted([*others, ".file.999999998", "file"])
+    assert os.listdir(tmp_path) == ["file"]
+    assert (tmp_path / "file").read_text() == "old"
+
+
+def test_two_that_write_at_once_do_not_meet(tmp_path: Path) -> None:
+    """As two hosts with one folder may, whose process ids are the same."""
+    with whole(str(tmp_path / "file")) as one, whole(str(tmp_path / "file")) as two:
+        one.write(b"one")
+        two.write(b"two")
+    assert (tmp_path / "file").read_bytes() == b"one"  # whose `with` ends last
+    assert os.listdir(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize(
+    "name", ["x" * 255, "\u20ac" * 85, "x" + "\u00fc" * 127], ids=["one byte", "three bytes", "two bytes"]
+)
+def test_the_longest_names(tmp_path: Path, name: str) -> None:
+    check_writable(str(tmp_path / name))
+    with whole(str(tmp_path / name)) as file:
+        file.write(b"content")
+    assert os.listdir(tmp_path) == [name]
 
 
 @pytest.mark.parametrize("how", ["/dev/fd/{}", "/proc/self/fd/{}", "/proc/{pid}/fd/{}", "link"])
