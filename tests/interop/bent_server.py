@@ -95,7 +95,7 @@ class BentDialogue(StoringDialogue):
         return bytes(content)
 
     def took(self, start: int, end: int, connections: Sequence[socket.socket]) -> None:
-        if self.blocks and start < end:
+        if self.blocks:
             self.say(f"111 Range Marker {start}-{end}")
         self._came_bytes += end - start
         for bend in self._arrival:

@@ -193,10 +193,11 @@ class StoringDialogue(Dialogue):
 
     def _receive_block(self, connection: socket.socket, content: bytearray, start: int) -> BlockHeader:
         header = unpack_header(self._exactly(connection, HEADER_BYTES))
-        at, block = start + header.offset, self._exactly(connection, header.count)
-        content += bytes(max(0, at - len(content)))
-        content[at : at + len(block)] = block
-        self.took(at, at + len(block), self._uploads)
+        if block := self._exactly(connection, header.count):  # else the offset is no offset
+            at = start + header.offset
+            content += bytes(max(0, at - len(content)))
+            content[at : at + len(block)] = block
+            self.took(at, at + len(block), self._uploads)
         return header
 
     @staticmethod
