@@ -160,8 +160,11 @@ class StreamLane(threading.Thread):
                         break
                     if self._new_bytes > before:
                         retry.progressed()
-                    retry.again(error)
-                    work.note(f"trying again after: {error}")
+                    if was_open and retry.may_give_up(error):
+                        self._shelf.give_up(piece.move, error)
+                    else:
+                        retry.again(error)
+                        work.note(f"trying again after: {error}")
         self._drop()
 
     def _return(self, piece: Piece, error: MpxError, *, was_tried: bool) -> None:
