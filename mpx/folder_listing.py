@@ -66,6 +66,7 @@ class FolderListing:
         self._has_mlst = "MLST" in features
         self.uses_list = not self._has_mlst and "MLSD" not in features
         self._unreadable_lines = 0
+        self._has_begun = False  # a line of LIST was read that is not blank
         self._shows_itself: bool | None = None  # LIST -a begins with the folder itself; None: not seen yet
         self._list_words = ["-a", ""]  # of LIST, in the order in which they are tried
 
@@ -85,6 +86,7 @@ class FolderListing:
     def entries(self, full: str, refused: Refused) -> Iterator[Listed]:
         """Yield what is in the folder `full`; raises what `refused` makes of a refusal."""
         self.promised = self.count = self._unreadable_lines = 0
+        self._has_begun = False
         waiting: list[bytes] = []
         kept_bytes = 0
         cut: CutLine | None = None
@@ -236,8 +238,10 @@ class FolderListing:
             found = parse_list_line(line)
         except ValueError:
             return self._unreadable(full, line)
-        if found is None:
-            return None
+        if found is None:  # a blank line, or the sum that some begin with
+            is_first, self._has_begun = not self._has_begun, self._has_begun or bool(line.strip())
+            return None if is_first or not line.strip() else self._unreadable(full, line)
+        self._has_begun = True
         told, info = found
         name = self._name(full, told, info.kind)
         if not isinstance(name, str):

@@ -223,7 +223,7 @@ class UploadLane(threading.Thread):
         TransferTimeout when the server cannot be asked.
         """
         try:
-            if not move.is_small or (move.sent_whole and move.listed_bytes is not None):
+            if not move.is_small or move.arrived_bytes or (move.sent_whole and move.listed_bytes is not None):
                 self.work.prove(move)
         except SourceError as error:
             pending.remove(move)
@@ -267,8 +267,7 @@ class UploadLane(threading.Thread):
 
     def _size_batches(self, goodput: float, rtt_s: float) -> None:
         """Take the next batch so large that it lasts `BATCH_RTTS`, going by the bytes/s of this one."""
-        ideal = goodput * BATCH_RTTS * rtt_s
-        self._batch_bytes = int(min(max(BATCH_BYTES, ideal), LARGEST_BATCH))
+        self._batch_bytes = int(min(max(BATCH_BYTES, goodput * BATCH_RTTS * rtt_s), LARGEST_BATCH))
 
     def _begin(
         self, session: Session, port: DataPort, pending: list[Move], transfers: list[Transfer]
@@ -285,8 +284,7 @@ class UploadLane(threading.Thread):
                 self.work.given_up(move, error)
                 continue
             port.add(transfers[-1])
-            resumed = move.arrived_bytes > 0
-            lines.append(command("ESTO", "A", 0, name) if resumed else command("STOR", name))
+            lines.append(command("ESTO", "A", 0, name) if move.arrived_bytes else command("STOR", name))
         session.send(*lines)
 
     def _open(self, move: Move, port: DataPort) -> Transfer:
