@@ -98,7 +98,7 @@ class StoringDialogue(Dialogue):
         _, start, size, name = argument.split(" ", 3)
         if self.name(name) not in self.server.files:
             return MISSING
-        content = self.server.files[self.name(name)][int(start) :]
+        content = (self.content(self.name(name)) or b"")[int(start) :]
         part = content if int(size) < 0 else content[: int(size)]
         return f"213 {zlib.adler32(part):08x}"
 
@@ -217,13 +217,17 @@ class StoringDialogue(Dialogue):
         """Be gone, as after a reset of a firewall."""
         self.control.shutdown(socket.SHUT_RDWR)
 
+    def content(self, name: str) -> bytes | bytearray | None:
+        """Return what is sent of a file."""
+        return self.server.files.get(name)
+
     def _retr(self, argument: str) -> str | None:
-        content, start = self.server.files.get(self.name(argument)), self.start()
+        content, start = self.content(self.name(argument)), self.start()
         return MISSING if content is None else self.send(bytes(content[start:]))
 
     def _eret(self, argument: str) -> str | None:
         start, size, name = self.part(argument)
-        content = self.server.files.get(self.name(name))
+        content = self.content(self.name(name))
         return MISSING if content is None else self.send(bytes(content[start : start + size]))
 
     def part(self, argument: str) -> tuple[int, int, str]:
