@@ -205,7 +205,7 @@ class StreamLane(threading.Thread):
             began = time.monotonic()
             if self._upload and not move.sent_whole and is_made_up(os.fstat(fd)):
                 move.stream()
-            if move.sent_whole and self._is_stored(move):
+            if move.sent_whole and not move.is_streamed and self._is_stored(move):
                 move.landed(0, move.size_bytes)
             elif self._upload:
                 self._store(piece, fd)
