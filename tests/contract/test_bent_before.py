@@ -53,7 +53,9 @@ UP = {
     ),
 }
 TREE_UP = {
-    "files, of which no answer says that they are stored; one is empty": Case((Bend("STOR", "more digits"),)),
+    "files, of which no answer says that they are stored; one is empty": Case(
+        (Bend("STOR", "more digits"),), checksums=True
+    ),
 }
 
 
