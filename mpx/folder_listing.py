@@ -7,12 +7,13 @@ place. Lines are read as they come; only entries that have to be asked about are
 import contextlib
 import posixpath
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from mpx.endpoint import FileInfo, Kind
-from mpx.errors import MpxError, PartialFailure
+from mpx.empty_folders import is_itself, stat_lists
+from mpx.endpoint import FileInfo, Kind, Note
+from mpx.errors import ListingBroken, MpxError, PartialFailure
 from mpx.gridftp_listing import entry_info, kind_of, parse_time
 from mpx.gridftp_session import Session
 from mpx.gridftp_sizes import size_of
@@ -31,6 +32,7 @@ MAY_HIDE = "names with a leading dot may be missing in listings"
 GROUP = 200  # names that are asked about together
 MOST_KEPT_BYTES = 40 * 1024 * 1024  # lines of one folder that wait to be asked about, some 500,000
 MOST_UNREADABLE = 1000  # lines of one folder, after which it is no listing
+_MOST_LOOKED_AT = 10_000  # lines of a folder above one of which nothing is listed
 _LINE_COSTS_BYTES = 41  # beside its text
 _NOT_IMPLEMENTED = (500, 501, 502, 504)
 _NO_DATA = (421, 425, 426)
@@ -53,17 +55,19 @@ class FolderListing:
     `session` returns the session to ask over; where the endpoint let it go meanwhile, that is another.
     """
 
-    def __init__(self, session: Callable[[], Session]) -> None:
+    def __init__(self, session: Callable[[], Session], note: Note = lambda _: None) -> None:
         self.promised = 0  # how many entries a Globus server says that there are
         self.count = 0  # how many it listed
         self.may_hide = False  # names with a leading dot, as the server takes no -a
         self._open = session
+        self._note = note
         self._transfer: ListingTransfer | None = None  # under way
         features = self._session.features
         self._has_mlst = "MLST" in features
         self.uses_list = not self._has_mlst and "MLSD" not in features
         self._unreadable_lines = 0
-        self._shows_itself = False  # LIST -a begins with the folder itself
+        self._has_begun = False  # a line of LIST was read that is not blank
+        self._shows_itself: bool | None = None  # LIST -a begins with the folder itself; None: not seen yet
         self._list_words = ["-a", ""]  # of LIST, in the order in which they are tried
 
     @property
@@ -82,6 +86,7 @@ class FolderListing:
     def entries(self, full: str, refused: Refused) -> Iterator[Listed]:
         """Yield what is in the folder `full`; raises what `refused` makes of a refusal."""
         self.promised = self.count = self._unreadable_lines = 0
+        self._has_begun = False
         waiting: list[bytes] = []
         kept_bytes = 0
         cut: CutLine | None = None
@@ -109,18 +114,30 @@ class FolderListing:
 
     # --- listing -------------------------------------------------------------------------------------
 
-    def _transferred(self, line: bytes) -> Iterator[str]:
-        self._transfer = transfer = ListingTransfer(self._session, line, _Refusal)
-        try:
-            yield from transfer.lines()
-        finally:
-            self._transfer = None
+    def _transferred(self, full: str, line: bytes) -> Generator[str]:
+        """Yield what a listing of the folder `full` says; one of nothing is asked for again if in doubt."""
+        for is_second in (False, True):
+            self._transfer = transfer = ListingTransfer(self._session, line, _Refusal)
+            try:
+                yield from transfer.lines()
+            finally:
+                self._transfer = None
+            if not transfer.doubt:
+                return
+            what = f"{self._session.peer} says that it has listed {full}, and {transfer.doubt}"
+            lists = stat_lists(self._session, full)
+            if lists:
+                raise ListingBroken(f"{what}; the folder is not empty")
+            if lists is None and is_second:
+                self._note(f"{what}; {full} is taken for empty")
+            elif lists is not None:
+                return
 
     def _lines(self, full: str, refused: Refused) -> Iterator[str]:
         if not self.uses_list:
             lines = 0
             try:
-                for line in self._transferred(command("MLSD", full)):
+                for line in self._transferred(full, command("MLSD", full)):
                     lines += 1
                     yield line
             except _Refusal as refusal:
@@ -147,11 +164,12 @@ class FolderListing:
             refusal = None
             held: list[str] = []  # a line that is of a file `-a` where no other follows it
             try:
-                for line in self._transferred(command("LIST", *words.split())):
+                for line in self._transferred(full, command("LIST", *words.split())):
                     if not lines and not held and words and line.endswith(f" {words}"):
                         held.append(line)
                         continue
-                    self._shows_itself = self._shows_itself or (bool(words) and _is_itself(line))
+                    if words and not self._shows_itself:
+                        self._shows_itself = is_itself(line)
                     lines += 1 + len(held)
                     yield from (*held, line)
                     held.clear()
@@ -165,11 +183,24 @@ class FolderListing:
                 self._unless_empty(full, refusal.reply, lines, refused)
             if lines:
                 return
-        if self._shows_itself and refusal is None:
+        if refusal is None and self._may_be_unreadable(full):
             raise PartialFailure(
                 f"{self._session.peer} lists nothing in {full}, and of other folders at least themselves; "
                 "may it read this one?"
             )
+
+    def _may_be_unreadable(self, full: str) -> bool:
+        """Tell whether LIST -a shows other folders among what they hold: those before, else those above."""
+        above = full
+        while self._shows_itself is None and self._list_words[0] and above.strip("/"):
+            above = posixpath.dirname(above.rstrip("/"))
+            if not self._session.call(command("CWD", above)).is_ok:
+                continue
+            listed = self._transferred(above, command("LIST", self._list_words[0]))
+            with contextlib.suppress(_Refusal, ListingBroken), contextlib.closing(listed):
+                for line in islice(listed, _MOST_LOOKED_AT):
+                    self._shows_itself = self._shows_itself or is_itself(line)
+        return bool(self._shows_itself)
 
     def _unless_empty(self, full: str, reply: Reply, lines: int, refused: Refused) -> None:
         """Raise what a refusal means, unless it only says that nothing is in a folder that is there."""
@@ -207,8 +238,10 @@ class FolderListing:
             found = parse_list_line(line)
         except ValueError:
             return self._unreadable(full, line)
-        if found is None:
-            return None
+        if found is None:  # a blank line, or the sum that some begin with
+            is_first, self._has_begun = not self._has_begun, self._has_begun or bool(line.strip())
+            return None if is_first or not line.strip() else self._unreadable(full, line)
+        self._has_begun = True
         told, info = found
         name = self._name(full, told, info.kind)
         if not isinstance(name, str):
@@ -309,15 +342,6 @@ class FolderListing:
             if kind_of(entry):
                 return entry_info(entry)
         return None
-
-
-def _is_itself(line: str) -> bool:
-    """Tell whether a line of LIST is that of the folder which is listed."""
-    found = None
-    if line.endswith(" ."):
-        with contextlib.suppress(ValueError):
-            found = parse_list_line(line)
-    return found is not None and found[0] == "."
 
 
 class _Refusal(MpxError):

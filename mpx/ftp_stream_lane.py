@@ -150,6 +150,11 @@ class StreamLane(threading.Thread):
                     self._drop()
                     self._first_piece = max(self._first_piece // 4, SMALLEST_PIECE)
                     self._goodput = 0.0  # what was too much for this connection is not asked for again
+                    if self._new_bytes > before:
+                        retry.progressed()
+                    if was_open and retry.may_give_up(error):
+                        self._shelf.give_up(piece.move, error)
+                        continue
                     self._return(piece, error, was_tried=was_open)
                     if isinstance(error, SessionsFull):
                         self.gone = True
@@ -158,8 +163,6 @@ class StreamLane(threading.Thread):
                         work.note(f"no further session with {self._location.host}: {error}")
                         self.gone = True
                         break
-                    if self._new_bytes > before:
-                        retry.progressed()
                     retry.again(error)
                     work.note(f"trying again after: {error}")
         self._drop()
@@ -202,7 +205,7 @@ class StreamLane(threading.Thread):
             began = time.monotonic()
             if self._upload and not move.sent_whole and is_made_up(os.fstat(fd)):
                 move.stream()
-            if move.sent_whole and self._is_stored(move):
+            if move.sent_whole and not move.is_streamed and self._is_stored(move):
                 move.landed(0, move.size_bytes)
             elif self._upload:
                 self._store(piece, fd)

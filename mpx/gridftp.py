@@ -201,7 +201,7 @@ class GridFtpEndpoint:
     def entries(self, name: str) -> Iterator[tuple[str, FileInfo | MpxError]]:
         """See Endpoint. Over MODE S and a passive data connection, which every server has."""
         full = self._full(name)
-        listing = self._listing = self._listing or FolderListing(lambda: self.session)
+        listing = self._listing = self._listing or FolderListing(lambda: self.session, self._note)
         only = ""
         for base, info in listing.entries(full, lambda r: self._unlisted(r, name)):
             only = base if listing.count == 1 else ""

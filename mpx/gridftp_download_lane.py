@@ -84,6 +84,7 @@ class DownloadLane(threading.Thread):
         self._contradictions = Contradictions(replace(work, describe=self._describe), shelf)
         self._session: DownloadSession | None = None
         self._renew = False
+        self._most_ahead = MOST_AHEAD
         self._fruitless = 0  # sessions in a row that were lost once they had proven themselves
         self._past = StreamTotals()
         self._counting = threading.Lock()  # nothing is counted twice, or not at all, while it changes hands
@@ -171,6 +172,7 @@ class DownloadLane(threading.Thread):
                     settled = isinstance(error, RetrieveRefused)
                     if isinstance(error, SentTooMuch) and session:
                         settled = self._contradictions.sent_too_much(session, error)
+                    files = session.files if session else []
                     self._drop()
                     if isinstance(error, SessionsFull):
                         self.gone = True
@@ -183,8 +185,14 @@ class DownloadLane(threading.Thread):
                         self._refuse_fruitless(session, error)
                     if settled or (session and session.believed_bytes):
                         retry.progressed()
-                    retry.again(error)
-                    work.note(f"trying again after: {error}")
+                    elif len(files) > 1:
+                        retry.begin()  # one file after the other, to see which one it is due to
+                        self._most_ahead = 1
+                    if len(files) == 1 and retry.may_give_up(error):
+                        self._shelf.give_up(files[0], error)
+                    else:
+                        retry.again(error)
+                        work.note(f"trying again after: {error}")
         self._drop()
 
     def _refuse_fruitless(self, session: DownloadSession | None, error: MpxError) -> None:
@@ -228,7 +236,7 @@ class DownloadLane(threading.Thread):
         first = min(FIRST_AHEAD, self.goodput * max(RAMP_S, RAMP_RTT * self._rtt_s) or FIRST_AHEAD)
         room = max(self.goodput * max(AHEAD_S, 3 * self._rtt_s), first) - waiting
         target = self.target  # others change it meanwhile
-        while target and room > 0 and len(self._pulls) < MOST_AHEAD:
+        while target and room > 0 and len(self._pulls) < self._most_ahead:
             piece = self._next_piece()
             if piece is None:
                 break
@@ -312,6 +320,7 @@ class DownloadLane(threading.Thread):
     def _reap(self, session: DownloadSession) -> None:
         for pull in session.reap():
             move = pull.move
+            self._most_ahead = min(2 * self._most_ahead, MOST_AHEAD)
             self._measure()
             if not self._contradictions.settle(session, pull):
                 move.close()

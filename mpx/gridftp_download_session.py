@@ -274,6 +274,11 @@ class DownloadSession:
                 self._retire(self._fans[0])
             yield pull
 
+    @property
+    def files(self) -> list[Move]:
+        """The files that are under way."""
+        return list({pull.move for pull in self.pulls})
+
     # --- for the carrier, and the end ----------------------------------------------------------------
 
     def totals(self) -> StreamTotals:

@@ -70,6 +70,8 @@ class UploadLane(threading.Thread):
         self._batch_files = BATCH_FILES
         self._batch_bytes = BATCH_BYTES
         self._ever_opened = False
+        self._retry = Retry(work.options.retries, work.failure.cancel)
+        self._was_open = False  # there was a session in the latest attempt
 
     # --- for the carrier -----------------------------------------------------------------------------
 
@@ -174,15 +176,17 @@ class UploadLane(threading.Thread):
 
     def _carry(self, pending: list[Move]) -> None:
         """Store every file of the batch, trying again over new sessions as often as is allowed."""
-        retry = Retry(self.work.options.retries, self.work.failure.cancel)
+        (retry := self._retry).begin()
         interrupted: list[Move] = []  # what of them has arrived is not known yet
         files, settled = len(pending), _arrived(pending)
         while pending:
+            self._was_open = False
             try:
                 while interrupted:
                     self._rescue(interrupted[-1], pending)
                     interrupted.pop()
                 self._store(pending)
+                retry.progressed()
                 interrupted = list(pending)  # behind a refused file streams have taken what nobody stored
             except (AuthenticationError, ConnectionLost, TransferTimeout) as error:
                 self._drop()
@@ -190,14 +194,18 @@ class UploadLane(threading.Thread):
                 if is_further or isinstance(error, SessionsFull):
                     self._give_lane_up(pending, error)
                     return
-                interrupted = list(pending)
-                if len(pending) < files or _arrived(pending) > settled:
+                is_less, arrived = len(pending) < files, _arrived(pending)
+                if is_less or arrived > settled:
                     retry.progressed()
                 # What a marker claimed may be gone, and come again: only more than ever before is progress.
-                settled = _arrived(pending) if len(pending) < files else max(settled, _arrived(pending))
-                files = len(pending)
-                retry.again(error)
-                self.work.note(f"trying again after: {error}")
+                settled = arrived if is_less else max(settled, arrived)
+                if self._was_open and retry.may_give_up(error):
+                    self.work.given_up(pending.pop(0), error)
+                    settled = _arrived(pending)
+                else:
+                    retry.again(error)
+                    self.work.note(f"trying again after: {error}")
+                files, interrupted = len(pending), list(pending)
 
     def _give_lane_up(self, pending: list[Move], error: MpxError) -> None:
         """Leave the files to the other lanes: this server admits no more sessions than there are."""
@@ -215,7 +223,7 @@ class UploadLane(threading.Thread):
         TransferTimeout when the server cannot be asked.
         """
         try:
-            if not move.is_small or (move.sent_whole and move.listed_bytes is not None):
+            if not move.is_small or move.arrived_bytes or (move.sent_whole and move.listed_bytes is not None):
                 self.work.prove(move)
         except SourceError as error:
             pending.remove(move)
@@ -259,8 +267,7 @@ class UploadLane(threading.Thread):
 
     def _size_batches(self, goodput: float, rtt_s: float) -> None:
         """Take the next batch so large that it lasts `BATCH_RTTS`, going by the bytes/s of this one."""
-        ideal = goodput * BATCH_RTTS * rtt_s
-        self._batch_bytes = int(min(max(BATCH_BYTES, ideal), LARGEST_BATCH))
+        self._batch_bytes = int(min(max(BATCH_BYTES, goodput * BATCH_RTTS * rtt_s), LARGEST_BATCH))
 
     def _begin(
         self, session: Session, port: DataPort, pending: list[Move], transfers: list[Transfer]
@@ -277,8 +284,7 @@ class UploadLane(threading.Thread):
                 self.work.given_up(move, error)
                 continue
             port.add(transfers[-1])
-            resumed = move.arrived_bytes > 0
-            lines.append(command("ESTO", "A", 0, name) if resumed else command("STOR", name))
+            lines.append(command("ESTO", "A", 0, name) if move.arrived_bytes else command("STOR", name))
         session.send(*lines)
 
     def _open(self, move: Move, port: DataPort) -> Transfer:
@@ -319,8 +325,8 @@ class UploadLane(threading.Thread):
         watch = UploadWatch(self.work.options.timeout_s, session.rtt_s or 0.0)
         broken_s: float | None = None
         was_accepted = False
-        # The first transfer begins with its first connection. Later ones begin with those that there are,
-        # and until then a stock server (globus_ftp_control_data.c) loses its listener to a new connection.
+        # The first transfer begins with its first connection. Later ones begin with those that there are;
+        # until then a stock server (globus_ftp_control_data.c) loses its listener to a new connection.
         has_begun = transfer.number == 0
         if has_begun and not port.broken:
             port.adjust(transfer, self.target)
@@ -365,6 +371,7 @@ class UploadLane(threading.Thread):
                 raise ConnectionLost(f"{session.peer} refuses MODE E: {mode.reason}")
             self._ever_opened = True
             self.work.let_in.set()
+        self._was_open = True
         return self._session
 
     def _drop(self, *, politely: bool = False) -> None:

@@ -32,9 +32,13 @@ class CutLine(str):
 
 
 class ListingTransfer:
-    """One listing command on one session; `refused` makes the error of a refusal."""
+    """One listing command on one session; `refused` makes the error of a refusal.
+
+    `doubt`, once it has ended: why it may not mean that a folder is empty that nothing was listed.
+    """
 
     def __init__(self, session: Session, line: bytes, refused: Callable[[Reply], MpxError]) -> None:
+        self.doubt = ""
         self._session = session
         self._line = line
         self._refused = refused
@@ -74,9 +78,12 @@ class ListingTransfer:
                 self._last = reply
                 try:
                     yield from self._whole_lines(rest, _ALL_SENT_S)
-                except (ConnectionLost, TransferTimeout):
+                except (ConnectionLost, TransferTimeout) as error:
                     if self._has_lines or rest:
                         raise  # there may be more
+                    self.doubt = str(error)
+            else:
+                self.doubt = str(unreachable)
         except GeneratorExit:
             if self._last is None:
                 session.abort()  # the caller stopped in the middle; the dialogue cannot be put in step again

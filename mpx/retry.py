@@ -10,6 +10,7 @@ from mpx.errors import MpxError
 
 FIRST_WAIT_S = 0.25
 LONGEST_WAIT_S = 30.0
+MOST_GIVEN_UP = 3  # files, one after the other, before what carries them is to blame
 
 
 def wait_s(failures: int) -> float:
@@ -24,10 +25,27 @@ class Retry:
         self._retries = retries
         self._stop = stop
         self._failures = 0
+        self._given_up = 0  # files, one after the other
 
     def progressed(self) -> None:
         """Start counting anew: the last attempt brought something over."""
+        self._failures = self._given_up = 0
+
+    def begin(self) -> None:
+        """Start counting anew, with other files."""
         self._failures = 0
+
+    def may_give_up(self, error: MpxError) -> bool:
+        """Tell whether the file that failed again and again is to be given up, and the others to go on.
+
+        Starts counting anew if so.
+        """
+        is_over = error.may_retry and self._failures >= self._retries and not self._stop.is_set()
+        if not is_over or self._given_up >= MOST_GIVEN_UP:
+            return False
+        self._failures = 0
+        self._given_up += 1
+        return True
 
     def again(self, error: MpxError) -> None:
         """Wait before the next attempt; raises `error` when there is to be none, or the copy is stopped."""

@@ -84,6 +84,8 @@ class Shelf:
             if len(self._under_way) >= most:
                 return None
         opened = self._work.pool.take_more(lambda _: True)
+        while opened is not None and opened.is_claimed:  # it was given up while it waited
+            opened = self._work.pool.take_more(lambda _: True)
         if opened is not None and most is not None:
             self._under_way.append(opened)
         return opened

@@ -8,6 +8,9 @@ from contract.bent import SIZES, Case, content
 from interop.bent_server import BentServer
 
 import mpx as api
+from mpx.endpoint import partial_name
+from mpx.gridftp_listing import parse_time
+from mpx.journal import Journal
 from mpx.location import parse_location
 from mpx.schemes import open_endpoint
 
@@ -68,6 +71,20 @@ def folder_of(path: Path) -> dict[str, bytes]:
     }
 
 
+def _left(
+    case: Case, source: str, destination: str, final: str, modified_s: float | None
+) -> tuple[str, bytes | None]:
+    """Write the journal of a run that was killed; return the name of the partial file, and what it has."""
+    assert case.left
+    names = [str(parse_location(each).absolute()) for each in (source, destination)]
+    journal = Journal(*names)
+    partial = partial_name(final, journal.tag)
+    journal.begin(final, partial, case.size_bytes, modified_s)
+    journal.arrived(final, list(case.left.arrived))
+    journal.close()
+    return partial, case.left.partial(content(case.size_bytes))
+
+
 def _assert_known(case: Case, result: Outcome) -> None:
     """An error says something; what nobody could verify is not called verified."""
     if isinstance(result, api.MpxError):
@@ -80,7 +97,13 @@ def _assert_known(case: Case, result: Outcome) -> None:
 def check_download(folder: Path, case: Case) -> Outcome:
     true = content(case.size_bytes)
     with case.server({"/d/file": true}) as server:
-        result = ended(f"{server.url}/d/file", str(folder / "file"), case.options)
+        source, destination = f"{server.url}/d/file", str(folder / "file")
+        if case.left:
+            modified_s = parse_time(server.modified)
+            partial, kept = _left(case, source, destination, destination, modified_s)
+            if kept is not None:
+                Path(partial).write_bytes(kept)
+        result = ended(source, destination, case.options)
     _assert_known(case, result)
     got = folder_of(folder)
     assert got or isinstance(result, api.MpxError)
@@ -102,15 +125,45 @@ def check_tree(folder: Path, case: Case) -> Outcome:
 
 
 def check_upload(folder: Path, case: Case) -> Outcome:
-    true = content(case.size_bytes)
-    (folder / "file").write_bytes(true)
+    true, file = content(case.size_bytes), folder / "file"
+    file.write_bytes(true)
     with case.server({"/d/file": OLD} if case.is_there else {"/d/other": b""}) as server:
-        result = ended(str(folder / "file"), f"{server.url}/d/file", case.options)
+        if case.left:
+            url, modified_s = f"{server.url}/d/file", file.stat().st_mtime
+            partial, kept = _left(case, str(file), url, "/d/file", modified_s)
+            if kept is not None:
+                server.files[partial] = kept
+        result = ended(str(file), f"{server.url}/d/file", case.options)
     _assert_known(case, result)
     stored = server.files.get("/d/file")
-    if case.bends_any("stored") and case.bends_any(*SIZES):
-        return result  # nobody else knows what was stored
+    if _is_up_to_the_server(case):
+        return result
     assert stored in ((true,) if isinstance(result, api.Report) else (true, OLD, None)), result
+    return result
+
+
+def _is_up_to_the_server(case: Case) -> bool:
+    """Tell whether nobody but the server knows what was stored, and it may say anything of that."""
+    if case.bends_any("stored", "arrival") and case.bends_any(*SIZES):
+        return True
+    believes = case.bends_any("marker") or (case.left is not None and case.bends_any(*SIZES))
+    return believes and not case.checksums
+
+
+def check_tree_up(folder: Path, case: Case) -> Outcome:
+    for name, true in FILES.items():
+        file = folder / name.lstrip("/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(true)
+    with case.server({"/other": b""}) as server:
+        result = ended(str(folder / "d"), f"{server.url}/d", replace(case.options, recursive=True))
+    _assert_known(case, result)
+    if _is_up_to_the_server(case):
+        return result
+    stored = {name: each for name, each in server.files.items() if not name.endswith(".part")}
+    assert stored.items() <= {**FILES, "/other": b""}.items(), result
+    if isinstance(result, api.Report):
+        assert set(FILES) <= set(stored), result
     return result
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from contract.bent import Case
-from contract.bent_checks import check_download, check_tree, check_upload
+from contract.bent_checks import check_download, check_tree, check_tree_up, check_upload
 from contract.test_bent_servers import folders, in_haste  # noqa: F401  fixtures
 from interop.bends import Bend
 
@@ -52,6 +52,11 @@ UP = {
         (Bend("RNTO deed", "only said"),), size_bytes=1000, lacks=frozenset({"MLST"}), is_there=True
     ),
 }
+TREE_UP = {
+    "files, of which no answer says that they are stored; one is empty": Case(
+        (Bend("STOR", "more digits"),), checksums=True
+    ),
+}
 
 
 @pytest.mark.parametrize("case", DOWN.values(), ids=DOWN)
@@ -67,3 +72,8 @@ def test_a_tree(folders: Iterator[Path], case: Case) -> None:  # noqa: F811
 @pytest.mark.parametrize("case", UP.values(), ids=UP)
 def test_an_upload(folders: Iterator[Path], case: Case) -> None:  # noqa: F811
     check_upload(next(folders), case)
+
+
+@pytest.mark.parametrize("case", TREE_UP.values(), ids=TREE_UP)
+def test_a_tree_to_a_server(folders: Iterator[Path], case: Case) -> None:  # noqa: F811
+    check_tree_up(next(folders), case)

@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from contract.bent import Case, cases
+from contract.bent import RESUMED_BYTES, Case, cases
 from contract.bent_checks import (
     FILES,
     check_download,
     check_list,
     check_tree,
+    check_tree_up,
     check_upload,
     folder_of,
     is_right,
@@ -23,7 +24,7 @@ from contract.bent_checks import (
 from hypothesis import Phase, event, given, note, settings
 from interop.mpx_process import measured
 
-from mpx import ftp_stream_lane, retry
+from mpx import ftp_stream_lane, move, retry
 
 EXAMPLES = int(os.environ.get("MPX_FOREIGN", "25"))
 MOST_KIB = 100_000
@@ -35,7 +36,8 @@ few = settings(several, max_examples=max(EXAMPLES // 8, 3))
 
 @pytest.fixture(autouse=True)
 def in_haste(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wait less between attempts, and have parts of small files."""
+    """Wait less between attempts, and have parts of small files, which are resumed too."""
+    monkeypatch.setattr(move, "SMALL_FILE_BYTES", RESUMED_BYTES)
     monkeypatch.setattr(retry, "FIRST_WAIT_S", 0.01)
     monkeypatch.setattr(ftp_stream_lane, "FIRST_PIECE", 256 * 1024)
     monkeypatch.setattr(ftp_stream_lane, "WORTH_CONNECTING", 256 * 1024)
@@ -70,6 +72,12 @@ def test_a_tree(folders: Iterator[Path], case: Case) -> None:
 @given(case=cases("up"))
 def test_an_upload(folders: Iterator[Path], case: Case) -> None:
     event(type(check_upload(next(folders), case)).__name__)
+
+
+@several
+@given(case=cases("tree up"))
+def test_a_tree_to_a_server(folders: Iterator[Path], case: Case) -> None:
+    event(type(check_tree_up(next(folders), case)).__name__)
 
 
 @several

@@ -175,6 +175,14 @@ SIZES: dict[str, Callable[[int, int], int]] = {  # whoever is asked
     "other": lambda size, n: max(0, size + (1, -1, 2, -2, 512, -512, 100_000, 1 << 31, 1 << 40)[n % 9]),
     "none": lambda size, n: 0,
 }
+ARRIVALS = (  # what becomes of an upload once so many bytes have come
+    "one reset",  # of its data connections
+    "all reset",
+    "closed",
+    "closed and done",  # as the server says
+    "session reset",
+    "silent",
+)
 DEEDS = ("refused", "only said", "done and refused")  # what becomes of a command that changes something
 
 

@@ -2,7 +2,8 @@
 
 Places: "greeting"; a verb, for the reply that ends its command; "150", that which begins data; "data", what
 is sent of a file, "damage" likewise, "listing" and "line"; "block", a header of MODE E; "offset"; "size";
-"stored"; and "VERB deed", what becomes of a command that changes something.
+"stored"; "arrival", what becomes of an upload under way; "marker", what is said of it meanwhile; and
+"VERB deed", what becomes of a command that changes something.
 """
 
 import contextlib
@@ -18,17 +19,23 @@ from interop.storing_server import BLOCK_BYTES, FEATURES, StoringDialogue, Stori
 
 from mpx.gridftp_wire import EOD, EOF, BlockHeader
 
-DEEDS = ("STOR", "RETR", "ERET", "RNFR", "RNTO", "MKD", "DELE", "MFMT")
+DEEDS = ("STOR", "ESTO", "RETR", "ERET", "RNFR", "RNTO", "MKD", "DELE", "MFMT")
 REFUSED = "550 Permission denied"
+
+
+class _UploadEnded(Exception):
+    """An upload has ended before its end; the reply says how."""
 
 
 class BentDialogue(StoringDialogue):
     """One control connection."""
 
     server: "BentServer"
+    _came_bytes = 0  # of the upload under way
+    _arrival: Sequence[Bend] = ()
 
     def say(self, text: str) -> None:
-        place = "150" if text == "150 go" else self.verb
+        place = {"150": "150", "111": "marker"}.get(text[:3], self.verb)
         pieces: list[Piece] = [text.encode("utf-8", "surrogateescape") + b"\r\n"]
         for bend in self.server.due(place):
             pieces = bends.bent(pieces, bends.REPLIES, bend)
@@ -43,8 +50,7 @@ class BentDialogue(StoringDialogue):
                 self._stay()
             else:
                 if piece is Ending.RESET:
-                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-                    connection.close()
+                    self._reset(connection)
                 else:
                     connection.shutdown(socket.SHUT_RDWR)
                 raise ConnectionResetError(piece)
@@ -66,16 +72,54 @@ class BentDialogue(StoringDialogue):
             if bend.how == "refused":
                 return REFUSED
             if bend.how == "only said":
-                return {"RNFR": "350 to?", "MKD": f'257 "{argument}"', "STOR": "226 done"}.get(verb, "250 ok")
-            super().answer(verb, argument)
+                said = {"RNFR": "350 to?", "MKD": f'257 "{argument}"', "STOR": "226 done", "ESTO": "226 done"}
+                return said.get(verb, "250 ok")
+            self._answer(verb, argument)
             return REFUSED
-        return super().answer(verb, argument)
+        return self._answer(verb, argument)
 
-    def receive(self) -> bytes:
-        pieces: list[Piece] = [super().receive()]
+    def _answer(self, verb: str, argument: str) -> str | None:
+        try:
+            return super().answer(verb, argument)
+        except _UploadEnded as ended:
+            return str(ended)
+
+    def receive(self, content: bytearray | None = None, start: int = 0) -> bytes:
+        content = bytearray() if content is None else content
+        self._came_bytes, self._arrival = 0, self.server.due("arrival")
+        super().receive(content, start)
+        pieces: list[Piece] = [bytes(content)]
         for bend in self.server.due("stored"):
             pieces = bends.bent(pieces, bends.STORED, bend)
-        return b"".join(piece for piece in pieces if isinstance(piece, bytes))
+        content[:] = b"".join(piece for piece in pieces if isinstance(piece, bytes))
+        return bytes(content)
+
+    def took(self, start: int, end: int, connections: Sequence[socket.socket]) -> None:
+        if self.blocks:
+            self.say(f"111 Range Marker {start}-{end}")
+        self._came_bytes += end - start
+        for bend in self._arrival:
+            if bend.n <= self._came_bytes:
+                self._end_upload(bend.how, connections)
+
+    def _end_upload(self, how: str, connections: Sequence[socket.socket]) -> None:
+        """End an upload in the middle; `how` is one of bends.ARRIVALS."""
+        if how == "silent":
+            self._stay()
+        if how == "session reset":
+            self._put(self.control, [Ending.RESET])
+        for connection in connections[:1] if how == "one reset" else connections:
+            if how.endswith("reset"):
+                self._reset(connection)
+            else:
+                connection.shutdown(socket.SHUT_RDWR)
+        self.close()
+        raise _UploadEnded("226 done" if how == "closed and done" else "426 the data connection was lost")
+
+    @staticmethod
+    def _reset(connection: socket.socket) -> None:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        connection.close()
 
     # --- what it says and sends of files -----------------------------------------------------------
 

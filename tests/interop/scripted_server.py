@@ -64,6 +64,7 @@ class Dialogue:
         """Stop listening."""
         if self._listener:
             self._listener.close()
+        self._listener = None
 
     def _keep_nothing(self) -> None:
         if self._kept:

@@ -5,13 +5,13 @@ may be replaced as with ScriptedServer.
 """
 
 import posixpath
+import select
 import socket
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
-from typing import BinaryIO
 
-from interop.scripted_server import Dialogue, Script, ScriptedServer
+from interop.scripted_server import PATIENCE_S, Dialogue, Script, ScriptedServer
 
 from mpx.gridftp_wire import CLOSE, EOD, EOF, HEADER_BYTES, BlockHeader, unpack_header
 
@@ -27,7 +27,10 @@ class StoringDialogue(Dialogue):
     folder = "/"
     asked: str | None = None  # what is to be renamed
     rest = 0  # where the next transfer begins
-    blocks_come: BinaryIO | None = None  # where those of MODE E do
+
+    def __init__(self, server: "StoringServer", control: socket.socket) -> None:
+        super().__init__(server, control)
+        self._uploads: list[socket.socket] = []  # connections over which blocks come; they outlive a file
 
     def name(self, argument: str) -> str:
         """Return the absolute name of an argument."""
@@ -95,7 +98,7 @@ class StoringDialogue(Dialogue):
         _, start, size, name = argument.split(" ", 3)
         if self.name(name) not in self.server.files:
             return MISSING
-        content = self.server.files[self.name(name)][int(start) :]
+        content = (self.content(self.name(name)) or b"")[int(start) :]
         part = content if int(size) < 0 else content[: int(size)]
         return f"213 {zlib.adler32(part):08x}"
 
@@ -149,45 +152,83 @@ class StoringDialogue(Dialogue):
             return "426 you closed it"
         return "226 done"
 
-    def receive(self) -> bytes:
-        """Take what comes over the data connection, to its end."""
+    def receive(self, content: bytearray | None = None, start: int = 0) -> bytes:
+        """Take what comes over the data connections, to its end, into `content` from `start` on."""
+        content = bytearray() if content is None else content
         if self.blocks:
-            return self._receive_blocks()
-        content = bytearray()
+            self._receive_blocks(content, start)
+            return bytes(content)
         with self.open_data() as data:
             self.say("150 go")
-            while more := data.recv(1 << 18):
+            while more := data.recv(1 << 16):
                 content += more
+                self.took(len(content) - len(more), len(content), [data])
         return bytes(content)
 
-    def _receive_blocks(self) -> bytes:
-        """Take the blocks of one transfer over one connection, which stays for the next."""
-        content = bytearray()
-        self.blocks_come = self.blocks_come or self.open_data().makefile("rb")
+    def took(self, start: int, end: int, connections: Sequence[socket.socket]) -> None:
+        """Called whenever a part of a file has come over one of these connections."""
+
+    def _receive_blocks(self, content: bytearray, start: int) -> None:
+        """Take the blocks of one transfer over as many connections as join it."""
+        going, ended, total = list(self._uploads), 0, None
         self.say("150 go")
-        while True:
-            raw = self.blocks_come.read(HEADER_BYTES)
-            if len(raw) < HEADER_BYTES:
-                raise ConnectionError("the data connection has ended before the data")
-            header = unpack_header(raw)
-            content[header.offset : header.offset + header.count] = self.blocks_come.read(header.count)
-            if header.descriptor & CLOSE:
-                self.blocks_come = None
-            if header.ends_data:
-                return bytes(content)
+        while total is None or ended < total:
+            joins = [self._listener] if self._listener else []
+            ready = select.select([*going, *joins], [], [], PATIENCE_S)[0]
+            if not ready:
+                raise ConnectionError("no data has come")
+            for connection in ready:
+                if connection is self._listener:
+                    going.append(connection.accept()[0])
+                    self._uploads.append(going[-1])
+                    continue
+                header = self._receive_block(connection, content, start)
+                total = header.total_streams or total
+                if header.ends_data:
+                    going.remove(connection)
+                    ended += 1
+                if header.descriptor & CLOSE:
+                    self._uploads.remove(connection)
+                    connection.close()
+
+    def _receive_block(self, connection: socket.socket, content: bytearray, start: int) -> BlockHeader:
+        header = unpack_header(self._exactly(connection, HEADER_BYTES))
+        if block := self._exactly(connection, header.count):  # else the offset is no offset
+            at = start + header.offset
+            content += bytes(max(0, at - len(content)))
+            content[at : at + len(block)] = block
+            self.took(at, at + len(block), self._uploads)
+        return header
+
+    @staticmethod
+    def _exactly(connection: socket.socket, size_bytes: int) -> bytes:
+        got = connection.recv(size_bytes, socket.MSG_WAITALL) if size_bytes else b""
+        if len(got) < size_bytes:
+            raise ConnectionError("the data connection has ended before the data")
+        return got
+
+    def close(self) -> None:
+        super().close()
+        for connection in self._uploads:
+            connection.close()
+        self._uploads.clear()
 
     def cut(self) -> None:
         """Be gone, as after a reset of a firewall."""
         self.control.shutdown(socket.SHUT_RDWR)
 
+    def content(self, name: str) -> bytes | bytearray | None:
+        """Return what is sent of a file."""
+        return self.server.files.get(name)
+
     def _retr(self, argument: str) -> str | None:
-        content, start = self.server.files.get(self.name(argument)), self.start()
-        return MISSING if content is None else self.send(content[start:])
+        content, start = self.content(self.name(argument)), self.start()
+        return MISSING if content is None else self.send(bytes(content[start:]))
 
     def _eret(self, argument: str) -> str | None:
         start, size, name = self.part(argument)
-        content = self.server.files.get(self.name(name))
-        return MISSING if content is None else self.send(content[start : start + size])
+        content = self.content(self.name(name))
+        return MISSING if content is None else self.send(bytes(content[start : start + size]))
 
     def part(self, argument: str) -> tuple[int, int, str]:
         """Read the offset, the length and the name of ERET P."""
@@ -195,11 +236,19 @@ class StoringDialogue(Dialogue):
         return int(start), int(size), name
 
     def _stor(self, argument: str) -> str | None:
-        name = self.name(argument)
+        return self._store(self.name(argument), bytearray(), 0)
+
+    def _esto(self, argument: str) -> str | None:
+        _, start, name = argument.split(" ", 2)
+        return self._store(
+            self.name(name), bytearray(self.server.files.get(self.name(name), b"")), int(start)
+        )
+
+    def _store(self, name: str, content: bytearray, start: int) -> str | None:
         if name in self.server.folders or posixpath.dirname(name) not in self.server.folders:
             return "553 Could not create file."
-        self.server.files[name] = b""
-        self.server.files[name] = self.receive()
+        self.server.files[name] = content  # what comes is there at once
+        self.receive(content, start)
         return "226 done"
 
     # --- changes -----------------------------------------------------------------------------------
@@ -261,6 +310,6 @@ class StoringServer(ScriptedServer):
         super().__init__(script)
         self.mode_e = mode_e
         self.features = (*features, "CKSM ADLER32:10;") if checksums else features
-        self.files = dict(files or {})
+        self.files: dict[str, bytes | bytearray] = dict(files or {})
         self.folders = {"/", *(str(folder) for name in self.files for folder in PurePosixPath(name).parents)}
         self.times: dict[str, str] = {}

@@ -393,6 +393,14 @@ def test_lines_of_list_in_no_known_form(tmp_path: Path) -> None:
     assert "FILE.TXT;1" in ended.err
 
 
+def test_a_name_and_a_size_are_no_sum_but_in_the_first_line(tmp_path: Path) -> None:
+    listing = b"\r\ntotal 12\r\n-rw-r--r-- 1 u g 3 Jan 01 12:00 one\r\nreadme 1234\r\n"
+    ended, found = copy_tree(ListingServer(FILES, {"/d": listing}, NO_MLST), tmp_path)
+    assert (ended.code, found) == (10, FILES_HERE), ended.err
+    assert "readme 1234" in ended.err
+    assert "total" not in ended.err
+
+
 def test_mpx_list_names_what_it_cannot_list() -> None:
     with ListingServer(FILES, {"/d": ONE + b"what is this\r\n"}) as server:
         ended = mpx("list", f"{server.url}/d")

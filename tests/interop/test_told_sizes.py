@@ -83,7 +83,7 @@ def test_what_was_streamed_is_verified_where_the_server_can(tmp_path: Path, told
     lies = {"facts": facts_with(f"size={told};"), "size": lambda _: f"213 {told}"}
     with LyingServer({"/d/file": SMALL}, mode_e=mode_e, checksums=True, **lies) as server:
         got, report = copied(server, tmp_path, in_tree=False)
-        summed = [line for line in server.heard if line.startswith("CKSM")]
+        summed = [line for line in server.commands if line.startswith("CKSM")]
     assert got == SMALL
     wanted = {"algorithm": "adler32", "result": "verified", "bytes": {"adler32": len(SMALL)}}
     assert report.checksum == wanted
@@ -168,7 +168,7 @@ def test_sizes_that_a_listing_does_not_tell_are_asked_for(tmp_path: Path) -> Non
     files = {f"/d/{i}": bytes([i]) * (i + 1) for i in range(20)}
     with LyingServer(files, facts=facts_with("")) as server:
         mpx.copy(f"{server.url}/d", str(tmp_path / "got"), mpx.CopyOptions(recursive=True))
-        assert {f"SIZE {name}" for name in files} <= set(server.heard)
+        assert {f"SIZE {name}" for name in files} <= set(server.commands)
         again = mpx.copy(f"{server.url}/d", str(tmp_path / "got"), mpx.CopyOptions(recursive=True))
     assert {f"/d/{path.name}": path.read_bytes() for path in (tmp_path / "got").iterdir()} == files
     assert again.files.skipped == 20  # a size that is known can be compared

@@ -138,7 +138,7 @@ def test_an_offset_takes_no_round_trip_of_its_own(tmp_path: Path) -> None:
 def test_an_honest_server_is_asked_for_parts(tmp_path: Path, mode_e: bool) -> None:
     with LyingServer({"/d/file": SPARSE}, mode_e=mode_e) as server:
         report = copied(server, tmp_path / "near")
-        parts = [line for line in server.heard if line.startswith("ERET" if mode_e else "REST")]
+        parts = [line for line in server.commands if line.startswith("ERET" if mode_e else "REST")]
     assert (tmp_path / "near").read_bytes() == SPARSE
     assert not is_noted(report)
     assert len(parts) > 1
@@ -148,7 +148,7 @@ def test_small_files_take_one_command_each(tmp_path: Path) -> None:
     files = {f"/d/{i}": bytes([i]) * i * 1000 for i in range(1, 40)}
     with LyingServer(files, mode_e=True) as server:
         mpx.copy(f"{server.url}/d", str(tmp_path / "near"), mpx.CopyOptions(recursive=True, streams=1))
-        asked = [line for line in server.heard if line.startswith(("ERET", "RETR"))]
+        asked = [line for line in server.commands if line.startswith(("ERET", "RETR"))]
     assert {f"/d/{path.name}": path.read_bytes() for path in (tmp_path / "near").iterdir()} == files
     assert len(asked) == len(files)
 

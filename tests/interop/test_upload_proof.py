@@ -1,8 +1,9 @@
 """An upload is whole only when the server shows it; one that cannot be ended well ends with an error."""
 
 import os
+import socket
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -390,3 +391,24 @@ def test_blocks_that_are_lost_every_time(
         with pytest.raises(ConnectionLost):
             upload(server, source, streams=1)
         assert 3 <= stores(server) <= 4
+
+
+class Losing(StoringDialogue):
+    """Loses what it said that it had, and the session, once."""
+
+    def took(self, start: int, end: int, connections: Sequence[socket.socket]) -> None:
+        self.say(f"111 Range Marker {start}-{end}")
+        if end >= 1 << 20 and not self.server.folders & {"/lost"}:
+            self.server.folders.add("/lost")
+            self.server.files.clear()
+            self.cut()
+            raise ConnectionError("it has crashed")
+
+
+def test_what_a_marker_said_of_a_small_file_is_not_believed_once_the_session_is_lost(tmp_path: Path) -> None:
+    content = make(tmp_path / "file", 3 << 20).read_bytes()
+    with StoringServer(mode_e=True) as server:
+        server.dialogue = Losing
+        copy(str(tmp_path / "file"), f"{server.url}/up", CopyOptions(checksum="none"))
+        assert server.files == {"/up": content}
+        assert "/lost" in server.folders

@@ -1,0 +1,91 @@
+"""A file whose transfer always breaks: it has failed, alone; the others are copied."""
+
+import posixpath
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from interop.storing_server import StoringDialogue, StoringServer
+
+from mpx import CopyOptions, copy
+from mpx.errors import ConnectionLost, MpxError, PartialFailure
+
+NAMES = ["a", "bad", "c", "d/e", "d/f"]
+FILES = {f"/tree/{name}": name.encode() * 1000 for name in NAMES}
+OPTIONS = CopyOptions(recursive=True, retries=1, timeout_s=10)
+
+
+def gone(dialogue: StoringDialogue) -> None:
+    dialogue.cut()
+
+
+def cut_off(dialogue: StoringDialogue) -> str:
+    with dialogue.open_data():
+        dialogue.say("150 go")
+    return "426 the data connection was lost"
+
+
+Broken = Callable[[StoringDialogue], str | None]
+breaks = pytest.mark.parametrize("broken", [gone, cut_off])
+modes = pytest.mark.parametrize("mode_e", [True, False], ids=["MODE E", "MODE S"])
+
+
+def server_for(broken: Broken, words: tuple[str, ...], *, mode_e: bool) -> StoringServer:
+    """Return a server at which a transfer of what has one of these words in its name breaks."""
+
+    def breaking(dialogue: StoringDialogue, argument: str) -> str | None:
+        if any(word in posixpath.basename(argument) for word in words):
+            return broken(dialogue)
+        return dialogue.answer(dialogue.verb, argument)
+
+    verbs = ("RETR", "ERET", "STOR", "ESTO")
+    return StoringServer(dict.fromkeys(verbs, breaking), mode_e=mode_e)
+
+
+@pytest.fixture(autouse=True)
+def in_haste(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mpx.retry.FIRST_WAIT_S", 0.01)
+
+
+@modes
+@breaks
+def test_a_download(broken: Broken, mode_e: bool, tmp_path: Path) -> None:
+    with server_for(broken, ("bad",), mode_e=mode_e) as server:
+        server.files |= FILES
+        server.folders |= {"/tree", "/tree/d"}
+        with pytest.raises(PartialFailure, match="1 of 5 files were not copied"):
+            copy(f"{server.url}/tree", str(tmp_path / "tree"), OPTIONS)
+    found = {each for each in (tmp_path / "tree").rglob("*") if each.is_file() and each.suffix != ".part"}
+    assert {f"/{each.relative_to(tmp_path)}": each.read_bytes() for each in found} == {
+        name: content for name, content in FILES.items() if name != "/tree/bad"
+    }
+
+
+@modes
+@breaks
+def test_an_upload(broken: Broken, mode_e: bool, tmp_path: Path) -> None:
+    write(tmp_path)
+    with server_for(broken, ("bad",), mode_e=mode_e) as server:
+        with pytest.raises(PartialFailure, match="1 of 5 files were not copied"):
+            copy(str(tmp_path / "tree"), f"{server.url}/tree", OPTIONS)
+        assert server.files == {name: content for name, content in FILES.items() if name != "/tree/bad"}
+
+
+@modes
+def test_where_every_file_breaks_the_copy_ends(mode_e: bool, tmp_path: Path) -> None:
+    """Not file after file, which takes minutes for each."""
+    many = [f"{i}" for i in range(200)]
+    with server_for(gone, ("",), mode_e=mode_e) as server:
+        server.files |= {f"/tree/{name}": b"123" for name in many}
+        server.folders |= {"/tree"}
+        with pytest.raises(ConnectionLost) as told:
+            copy(f"{server.url}/tree", str(tmp_path / "tree"), OPTIONS)
+    assert server.heard.count("USER") < 60
+    assert isinstance(told.value, MpxError)
+
+
+def write(here: Path) -> None:
+    for name, content in FILES.items():
+        file = here / name.lstrip("/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
