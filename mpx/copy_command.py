@@ -9,10 +9,10 @@ from mpx.checksum_choice import UNVERIFIED
 from mpx.cli import complain
 from mpx.command_options import with_options
 from mpx.congestion_plan import FAST_NOT_HAD
+from mpx.endpoint import MAY_HIDE
 from mpx.errors import Interrupted, MpxError, UsageError
-from mpx.folder_listing import MAY_HIDE
 from mpx.honour import WHOLE_FILES
-from mpx.ops_model import MODEL_VARIABLE
+from mpx.ops_kinds import MODEL_VARIABLE
 from mpx.options import CopyOptions
 from mpx.path_set import DEFAULT_PATH
 from mpx.planner import EXISTS, SAME, STARTING_OVER

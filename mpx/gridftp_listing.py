@@ -53,8 +53,10 @@ def parse_time(text: str) -> float | None:
     found = re.match(r"\s{0,8}(\d{14})(\.\d{1,9})?", text, re.ASCII)
     if not found:
         return None
+    digits = found.group(1)
+    month, day, hour, minute, second = (int(digits[at : at + 2]) for at in (4, 6, 8, 10, 12))
     try:
-        whole = datetime.strptime(found.group(1), "%Y%m%d%H%M%S").replace(tzinfo=UTC).timestamp()
+        whole = datetime(int(digits[:4]), month, day, hour, minute, second, tzinfo=UTC)
     except ValueError:
         return None
-    return whole + float(found.group(2) or 0)
+    return whole.timestamp() + float(found.group(2) or 0)

@@ -10,7 +10,6 @@ import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import takewhile
-from string import ascii_uppercase
 
 from mpx.errors import UsageError
 from mpx.ranges import Range
@@ -50,7 +49,7 @@ def command(verb: str, *words: object) -> bytes:
 
 
 _WORDS = "GridFTP-Error-String:"
-_OF_CLASS = frozenset(ascii_uppercase + "_")
+_OF_CLASS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ_")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ import os
 import posixpath
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -216,12 +215,14 @@ class LocalEndpoint:
         Syncs run side by side, since file systems write one journal entry for all that wait for one.
         """
         written = [file.written or PartialFile(file.partial, self._folders) for file in files]
-        with ThreadPoolExecutor(SYNCS_AT_ONCE) as syncing:
-            results = list(
-                syncing.map(
-                    lambda file, opened: self._attempt(partial(_settle, note), file, opened), files, written
-                )
-            )
+        settle = partial(self._attempt, partial(_settle, note))
+        if len(files) == 1:
+            results = [settle(files[0], written[0])]
+        else:
+            from concurrent.futures import ThreadPoolExecutor
+
+            with ThreadPoolExecutor(min(len(files), SYNCS_AT_ONCE)) as syncing:
+                results = list(syncing.map(settle, files, written))
         for i, file in enumerate(files):
             if results[i] is None:
                 results[i] = self._attempt(_rename, file, written[i])

@@ -1,7 +1,6 @@
 """What has to be kept until a copy ends: on disk once it is much, so that millions take no memory."""
 
 import marshal
-import tempfile
 from collections.abc import Iterator
 from typing import IO, Any
 
@@ -26,6 +25,8 @@ class Spool:
         self._recent.append(record)
         if len(self._recent) < BLOCK:
             return
+        import tempfile
+
         try:
             self._file = self._file or tempfile.TemporaryFile(prefix="mpx-")  # noqa: SIM115  as long as we
             self._blocks.append(self._file.tell())

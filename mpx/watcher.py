@@ -6,6 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from mpx.carrier import Carrier
 from mpx.endpoint import Rtt
@@ -13,13 +14,15 @@ from mpx.errors import Interrupted, UsageError
 from mpx.failure import Failure
 from mpx.finisher import Finisher
 from mpx.gate import Gate
-from mpx.multipath import Multipath
 from mpx.path_set import DEFAULT_PATH
 from mpx.pool import Pool
 from mpx.report import Event, Report
-from mpx.scavenger import Scavenger
-from mpx.selection import Selection
 from mpx.tuner import Decision, Sample, Tuner
+
+if TYPE_CHECKING:  # few copies need them
+    from mpx.multipath import Multipath
+    from mpx.scavenger import Scavenger
+    from mpx.selection import Selection
 
 TICK_S = 0.1
 DOUBT_TICK_S = 0.02  # while a path may have been lost
@@ -63,9 +66,9 @@ class Watcher:
         rtt: Callable[[str], Rtt | None],
         congestion: str | None,
         congestion_refused: threading.Event,
-        selection: Selection | None,
-        scavenger: Scavenger | None,
-        multipath: Multipath | None,
+        begin_selection: "Callable[[], Selection | None] | None",
+        scavenger: "Scavenger | None",
+        multipath: "Multipath | None",
         on_progress: OnProgress | None,
         cancel: threading.Event,
     ) -> None:
@@ -80,7 +83,8 @@ class Watcher:
         self._congestion = congestion
         self._congestion_before: str | None = None  # what streams go on with where the last switch is refused
         self._congestion_refused = congestion_refused
-        self._selection = selection
+        self._begin_selection = begin_selection  # once the copy is found to be a long one
+        self._selection: Selection | None = None
         self._scavenger = scavenger
         self._multipath = multipath
         self._on_progress = on_progress
@@ -133,6 +137,8 @@ class Watcher:
                 continue
             if self._scavenger is not None:
                 self._yield(self._scavenger, now, samples[DEFAULT_PATH])
+            if lasts_s >= WORTH_A_SWITCH_S and self._begin_selection is not None:
+                self._selection, self._begin_selection = self._begin_selection(), None
             if self._selection is not None and lasts_s >= WORTH_A_SWITCH_S:
                 self._select(self._selection, now, samples[DEFAULT_PATH])
             self._tune(now, samples)
@@ -156,7 +162,7 @@ class Watcher:
                 self._act(decision)
                 self._record(decision, now, samples[decision.path].arrived_bytes)
 
-    def _mind(self, multipath: Multipath) -> None:
+    def _mind(self, multipath: "Multipath") -> None:
         """Look after the paths; where one is lost or back, others carry what they did not before."""
         changes = multipath.observe(time.monotonic(), self._carrier.silent_s)
         if not changes:
@@ -168,7 +174,7 @@ class Watcher:
         for tuner in self._tuners.values():
             tuner.disturbed(now)
 
-    def _yield(self, scavenger: Scavenger, now: float, sample: Sample) -> None:
+    def _yield(self, scavenger: "Scavenger", now: float, sample: Sample) -> None:
         """Be as fast as leaves no queue; where that cannot be told, say so and go on."""
         news = scavenger.observe(time.monotonic(), sample.arrived_bytes)
         if scavenger.trouble:
@@ -176,7 +182,7 @@ class Watcher:
         if news:
             self._record(Decision(DEFAULT_PATH, sample.streams, news), now, sample.arrived_bytes)
 
-    def _select(self, selection: Selection, now: float, sample: Sample) -> None:
+    def _select(self, selection: "Selection", now: float, sample: Sample) -> None:
         """Switch the streams where the background has come to ask for it; what cannot be is noted."""
         switch = selection.observe(time.monotonic(), sample)
         if selection.trouble:
