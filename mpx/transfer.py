@@ -499,8 +499,11 @@ class _Copy:
 
         return Scavenger(watch, pacer, may_probe.is_set)
 
-    def selection(self, carrier: Carrier) -> "Selection | None":
-        """Return who reads the background and says when to switch; None where there is no path to probe."""
+    def selection(self, carrier: Carrier, began_s: float) -> "Selection | None":
+        """Return who reads the background and says when to switch; None where there is no path to probe.
+
+        Bytes move since `began_s` (monotonic clock).
+        """
         self.watch = self.watch or self.rtt_watch(carrier)
         if self.watch is None:
             return None
@@ -511,7 +514,7 @@ class _Copy:
         congestion = self.plan.congestion or CUBIC
         why_not = functools.cache(self.why_not_congestion(are_open=True) or str)  # each takes a socket
         chooser = Chooser(self.options.policy, congestion, why_not)
-        return Selection(Loading(load_model), self.watch, chooser, congestion)
+        return Selection(Loading(load_model), self.watch, chooser, congestion, began_s)
 
     def run(
         self, carrier: Carrier, finisher: Finisher, lister: Lister, probe: RttProbe, watcher: Watcher

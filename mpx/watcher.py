@@ -28,6 +28,7 @@ TICK_S = 0.1
 DOUBT_TICK_S = 0.02  # while a path may have been lost
 GOODPUT_WINDOW_S = 1.0
 ENDING_S = 1.0  # less than this is left: nothing decided now would show
+LONG_S = 1.0  # a copy that has moved bytes for so long may be worth reading the background
 WORTH_A_SWITCH_S = 8.0  # less than this is left: nobody is known by then who is not known already
 
 
@@ -66,7 +67,7 @@ class Watcher:
         rtt: Callable[[str], Rtt | None],
         congestion: str | None,
         congestion_refused: threading.Event,
-        begin_selection: "Callable[[], Selection | None] | None",
+        begin_selection: "Callable[[float], Selection | None] | None",
         scavenger: "Scavenger | None",
         multipath: "Multipath | None",
         on_progress: OnProgress | None,
@@ -85,6 +86,7 @@ class Watcher:
         self._congestion_refused = congestion_refused
         self._begin_selection = begin_selection  # once the copy is found to be a long one
         self._selection: Selection | None = None
+        self._moving_s: float | None = None  # since when bytes arrive
         self._scavenger = scavenger
         self._multipath = multipath
         self._on_progress = on_progress
@@ -125,6 +127,8 @@ class Watcher:
             self._window.append((now, sum(sample.arrived_bytes for sample in samples.values())))
             while now - self._window[0][0] > GOODPUT_WINDOW_S:
                 self._window.popleft()
+            if self._moving_s is None and self._window[-1][1]:
+                self._moving_s = time.monotonic()
             self._tell(now, samples)
             if self._multipath is not None:
                 self._multipath.carried(time.monotonic(), samples)
@@ -137,8 +141,8 @@ class Watcher:
                 continue
             if self._scavenger is not None:
                 self._yield(self._scavenger, now, samples[DEFAULT_PATH])
-            if lasts_s >= WORTH_A_SWITCH_S and self._begin_selection is not None:
-                self._selection, self._begin_selection = self._begin_selection(), None
+            if lasts_s >= WORTH_A_SWITCH_S:
+                self._begin_selecting()
             if self._selection is not None and lasts_s >= WORTH_A_SWITCH_S:
                 self._select(self._selection, now, samples[DEFAULT_PATH])
             self._tune(now, samples)
@@ -181,6 +185,12 @@ class Watcher:
             self._report.note(f"the copy cannot yield, as nobody answers its probes: {scavenger.trouble}")
         if news:
             self._record(Decision(DEFAULT_PATH, sample.streams, news), now, sample.arrived_bytes)
+
+    def _begin_selecting(self) -> None:
+        """Have the background read, once bytes have moved for a while: most copies are over before."""
+        begin, since_s = self._begin_selection, self._moving_s
+        if begin is not None and since_s is not None and time.monotonic() >= since_s + LONG_S:
+            self._selection, self._begin_selection = begin(since_s), None
 
     def _select(self, selection: "Selection", now: float, sample: Sample) -> None:
         """Switch the streams where the background has come to ask for it; what cannot be is noted."""
