@@ -1,4 +1,4 @@
-"""What a command imports: as a copy of one small file lasts as long as the start of mpx, only what it needs."""
+"""What a command imports: a copy of one small file lasts little longer than that, so no more than needed."""
 
 import importlib.util
 import os
@@ -61,9 +61,7 @@ def test_showing_the_help_or_the_version(tmp_path: Path) -> None:
     slow = SLOW - {"lzma"}  # click's help comes with it
     for words in (["--version"], ["--help"], ["copy", "--help"]):
         found = imported(*words, state=tmp_path)
-        assert not found & (
-            (SLOW - {"lzma"}) | SPECIAL | OF_SERVERS | LOCAL | COPYING
-        )  # click imports shutil
+        assert not found & (slow | SPECIAL | OF_SERVERS | LOCAL | COPYING)
 
 
 @pytest.mark.peers
