@@ -16,9 +16,10 @@ _LINKS = ("os.unix=slink", "os.unix=symlink")  # ProFTPD says the latter, Pure-F
 def kind_of(entry: Entry) -> Kind | None:
     """Return what the facts say that a name is; None where they do not, or in words that nobody knows."""
     told = entry.facts.get("type", "").lower()
-    if told.startswith(_LINKS):
+    known = _KINDS.get(told)
+    if known is None and told.startswith(_LINKS):
         return Kind.LINK
-    return Kind.OTHER if _SPECIAL.match(told) else _KINDS.get(told)
+    return Kind.OTHER if known is None and _SPECIAL.match(told) else known
 
 
 def entry_info(entry: Entry, *, follow: bool = False) -> FileInfo:
@@ -54,9 +55,10 @@ def parse_time(text: str) -> float | None:
     if not found:
         return None
     digits = found.group(1)
-    month, day, hour, minute, second = (int(digits[at : at + 2]) for at in (4, 6, 8, 10, 12))
+    year, month, day = int(digits[:4]), int(digits[4:6]), int(digits[6:8])
+    hour, minute, second = int(digits[8:10]), int(digits[10:12]), int(digits[12:])
     try:
-        whole = datetime(int(digits[:4]), month, day, hour, minute, second, tzinfo=UTC)
+        whole = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
     except ValueError:
         return None
     return whole.timestamp() + float(found.group(2) or 0)
