@@ -13,10 +13,10 @@ from mpx.apt_looks import Looks
 from mpx.apt_meter import Bin, Meter
 from mpx.apt_takeover import AT_LEAST_RTT, AT_THE_WINDOWS, FREE
 from mpx.apt_windows import Windows
-from mpx.tuner import Decision, Sample
+from mpx.tuner import START, Decision, Sample
 from mpx.units import counted
 
-START, START_RTT_S = 4, 0.04  # streams to start with, up to that RTT; beyond it in proportion, ...
+START_RTT_S = 0.04  # START streams up to that RTT; beyond it in proportion, ...
 MOST_AT_START = 16  # ... but no more
 FIRST_STEP = 4.0  # the first comparison is a large one: it shows the slope, and often the plateau too
 MOST_UP, MOST_DOWN = 4.0, 4.0  # no single change by more than that ...

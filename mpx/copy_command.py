@@ -1,35 +1,20 @@
 """`mpx copy`: reads the command line into CopyOptions, shows progress, writes the report."""
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpx.checksum_choice import UNVERIFIED
 from mpx.cli import complain
 from mpx.command_options import with_options
-from mpx.congestion_plan import FAST_NOT_HAD
 from mpx.errors import Interrupted, MpxError, UsageError
-from mpx.folder_listing import MAY_HIDE
-from mpx.honour import WHOLE_FILES
-from mpx.ops_model import MODEL_VARIABLE
 from mpx.options import CopyOptions
-from mpx.path_set import DEFAULT_PATH
-from mpx.planner import EXISTS, SAME, STARTING_OVER
-from mpx.report import ONE_SUBFLOW, Report
 from mpx.shown import shown
 from mpx.signals import Signals
-from mpx.source_change import END_DECIDES
-from mpx.tree_walk import LISTS_MANY
 from mpx.units import format_duration, format_rate, format_size
-from mpx.whole_file import check_writable
 
-# What was asked for by hand and is not had, which is no detail.
-_BY_HAND = (
-    *(FAST_NOT_HAD, MODEL_VARIABLE, ONE_SUBFLOW),
-    *("the controller at ", "one path is used: ", "plain TCP instead"),
-)
-_SAID = (*_BY_HAND, STARTING_OVER, END_DECIDES, WHOLE_FILES, LISTS_MANY, MAY_HIDE)
+if TYPE_CHECKING:  # what a copy itself needs is imported once it begins, not to show the help
+    from mpx.report import Report
 
 _EPILOG = """
 \b
@@ -88,7 +73,9 @@ def copy_command(
     it if DST ends in / or is a folder; several go into DST.
     """
     from mpx.progress import view
+    from mpx.report import Report
     from mpx.transfer import copy
+    from mpx.whole_file import check_writable
 
     explicit = {
         name for name in given if context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
@@ -103,7 +90,7 @@ def copy_command(
         check_writable(report_file)
     report = Report(" ".join(sources), destination, dry_run=options.dry_run)  # until there is a real one
 
-    def begun(real: Report) -> None:
+    def begun(real: "Report") -> None:
         nonlocal report
         report = real
 
@@ -174,11 +161,30 @@ def read_list(name: str) -> tuple[list[str], list[str | None]]:
     return sources, targets
 
 
+def _is_said(note: str) -> bool:
+    """Tell whether a note is no detail."""
+    from mpx.congestion_plan import FAST_NOT_HAD
+    from mpx.endpoint import MAY_HIDE
+    from mpx.honour import WHOLE_FILES
+    from mpx.ops_kinds import MODEL_VARIABLE
+    from mpx.planner import STARTING_OVER
+    from mpx.report import ONE_SUBFLOW
+    from mpx.source_change import END_DECIDES
+    from mpx.tree_walk import LISTS_MANY
+
+    by_hand = (  # what was asked for by hand and is not had
+        *(FAST_NOT_HAD, MODEL_VARIABLE, ONE_SUBFLOW),
+        *("the controller at ", "one path is used: ", "plain TCP instead"),
+    )
+    said = (*by_hand, STARTING_OVER, END_DECIDES, WHOLE_FILES, LISTS_MANY, MAY_HIDE)
+    return any(words in note for words in said)
+
+
 def _say(line: str) -> None:
     print(shown(line))
 
 
-def _write(report: Report, name: str | None) -> None:
+def _write(report: "Report", name: str | None) -> None:
     """Write the report; the exit code stays that of the copy where that fails."""
     if name:
         try:
@@ -187,14 +193,14 @@ def _write(report: Report, name: str | None) -> None:
             complain(f"no report was written: {error}")
 
 
-def _write_interrupted(report: Report, signals: Signals, name: str | None) -> None:
+def _write_interrupted(report: "Report", signals: Signals, name: str | None) -> None:
     """Write the report of a copy that does not end although it is to."""
     report.ended_by(signals.translate(Interrupted()))
     report.close()
     _write(report, name)
 
 
-def _details(report: Report, *, verbose: bool, quiet: bool) -> None:
+def _details(report: "Report", *, verbose: bool, quiet: bool) -> None:
     """Print what failed, and unless `quiet` what surprises; if `verbose`, every decision and note too."""
     if not quiet:
         _surprises(report, verbose=verbose)
@@ -203,8 +209,11 @@ def _details(report: Report, *, verbose: bool, quiet: bool) -> None:
             complain(f"not copied {entry['name']}: {entry['error']}")
 
 
-def _surprises(report: Report, *, verbose: bool) -> None:
+def _surprises(report: "Report", *, verbose: bool) -> None:
     """Print what was left out or began anew; if `verbose`, every decision and note."""
+    from mpx.path_set import DEFAULT_PATH
+    from mpx.planner import EXISTS, SAME
+
     if verbose:
         for event in report.timeline:
             rate = format_rate(event.goodput_bps)
@@ -216,7 +225,7 @@ def _surprises(report: Report, *, verbose: bool) -> None:
             if "carried_bytes" in each:
                 _say(f"path {each['path']}: {format_size(each['carried_bytes'])} arrived over it")
     for note in report.notes:
-        if verbose or any(words in note for words in _SAID):
+        if verbose or _is_said(note):
             _say(f"note: {note}")
     if report.dry_run:
         return  # it has told what it would leave alone
@@ -225,15 +234,18 @@ def _surprises(report: Report, *, verbose: bool) -> None:
             _say(f"left alone {entry['name']}: {entry['reason']}")
 
 
-def _rehearsed(report: Report) -> None:
+def _rehearsed(report: "Report") -> None:
     """Print what would be done, in one line."""
     files, size = report.files, report.bytes
     line = f"dry run: {files.total - files.skipped} of {files.total} files to copy, "
     print(f"{line}{format_size(size.total - size.skipped)}; nothing was copied")
 
 
-def _summary(report: Report, *, verbose: bool) -> None:
+def _summary(report: "Report", *, verbose: bool) -> None:
     """Print what was done, in one line."""
+    from mpx.checksum_choice import UNVERIFIED
+    from mpx.planner import EXISTS, SAME
+
     files, size = report.files, report.bytes
     if not files.total:
         print("nothing to copy: there are no files")
@@ -258,7 +270,7 @@ def _summary(report: Report, *, verbose: bool) -> None:
             print(note)
 
 
-def _verified(report: Report) -> str:
+def _verified(report: "Report") -> str:
     """Return what was compared, by which checksum, and of how many bytes if there were several."""
     checksum = report.checksum
     compared: dict[str, int] = checksum["bytes"]

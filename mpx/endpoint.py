@@ -17,6 +17,8 @@ from mpx.partial_file import PartialFile
 
 OPEN = 0o700  # in the mode of a folder: its owner may list it, enter it and write in it
 
+MAY_HIDE = "names with a leading dot may be missing in listings"  # see Endpoint.listing_note
+
 
 class Kind(Enum):
     """What a name stands for."""

@@ -28,7 +28,6 @@ LIST_NOTE = (
     "{peer} has no MLSD, so folders were listed with LIST: times come from MDTM, where the server has it; "
     "folders keep no times, and a file without a time is copied again by the next run"
 )
-MAY_HIDE = "names with a leading dot may be missing in listings"
 GROUP = 200  # names that are asked about together
 MOST_KEPT_BYTES = 40 * 1024 * 1024  # lines of one folder that wait to be asked about, some 500,000
 MOST_UNREADABLE = 1000  # lines of one folder, after which it is no listing

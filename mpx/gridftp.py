@@ -5,25 +5,27 @@ import posixpath
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from mpx import far_congestion, telnet_escape
 from mpx import gridftp_wire as wire
 from mpx.checksum_forms import forms
-from mpx.endpoint import OPEN, Commit, FileInfo, Kind, Note, Part, Rtt, Stamp, partial_name
+from mpx.endpoint import MAY_HIDE, OPEN, Commit, FileInfo, Kind, Note, Part, Rtt, Stamp, partial_name
 from mpx.errors import DestinationError, MpxError, SourceError
-from mpx.folder_listing import LIST_NOTE, MAY_HIDE, FolderListing
 from mpx.gridftp_checksum import ChecksumQuestions
 from mpx.gridftp_commit import ServerCommit
-from mpx.gridftp_describe import OtherQuestions, is_clear
 from mpx.gridftp_listing import entry_info, kind_of
-from mpx.gridftp_refusals import cannot_list, is_missing, reply_error
+from mpx.gridftp_refusals import cannot_list, is_clear, is_missing, reply_error
 from mpx.gridftp_session import Session, SessionOptions
 from mpx.gridftp_sizes import sized_by, trusts_sizes
 from mpx.gridftp_wire import Reply, command
-from mpx.listing_transfer import ListingTransfer
 from mpx.location import Location
 from mpx.session_pool import open_session
 from mpx.stored_size import stored_sizes, stores_faithfully
+
+if TYPE_CHECKING:  # imported once a folder is listed, or MLST leaves something open
+    from mpx.folder_listing import FolderListing
+    from mpx.gridftp_describe import OtherQuestions
 
 _MOST_LINKS = 100_000  # of one folder that a server does not list
 _OF_ITSELF = 10  # lines of MLSR about the folder and the one above it, at most
@@ -133,6 +135,8 @@ class GridFtpEndpoint:
             except self._refusal as error:
                 found[i] = error
         sized_by(session, found, full, sizes, self._note)
+        if not unsure:
+            return found
         others = self._others.ask([full[i] for i in unsure], [replies[i] for i in unsure])
         for i, answer in zip(unsure, others, strict=True):
             if isinstance(answer, MpxError) and answer.may_retry:
@@ -143,9 +147,11 @@ class GridFtpEndpoint:
         return found
 
     @property
-    def _others(self) -> OtherQuestions:
+    def _others(self) -> "OtherQuestions":
         """What the server is asked where MLST tells nothing."""
         if self._other_questions is None:
+            from mpx.gridftp_describe import OtherQuestions
+
             self._other_questions = OtherQuestions(self.session, self.entries, self._refused)
         return self._other_questions
 
@@ -200,6 +206,8 @@ class GridFtpEndpoint:
 
     def entries(self, name: str) -> Iterator[tuple[str, FileInfo | MpxError]]:
         """See Endpoint. Over MODE S and a passive data connection, which every server has."""
+        from mpx.folder_listing import FolderListing
+
         full = self._full(name)
         listing = self._listing = self._listing or FolderListing(lambda: self.session, self._note)
         only = ""
@@ -217,6 +225,8 @@ class GridFtpEndpoint:
         """See Endpoint."""
         if self._listing is None or not self._listing.uses_list:
             return ""
+        from mpx.folder_listing import LIST_NOTE
+
         note = LIST_NOTE.format(peer=self.session.peer)
         return f"{note}; {MAY_HIDE}, as it takes no LIST -a" if self._listing.may_hide else note
 
@@ -225,6 +235,8 @@ class GridFtpEndpoint:
 
         MLSR goes through the whole tree, the folder itself first; so it has a session that can be cut.
         """
+        from mpx.listing_transfer import ListingTransfer
+
         links: dict[str, FileInfo] = {}
         self.let_go()  # there may be no other
         with open_session(self.location, self._options) as other:

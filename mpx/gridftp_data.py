@@ -1,27 +1,30 @@
-"""The MODE E carriers: how many streams each session of a copy gets."""
+"""The carriers of servers: how many streams each session of a copy gets.
+
+Each imports what moves its bytes once there is something to move, as a copy has one carrier.
+"""
 
 import itertools
 import socket
 import threading
 import time
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from mpx import tcp
 from mpx.carrier import Work
 from mpx.errors import UsageError
 from mpx.far_congestion import check_far_congestion
-from mpx.ftp_stream_lane import WORTH_CONNECTING, StreamLane
-from mpx.gridftp_download_lane import DownloadLane
 from mpx.gridftp_session import SessionOptions
-from mpx.gridftp_upload_lane import UploadLane
 from mpx.location import Location
 from mpx.move import SMALL_FILE_BYTES
 from mpx.path_set import interleaved
-from mpx.shelf import Pending, Shelf
 from mpx.stream import StreamTotals, summed
 from mpx.tuner import Sample
 from mpx.units import counted
+
+if TYPE_CHECKING:
+    from mpx.gridftp_download_lane import DownloadLane
+    from mpx.shelf import Pending
 
 FILES_AT_ONCE = 4
 LOST_S = 1.0  # what has not arrived by then will be sent again
@@ -163,6 +166,8 @@ class UploadCarrier(_LaneCarrier):
     """Local files to a GridFTP server."""
 
     def __init__(self, location: Location, options: SessionOptions, work: Work) -> None:
+        from mpx.gridftp_upload_lane import UploadLane
+
         super().__init__(work)
         files = work.options.files or FILES_AT_ONCE
         self._uploads = [
@@ -210,6 +215,9 @@ class DownloadCarrier(_LaneCarrier):
         sessions: int,
         congestions: Sequence[str] = (),
     ) -> None:
+        from mpx.gridftp_download_lane import DownloadLane
+        from mpx.shelf import Shelf
+
         super().__init__(work)
         self._congestions = congestions  # which the server can be told to send with
         shelf = Shelf(work)
@@ -253,7 +261,7 @@ class DownloadCarrier(_LaneCarrier):
         active = sum(lane.target > 0 and not lane.gone for lane in self._downloads)
         return sum(lane.is_switching for lane in self._downloads) < max(1, active // 2)
 
-    def _others(self, lane: DownloadLane) -> list[Pending]:
+    def _others(self, lane: "DownloadLane") -> "list[Pending]":
         return [entry for other in self._downloads if other is not lane for entry in other.under_way()]
 
 
@@ -270,6 +278,9 @@ class StreamCarrier(_LaneCarrier):
         whole_files: bool,
         sessions: int,
     ) -> None:
+        from mpx.ftp_stream_lane import WORTH_CONNECTING, StreamLane
+        from mpx.shelf import Shelf
+
         super().__init__(work)
         shelf = Shelf(work, WORTH_CONNECTING)
         self._sessions = [

@@ -148,11 +148,6 @@ def _base(name: str) -> str:
     return posixpath.basename(name.rstrip("/"))
 
 
-def is_clear(refusal: Reply) -> bool:
-    """Tell whether a refusal of MLST says itself what is wrong, so that nothing else need be asked."""
-    return is_missing(refusal) or (says_why(refusal) and not is_unsupported(refusal))
-
-
 def _words(name: str, refusals: Sequence[Reply]) -> Words:
     """Return refusals without the name that they are of."""
     return tuple((reply.code, _without(name, reply.text)) for reply in refusals)

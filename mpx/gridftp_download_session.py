@@ -288,12 +288,16 @@ class DownloadSession:
         """
         sums = StreamTotals()
         pulls = list(self.pulls)
-        carrying = next((pull.fan for pull in pulls if not pull.is_done), pulls[-1].fan if pulls else None)
         with self._counting:
             sums.add(self._past)
             for fan in self._fans:
                 sums.add(fan.totals())
-        sums.streams = carrying.totals().streams if carrying else 0
+            is_single = len(self._fans) == 1  # as nearly always: it has all of the retrieves
+        if not pulls:
+            sums.streams = 0
+        elif not is_single:
+            carrying = next((pull.fan for pull in pulls if not pull.is_done), pulls[-1].fan)
+            sums.streams = carrying.totals().streams
         return sums
 
     def cut(self) -> None:

@@ -16,9 +16,10 @@ _LINKS = ("os.unix=slink", "os.unix=symlink")  # ProFTPD says the latter, Pure-F
 def kind_of(entry: Entry) -> Kind | None:
     """Return what the facts say that a name is; None where they do not, or in words that nobody knows."""
     told = entry.facts.get("type", "").lower()
-    if told.startswith(_LINKS):
+    known = _KINDS.get(told)
+    if known is None and told.startswith(_LINKS):
         return Kind.LINK
-    return Kind.OTHER if _SPECIAL.match(told) else _KINDS.get(told)
+    return Kind.OTHER if known is None and _SPECIAL.match(told) else known
 
 
 def entry_info(entry: Entry, *, follow: bool = False) -> FileInfo:
@@ -53,8 +54,11 @@ def parse_time(text: str) -> float | None:
     found = re.match(r"\s{0,8}(\d{14})(\.\d{1,9})?", text, re.ASCII)
     if not found:
         return None
+    digits = found.group(1)
+    year, month, day = int(digits[:4]), int(digits[4:6]), int(digits[6:8])
+    hour, minute, second = int(digits[8:10]), int(digits[10:12]), int(digits[12:])
     try:
-        whole = datetime.strptime(found.group(1), "%Y%m%d%H%M%S").replace(tzinfo=UTC).timestamp()
+        whole = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
     except ValueError:
         return None
-    return whole + float(found.group(2) or 0)
+    return whole.timestamp() + float(found.group(2) or 0)

@@ -91,6 +91,11 @@ def is_missing(reply: Reply) -> bool:
     return reply.error_class == "PATH_NOT_FOUND" or any(word in text for word in (*_GONE, *_LEADS_NOWHERE))
 
 
+def is_clear(refusal: Reply) -> bool:
+    """Tell whether a refusal of MLST says itself what is wrong, so that nothing else need be asked."""
+    return is_missing(refusal) or (says_why(refusal) and not is_unsupported(refusal))
+
+
 def is_unsupported(reply: Reply) -> bool:
     """Tell whether a server refuses the command itself, whatever it is of."""
     return reply.code in _UNSUPPORTED and not reply.error_class and "command failed" not in reply.text.lower()

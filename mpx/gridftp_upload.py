@@ -38,6 +38,7 @@ class DataPort:
         self._changed = threading.Condition()
         self._transfers: dict[int, Transfer] = {}
         self._added = 0
+        self._most_todo = 0  # bytes that any of them has had to send
         self._streams: list[UploadStream] = []
         self._ended: dict[str, StreamTotals] = {}  # by path
         self._closed = False
@@ -57,6 +58,7 @@ class DataPort:
                     transfer.ends.enroll()
             transfer.number = self._added
             self._transfers[self._added] = transfer
+            self._most_todo = max(self._most_todo, transfer.move.todo_bytes)
             self._added += 1
             self._changed.notify_all()
 
@@ -64,6 +66,8 @@ class DataPort:
         """Let go of a transfer that the server has completed, so that every stream is past it."""
         with self._changed:
             del self._transfers[transfer.number]
+            if not self._transfers:
+                self._most_todo = 0
 
     def adjust(self, transfer: Transfer, target: Sequence[str]) -> None:
         """Open or retire connections so that the running transfer has one for each of the paths in `target`.
@@ -73,8 +77,6 @@ class DataPort:
         """
         ends = transfer.ends
         with self._changed:
-            largest_todo = max(queued.move.todo_bytes for queued in self._transfers.values())
-            useful = max(1, min(len(target), -(-largest_todo // BYTES_PER_STREAM)))
             wanted, live = Counter(target), Counter[str]()
             for stream in self._streams:
                 if not stream.leaving and not stream.retire:
@@ -82,12 +84,10 @@ class DataPort:
                     stream.retire = live[stream.path] > wanted[stream.path]
             if self._closed or self.broken or time.monotonic() < self._rejoin_s:
                 return
-            missing: list[str] = []
-            if largest_todo:
-                for path in target[:useful]:
-                    live[path] -= 1
-                    if live[path] < 0:
-                        missing.append(path)
+            missing = _missing(live, target, self._most_todo)
+            if missing:  # else none is, whatever is left: no need to ask each of many files
+                largest_todo = max(queued.move.todo_bytes for queued in self._transfers.values())
+                missing = _missing(live, target, largest_todo)
             # One is needed for the end, even where all have gone on to what is queued behind.
             if not missing and not ends.taking_part:
                 missing.append(target[0])
@@ -231,3 +231,15 @@ class DataPort:
             self._streams.remove(stream)
             self._ended.setdefault(stream.path, StreamTotals()).add(totals)
             self._changed.notify_all()
+
+
+def _missing(live: Counter[str], target: Sequence[str], todo_bytes: int) -> list[str]:
+    """Return the paths of `target` that lack a connection, if a file has at most so much left to send."""
+    if not todo_bytes:
+        return []
+    spare, missing = live.copy(), []
+    for path in target[: -(-todo_bytes // BYTES_PER_STREAM)]:
+        spare[path] -= 1
+        if spare[path] < 0:
+            missing.append(path)
+    return missing

@@ -24,7 +24,7 @@ class UploadWatch:
         self._timeout_s = timeout_s
         self._stream_s = min(timeout_s, max(STALL_S, 20 * rtt_s))
         self._heard_s = time.monotonic()
-        self._looked_s = 0.0
+        self._looked_s = self._heard_s  # a short file has ended before the first look
         self._passed: deque[tuple[float, int]] = deque()  # when, bytes of all streams
 
     def heard(self) -> None:

@@ -10,7 +10,6 @@ import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import takewhile
-from string import ascii_uppercase
 
 from mpx.errors import UsageError
 from mpx.ranges import Range
@@ -50,7 +49,7 @@ def command(verb: str, *words: object) -> bytes:
 
 
 _WORDS = "GridFTP-Error-String:"
-_OF_CLASS = frozenset(ascii_uppercase + "_")
+_OF_CLASS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +122,13 @@ class ReplyReader:
         """
         replies = []
         *ends, rest = data.split(b"\n")
+        if self._rest and ends:
+            ends[0] = bytes(self._rest + ends[0])
+            self._bytes -= len(self._rest)  # that is counted again
+            self._rest.clear()
         for raw in ends:
             self._count(len(raw) + 1)
-            line = bytes(self._rest + raw).rstrip(b"\r").decode("utf-8", "surrogateescape")
-            self._rest.clear()
+            line = raw.rstrip(b"\r").decode("utf-8", "surrogateescape")
             if reply := self._line(line):
                 replies.append(reply)
                 self._bytes = 0
@@ -261,12 +263,14 @@ def parse_facts(line: str, *, is_indented: bool = False) -> Entry:
     if not blank or not name:
         raise ValueError(f"not a line of facts: {line[:80]!r}")
     facts = {}
+    is_plain = facts_text.isascii() and facts_text.isprintable()  # no key need be looked at
     for fact in facts_text.split(";"):
+        if not fact:
+            continue
         key, equals, value = fact.partition("=")
-        if fact and not (equals and key and key.isascii() and key.isprintable()):
+        if not (equals and key and (is_plain or (key.isascii() and key.isprintable()))):
             raise ValueError(f"not a line of facts: {line[:80]!r}")
-        if fact:
-            facts[key.lower()] = value
+        facts[key.lower()] = value
     return Entry(name, facts, is_sure)
 
 

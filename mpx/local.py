@@ -6,7 +6,6 @@ import os
 import posixpath
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -218,11 +217,16 @@ class LocalEndpoint:
         """
         written = [file.written or PartialFile(file.partial, self._folders) for file in files]
         settle = partial(self._attempt, partial(_settle, note))
-        try:
-            with ThreadPoolExecutor(SYNCS_AT_ONCE) as syncing:
-                results = list(syncing.map(settle, files, written))
-        except RuntimeError:  # no thread is left
-            results = list(map(settle, files, written))
+        if len(files) == 1:
+            results = [settle(files[0], written[0])]
+        else:
+            from concurrent.futures import ThreadPoolExecutor
+
+            try:
+                with ThreadPoolExecutor(min(len(files), SYNCS_AT_ONCE)) as syncing:
+                    results = list(syncing.map(settle, files, written))
+            except RuntimeError:  # no thread is left
+                results = list(map(settle, files, written))
         for i, file in enumerate(files):
             if results[i] is None:
                 results[i] = self._attempt(_rename, file, written[i])

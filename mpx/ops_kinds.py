@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+MODEL_VARIABLE = "MPX_MODEL"  # names another model than the shipped one
+
 PASSIVE = "passive"
 ACTIVE, ACTIVE_SHORT = "active", "active short"
 TRANSFER_CUBIC, TRANSFER_BBR = "transfer cubic", "transfer bbr"

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 from mpx.dip import Fall
 from mpx.errors import UsageError
 from mpx.mix import MIXES, UNKNOWN, Mix, groups_of, likeliest
-from mpx.ops_kinds import PASSIVE, Own
+from mpx.ops_kinds import MODEL_VARIABLE, PASSIVE, Own
 from mpx.rtt_series import Probe
 
 if TYPE_CHECKING:
     from mpx.ops_part import Part
 
-MODEL_VARIABLE = "MPX_MODEL"
 SHIPPED = Path(__file__).with_name("ops_model_data")
 
 

@@ -1,7 +1,6 @@
 """The live view of a copy: a line that is rewritten, plain lines, or JSON lines, on standard error."""
 
 import json
-import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -41,7 +40,7 @@ def view(kind: str) -> Iterator[OnProgress | None]:
         yield show
     finally:
         if kind == "live":
-            width = shutil.get_terminal_size().columns - 1
+            width = _columns() - 1
             print(f"\r{'':<{width}}\r", end="", file=sys.stderr, flush=True)
         elif untold is not None:  # whoever reads lines is to see how it ended
             _print(kind, untold)
@@ -57,8 +56,14 @@ def _print(kind: str, progress: Progress) -> None:
     elif kind == "plain":
         print(line_of(progress), file=sys.stderr, flush=True)
     else:
-        width = shutil.get_terminal_size().columns - 1
+        width = _columns() - 1
         print(f"\r{line_of(progress)[:width]:<{width}}", end="", file=sys.stderr, flush=True)
+
+
+def _columns() -> int:
+    import shutil
+
+    return shutil.get_terminal_size().columns
 
 
 def line_of(progress: Progress) -> str:

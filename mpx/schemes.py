@@ -1,4 +1,7 @@
-"""Which endpoint and which carrier serve a location: the one table of schemes."""
+"""Which endpoint and which carrier serve a location: the one table of schemes.
+
+Carriers are imported once they are needed: those of files within this host and those of servers.
+"""
 
 import socket
 from collections.abc import Callable, Sequence
@@ -9,10 +12,8 @@ from mpx.carrier import Carrier, Work
 from mpx.endpoint import Endpoint, Note
 from mpx.errors import UsageError
 from mpx.gridftp import GridFtpEndpoint
-from mpx.gridftp_data import DownloadCarrier, StreamCarrier, UploadCarrier
 from mpx.gridftp_session import SessionOptions
 from mpx.local import LocalEndpoint
-from mpx.local_carrier import LocalCarrier
 from mpx.local_folders import LocalFolders
 from mpx.location import Location
 from mpx.options import CopyOptions
@@ -87,7 +88,13 @@ def carrier_for(
     """
     options = session_options(work.options, work.failure.cancel.is_set, pool=work.sessions)
     far = source if destination.scheme == "file" else destination
-    if not mode_e and far.scheme != "file":
+    if far.scheme == "file":
+        from mpx.local_carrier import LocalCarrier
+
+        return LocalCarrier(work)
+    from mpx.gridftp_data import DownloadCarrier, StreamCarrier, UploadCarrier
+
+    if not mode_e:
         return StreamCarrier(
             far,
             options,
@@ -96,8 +103,6 @@ def carrier_for(
             whole_files=far is destination or not restarts,
             sessions=work.options.max_sessions,
         )
-    if destination.scheme != "file":
+    if far is destination:
         return UploadCarrier(destination, options, work)
-    if source.scheme != "file":
-        return DownloadCarrier(source, options, work, sessions=sessions, congestions=congestions)
-    return LocalCarrier(work)
+    return DownloadCarrier(source, options, work, sessions=sessions, congestions=congestions)

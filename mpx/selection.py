@@ -79,13 +79,21 @@ class Loading(threading.Thread):
 class Selection:
     """One copy's: knows what its streams use, and asks for something else when that is due."""
 
-    def __init__(self, loading: Loading, watch: Watches, chooser: Chooser, congestion: str) -> None:
+    def __init__(
+        self,
+        loading: Loading,
+        watch: Watches,
+        chooser: Chooser,
+        congestion: str,
+        began_s: float | None = None,
+    ) -> None:
+        """`began_s` is since when its bytes move (monotonic clock), None where that is not known yet."""
         self.latest: Mix | None = None  # the last reading
         self.trouble = ""  # why there are none
         self._cannot = False  # nor will there ever be
         self._loading, self._watch, self._chooser = loading, watch, chooser
         self._congestion = congestion
-        self._began_s: float | None = None  # when the streams began to be as they are
+        self._began_s = began_s  # when the streams began to be as they are
         self._read_s = 0.0
         self._before: tuple[float, int] | None = None
         self._goodput: deque[tuple[float, float]] = deque()

@@ -8,20 +8,20 @@ written or read the file is sent once more.
 import contextlib
 import hashlib
 import os
-import sqlite3
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from mpx.endpoint import FileInfo
 from mpx.errors import UsageError
 from mpx.location import Location
 from mpx.state_folder import StateFolder
 
+if TYPE_CHECKING:  # imported once a database is opened
+    import sqlite3
+
 TOLERANCE_S = 1.0
-# What sqlite3 raises of a file that is damaged, or is no database (its messages may be no UTF-8 then), and
-# what a folder is told by that cannot be opened just now.
-_UNREADABLE = (sqlite3.Error, ValueError, TypeError, OverflowError, OSError, UsageError)
 _NAME = "sent.sqlite"
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS sent "
@@ -47,8 +47,10 @@ class SentNotes:
         self._lock = threading.Lock()
 
     @contextlib.contextmanager
-    def _database(self, *, create: bool) -> Iterator[sqlite3.Connection | None]:
+    def _database(self, *, create: bool) -> "Iterator[sqlite3.Connection | None]":
         """Open the database; None if it is not there, unless it may be created, or is no file of ours."""
+        import sqlite3
+
         with StateFolder() as folder:
             try:
                 os.close(folder.open(_NAME, os.O_RDWR | (os.O_CREAT if create else 0)))
@@ -65,19 +67,29 @@ class SentNotes:
     def record(self, files: Iterable[Sent]) -> None:
         """Note files that were sent; what was noted of them before is forgotten."""
         rows = [(self._key(file.name), file.size_bytes, file.source_s, file.there_s) for file in files]
-        with self._lock, contextlib.suppress(*_UNREADABLE), self._database(create=True) as database:
+        with self._lock, _suppressed(), self._database(create=True) as database:
             if database:
                 database.execute(_TABLE)
                 database.executemany("INSERT OR REPLACE INTO sent VALUES (?, ?, ?, ?)", rows)
 
     def knows(self, name: str, source: FileInfo, there: FileInfo) -> bool:
         """Tell whether `source`, as it is, was sent to `name` and is still there as it was."""
-        with self._lock, contextlib.suppress(*_UNREADABLE), self._database(create=False) as database:
+        with self._lock, _suppressed(), self._database(create=False) as database:
             if database:
                 query = "SELECT size, source_s, there_s FROM sent WHERE file = ?"
                 row = database.execute(query, (self._key(name),)).fetchone()
                 return row is not None and is_unchanged(Sent(name, *row), source, there)
         return False
+
+
+def _suppressed() -> contextlib.AbstractContextManager[None]:
+    """Pass over what a file raises that is damaged or no database, or a folder that cannot be opened.
+
+    The messages of sqlite3 may be no UTF-8 then.
+    """
+    import sqlite3
+
+    return contextlib.suppress(sqlite3.Error, ValueError, TypeError, OverflowError, OSError, UsageError)
 
 
 def is_unchanged(sent: Sent, source: FileInfo, there: FileInfo) -> bool:

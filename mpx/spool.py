@@ -1,7 +1,6 @@
 """What has to be kept until a copy ends: on disk once it is much, so that millions take no memory."""
 
 import marshal
-import tempfile
 from collections.abc import Iterator
 from typing import IO, Any
 
@@ -28,6 +27,8 @@ class Spool:
         The record is not added then.
         """
         if len(self._recent) == BLOCK - 1:
+            import tempfile
+
             try:
                 self._write([*self._recent, record])
             except OSError as error:
@@ -39,6 +40,8 @@ class Spool:
 
     def _write(self, records: list[Any]) -> None:
         if self._file is None:
+            import tempfile
+
             self._file = tempfile.TemporaryFile(prefix="mpx-", buffering=0)  # noqa: SIM115  as long as we
         self._file.seek(self._end)  # behind it may be what could not be written whole
         data = memoryview(marshal.dumps(records))

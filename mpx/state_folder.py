@@ -13,12 +13,21 @@ import stat
 from pathlib import Path
 from types import TracebackType
 
-import platformdirs
-
 from mpx.errors import UsageError
 from mpx.partial_file import NEVER_FOLLOW, NotOurs, not_a_plain_file, owner_of_new_files
 
 HINT = "set MPX_STATE_DIR to a folder you own"
+
+
+def _of_user() -> Path:
+    """Return where programs of this user keep their state (XDG base directories), with our name below it."""
+    named = os.environ.get("XDG_STATE_HOME", "")
+    try:
+        return (Path(named) if named.startswith("/") else Path.home() / ".local/state") / "mpx"
+    except RuntimeError:  # no HOME, and an account that the system does not know
+        raise UsageError(
+            f"nobody knows where mpx may keep its journals, as HOME is not set; {HINT}"
+        ) from None
 
 
 class StateFolder:
@@ -26,7 +35,7 @@ class StateFolder:
 
     def __init__(self) -> None:
         """Open the folder, made if needed; raises UsageError if it cannot be used."""
-        self.path = Path(os.environ.get("MPX_STATE_DIR") or platformdirs.user_state_path("mpx"))
+        self.path = Path(os.environ.get("MPX_STATE_DIR") or _of_user())
         try:
             self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._fd = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -263,7 +263,8 @@ def resolve(
 
     def ask() -> None:
         try:
-            answers = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM)
+            name = host.encode() if host.isascii() else host  # no codec for it need be imported
+            answers = socket.getaddrinfo(name, port, family, socket.SOCK_STREAM)
             found.extend((entry[0], (str(entry[4][0]), port)) for entry in answers)
         except (OSError, UnicodeError) as error:
             failed.append(error)

@@ -4,8 +4,6 @@ ProFTPD reads two of them as one and swallows what follows a single one if it is
 Pure-FTPD and pyftpdlib know no Telnet. What a server does shows in how it refuses a name that it repeats.
 """
 
-import secrets
-
 from mpx.gridftp_session import Session
 from mpx.gridftp_wire import command
 
@@ -24,6 +22,8 @@ def learn(session: Session, name: str) -> None:
 
 
 def _ask(session: Session) -> bool:
+    import secrets
+
     token = secrets.token_hex(4)
     folder = session.home.rstrip("/")
     two, one = session.pipeline([command("CWD", f"{folder}/{_ESCAPE * count}{token}") for count in (2, 1)])

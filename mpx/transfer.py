@@ -6,11 +6,11 @@ import math
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from mpx import mptcp, tcp
 from mpx.carrier import Carrier, Work
 from mpx.congestion_plan import Plan, plan, why_not_from
-from mpx.dips import Dips
 from mpx.endpoint import Endpoint, FileInfo
 from mpx.errors import (
     ConnectionLost,
@@ -24,7 +24,6 @@ from mpx.errors import (
 )
 from mpx.failure import Failure, unexpected
 from mpx.far_congestion import why_not_far
-from mpx.far_slowed import FarSlowed
 from mpx.finisher import Finisher
 from mpx.gate import Gate
 from mpx.honour import (
@@ -41,9 +40,6 @@ from mpx.journal import Journal
 from mpx.lister import Lister, Pair, decided, rehearse, tasks
 from mpx.local_folders import LocalFolders
 from mpx.location import Location, parse_location
-from mpx.multipath import Multipath, find_paths
-from mpx.ops_chooser import Chooser
-from mpx.ops_model import load_model
 from mpx.ops_policy import CUBIC
 from mpx.options import CopyOptions
 from mpx.pacer import Pacer
@@ -54,16 +50,18 @@ from mpx.pool import Pool
 from mpx.prove import Prover
 from mpx.report import Report
 from mpx.rtt_probe import RttProbe
-from mpx.rtt_watch import RttWatch
-from mpx.scavenger import Scavenger
 from mpx.schemes import carrier_for, check_pair, open_endpoint
-from mpx.selection import Loading, Selection
 from mpx.sent_notes import SentNotes
 from mpx.session_pool import SessionPool
-from mpx.slowed import Slowed
 from mpx.tuners import beginning, sessions_of, tuners
 from mpx.units import counted
 from mpx.watcher import OnProgress, Watcher
+
+if TYPE_CHECKING:  # imported by the steps that need them, as few copies do
+    from mpx.multipath import Multipath
+    from mpx.rtt_watch import RttWatch
+    from mpx.scavenger import Scavenger
+    from mpx.selection import Selection
 
 PROBE_CONNECT_S, PROBE_REPLY_S = 1.0, 3.0  # over a path that may be lost
 
@@ -144,6 +142,7 @@ class _Copy:
         self.endpoints: list[Endpoint] = []  # to be closed at the end; whoever opens more closes them
         self.journal: Journal | None = None
         self.multipath: Multipath | None = None
+        self.watch: RttWatch | None = None  # probes the path beside the copy
 
     def copy(self) -> None:
         """Do it, step by step."""
@@ -263,6 +262,8 @@ class _Copy:
         url = self.options.controller
         if url is None or self.options.dry_run:
             return
+        from mpx.multipath import find_paths
+
         self.multipath = multipath = find_paths(
             url,
             self.options,
@@ -435,7 +436,7 @@ class _Copy:
         )
         multipath = self.multipath
         selects, yields = self.mode_e and self.plan.selects, self.plan.yields
-        watch = self.rtt_watch(carrier if selects else None) if selects or yields else None
+        self.watch = self.rtt_watch(carrier if selects else None) if yields else None
         watcher = Watcher(
             carrier=carrier,
             tuners=tuners(self.options, self.known_paths) if carrier.tunable and not yields else {},
@@ -447,8 +448,8 @@ class _Copy:
             rtt=multipath.rtt if multipath else lambda _: probe.latest(),
             congestion=self.congestion,
             congestion_refused=work.congestion_refused,
-            selection=self.selection(watch) if watch and selects else None,
-            scavenger=Scavenger(watch, work.pacer, may_spread.is_set) if watch and yields else None,
+            begin_selection=functools.partial(self.selection, carrier) if selects else None,
+            scavenger=self.scavenger(self.watch, work.pacer, may_spread) if self.watch else None,
             multipath=multipath,
             on_progress=self.on_progress,
             cancel=self.cancel,
@@ -460,8 +461,8 @@ class _Copy:
             self.run(carrier, finisher, lister, probe, watcher)
         finally:
             pool.release()
-            if watch:
-                watch.end()
+            if self.watch:
+                self.watch.end()
             if multipath:
                 multipath.close()
         lister.finish()
@@ -478,23 +479,44 @@ class _Copy:
             end.let_go()
             return found
 
-    def rtt_watch(self, dipping: Carrier | None) -> RttWatch | None:
+    def rtt_watch(self, dipping: Carrier | None) -> "RttWatch | None":
         """Return who probes the path beside the copy, not begun yet; it makes dips in what that moves."""
         rtt = self.rtt
         if rtt is None or rtt.address is None:
             return None
+        from mpx.dips import Dips
+        from mpx.far_slowed import FarSlowed
+        from mpx.rtt_watch import RttWatch
+        from mpx.slowed import Slowed
+
         slows = FarSlowed if self.far_is_source else Slowed
         dips = Dips(slows(dipping.connections)) if dipping else None
         kernel_s = rtt.kernel_s or math.inf
         host = self.far_end.location.host
         return RttWatch(host, rtt.address, asked_s=rtt.asked_s, kernel_s=kernel_s, dips=dips)
 
-    def selection(self, watch: RttWatch) -> Selection:
-        """Return who reads the background and says when to switch."""
+    def scavenger(self, watch: "RttWatch", pacer: Pacer, may_probe: threading.Event) -> "Scavenger":
+        """Return who keeps the copy from being in the way of others."""
+        from mpx.scavenger import Scavenger
+
+        return Scavenger(watch, pacer, may_probe.is_set)
+
+    def selection(self, carrier: Carrier, began_s: float) -> "Selection | None":
+        """Return who reads the background and says when to switch; None where there is no path to probe.
+
+        Bytes move since `began_s` (monotonic clock).
+        """
+        self.watch = self.watch or self.rtt_watch(carrier)
+        if self.watch is None:
+            return None
+        from mpx.ops_chooser import Chooser
+        from mpx.ops_model import load_model
+        from mpx.selection import Loading, Selection
+
         congestion = self.plan.congestion or CUBIC
         why_not = functools.cache(self.why_not_congestion(are_open=True) or str)  # each takes a socket
         chooser = Chooser(self.options.policy, congestion, why_not)
-        return Selection(Loading(load_model), watch, chooser, congestion)
+        return Selection(Loading(load_model), self.watch, chooser, congestion, began_s)
 
     def run(
         self, carrier: Carrier, finisher: Finisher, lister: Lister, probe: RttProbe, watcher: Watcher

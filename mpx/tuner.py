@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+START = 4  # streams that a copy begins with, unless something is known of its path
+
 
 @dataclass(frozen=True, slots=True)
 class Sample:

@@ -1,10 +1,11 @@
-"""Which tuner serves a copy, and with how many streams and sessions it begins."""
+"""Which tuner serves a copy, and with how many streams and sessions it begins.
 
-from mpx.apt_auto import START, AutoTuner
-from mpx.apt_gss import PaperGss
+Each is imported once it is needed.
+"""
+
 from mpx.options import CopyOptions
 from mpx.path_set import DEFAULT_PATH, PathSet, split
-from mpx.tuner import Tuner
+from mpx.tuner import START, Tuner
 
 
 def tuners(options: CopyOptions, known: PathSet | None) -> dict[tuple[str, ...], Tuner]:
@@ -40,8 +41,12 @@ def tuner_for(options: CopyOptions) -> Tuner | None:
     if options.streams is not None:
         return None
     if options.tuner == "paper":
+        from mpx.apt_gss import PaperGss
+
         initial = first_streams(options)
         return PaperGss(initial, options.growth, options.chunk_time_s, max_streams=options.max_streams)
+    from mpx.apt_auto import AutoTuner
+
     return AutoTuner(options.initial_streams, options.max_streams)
 
 
@@ -52,6 +57,8 @@ def tuners_by_group(options: CopyOptions, known: PathSet) -> dict[tuple[str, ...
     """
     if options.streams is not None:
         return {}
+    from mpx.apt_auto import AutoTuner
+
     predicted = {path.name: path.streams for path in known.paths}
     first = first_by_path(options, known)
     rooms = split(options.max_streams, [sum(predicted[name] for name in group) for group in known.groups])

@@ -6,28 +6,28 @@ binary ones (KiB, MiB, ...) by 1024. One space may stand between the number and 
 
 import re
 from collections.abc import Mapping
-from fractions import Fraction
 
 from mpx.errors import UsageError
 
+# Each unit as a fraction, (numerator, denominator): 0.1 of something must not become 0.1000000001.
 _SECONDS = {
-    "us": Fraction(1, 1_000_000),
-    "ms": Fraction(1, 1000),
-    "s": Fraction(1),
-    "min": Fraction(60),
-    "h": Fraction(3600),
-    "d": Fraction(86400),
+    "us": (1, 1_000_000),
+    "ms": (1, 1000),
+    "s": (1, 1),
+    "min": (60, 1),
+    "h": (3600, 1),
+    "d": (86400, 1),
 }
 _BYTES = {
-    "B": Fraction(1),
-    **{f"{prefix}B": Fraction(1000**power) for prefix, power in zip("kMGTP", range(1, 6), strict=True)},
-    "KB": Fraction(1000),  # not the SI spelling, but what most people type
-    **{f"{prefix}iB": Fraction(1024**power) for prefix, power in zip("KMGTP", range(1, 6), strict=True)},
+    "B": (1, 1),
+    **{f"{prefix}B": (1000**power, 1) for prefix, power in zip("kMGTP", range(1, 6), strict=True)},
+    "KB": (1000, 1),  # not the SI spelling, but what most people type
+    **{f"{prefix}iB": (1024**power, 1) for prefix, power in zip("KMGTP", range(1, 6), strict=True)},
 }
 _BITS_PER_S = {
-    "bit/s": Fraction(1),
-    **{f"{prefix}bit/s": Fraction(1000**power) for prefix, power in zip("kMGT", range(1, 5), strict=True)},
-    **{f"{unit}/s": 8 * value for unit, value in _BYTES.items()},
+    "bit/s": (1, 1),
+    **{f"{prefix}bit/s": (1000**power, 1) for prefix, power in zip("kMGT", range(1, 5), strict=True)},
+    **{f"{unit}/s": (8 * count, 1) for unit, (count, _) in _BYTES.items()},
 }
 _NUMBER_AND_UNIT = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?) ?([A-Za-z/]{0,10})")
 
@@ -36,23 +36,24 @@ def parse_duration(text: str) -> float:
     """Return the seconds in e.g. `30ms`, `1.5s` or `2min`; a bare `0` is understood too."""
     if text.strip() == "0":
         return 0.0
-    return float(_parse(text, _SECONDS, "duration", "30s or 250ms"))
+    count, of = _parse(text, _SECONDS, "duration", "30s or 250ms")
+    return count / of
 
 
 def parse_rate(text: str) -> float:
     """Return the bits per second in e.g. `800Mbit/s` or `100MB/s` (8e8 bit/s); zero is refused."""
-    rate = _parse(text, _BITS_PER_S, "rate", "800Mbit/s or 100MB/s")
-    if not rate:
+    count, of = _parse(text, _BITS_PER_S, "rate", "800Mbit/s or 100MB/s")
+    if not count:
         raise UsageError(f"'{text}' is no rate: it must be above zero, for example 800Mbit/s")
-    return float(rate)
+    return count / of
 
 
 def parse_size(text: str) -> int:
     """Return the bytes in e.g. `4MiB`, `1GB` or `65536` (no unit: bytes)."""
-    size = _parse(text, {"": Fraction(1), **_BYTES}, "size", "4MiB, 1GB or 65536")
-    if size.denominator != 1:
+    count, of = _parse(text, {"": (1, 1), **_BYTES}, "size", "4MiB, 1GB or 65536")
+    if count % of:
         raise UsageError(f"'{text}' is no size: it is not a whole number of bytes; write for example 4MiB")
-    return int(size)
+    return count // of
 
 
 def format_size(size_bytes: float) -> str:
@@ -83,8 +84,8 @@ def counted(number: int, noun: str, plural: str = "") -> str:
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
-def _parse(text: str, units: Mapping[str, Fraction], what: str, example: str) -> Fraction:
-    """Return the exact value; fractions, because 0.1 of something must not become 0.1000000001."""
+def _parse(text: str, units: Mapping[str, tuple[int, int]], what: str, example: str) -> tuple[int, int]:
+    """Return the exact value, as a fraction."""
     match = _NUMBER_AND_UNIT.fullmatch(text.strip())
     if match is None:
         raise UsageError(f"'{text}' is no {what}: write a number and a unit, for example {example}")
@@ -93,7 +94,9 @@ def _parse(text: str, units: Mapping[str, Fraction], what: str, example: str) ->
         known = ", ".join(name for name in units if name)
         missing = f"the unit '{unit}' is not known" if unit else "the unit is missing"
         raise UsageError(f"'{text}' is no {what}: {missing} (of {known}); write for example {example}")
-    return Fraction(number) * units[unit]
+    whole, _, decimals = number.partition(".")
+    count, of = units[unit]
+    return int(whole + decimals) * count, 10 ** len(decimals) * of
 
 
 def _format(value: float, step: int, units: tuple[str, ...]) -> str:

@@ -6,6 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from mpx.carrier import Carrier
 from mpx.endpoint import Rtt
@@ -13,18 +14,21 @@ from mpx.errors import Interrupted, UsageError
 from mpx.failure import Failure
 from mpx.finisher import Finisher
 from mpx.gate import Gate
-from mpx.multipath import Multipath
 from mpx.path_set import DEFAULT_PATH
 from mpx.pool import Pool
 from mpx.report import Event, Report
-from mpx.scavenger import Scavenger
-from mpx.selection import Selection
 from mpx.tuner import Decision, Sample, Tuner
+
+if TYPE_CHECKING:  # few copies need them
+    from mpx.multipath import Multipath
+    from mpx.scavenger import Scavenger
+    from mpx.selection import Selection
 
 TICK_S = 0.1
 DOUBT_TICK_S = 0.02  # while a path may have been lost
 GOODPUT_WINDOW_S = 1.0
 ENDING_S = 1.0  # less than this is left: nothing decided now would show
+LONG_S = 1.0  # a copy that has moved bytes for so long may be worth reading the background
 WORTH_A_SWITCH_S = 8.0  # less than this is left: nobody is known by then who is not known already
 
 
@@ -63,9 +67,9 @@ class Watcher:
         rtt: Callable[[str], Rtt | None],
         congestion: str | None,
         congestion_refused: threading.Event,
-        selection: Selection | None,
-        scavenger: Scavenger | None,
-        multipath: Multipath | None,
+        begin_selection: "Callable[[float], Selection | None] | None",
+        scavenger: "Scavenger | None",
+        multipath: "Multipath | None",
         on_progress: OnProgress | None,
         cancel: threading.Event,
     ) -> None:
@@ -80,7 +84,9 @@ class Watcher:
         self._congestion = congestion
         self._congestion_before: str | None = None  # what streams go on with where the last switch is refused
         self._congestion_refused = congestion_refused
-        self._selection = selection
+        self._begin_selection = begin_selection  # once the copy is found to be a long one
+        self._selection: Selection | None = None
+        self._moving_s: float | None = None  # since when bytes arrive
         self._scavenger = scavenger
         self._multipath = multipath
         self._on_progress = on_progress
@@ -121,6 +127,8 @@ class Watcher:
             self._window.append((now, sum(sample.arrived_bytes for sample in samples.values())))
             while now - self._window[0][0] > GOODPUT_WINDOW_S:
                 self._window.popleft()
+            if self._moving_s is None and self._window[-1][1]:
+                self._moving_s = time.monotonic()
             self._tell(now, samples)
             if self._multipath is not None:
                 self._multipath.carried(time.monotonic(), samples)
@@ -133,6 +141,8 @@ class Watcher:
                 continue
             if self._scavenger is not None:
                 self._yield(self._scavenger, now, samples[DEFAULT_PATH])
+            if lasts_s >= WORTH_A_SWITCH_S:
+                self._begin_selecting()
             if self._selection is not None and lasts_s >= WORTH_A_SWITCH_S:
                 self._select(self._selection, now, samples[DEFAULT_PATH])
             self._tune(now, samples)
@@ -156,7 +166,7 @@ class Watcher:
                 self._act(decision)
                 self._record(decision, now, samples[decision.path].arrived_bytes)
 
-    def _mind(self, multipath: Multipath) -> None:
+    def _mind(self, multipath: "Multipath") -> None:
         """Look after the paths; where one is lost or back, others carry what they did not before."""
         changes = multipath.observe(time.monotonic(), self._carrier.silent_s)
         if not changes:
@@ -168,7 +178,7 @@ class Watcher:
         for tuner in self._tuners.values():
             tuner.disturbed(now)
 
-    def _yield(self, scavenger: Scavenger, now: float, sample: Sample) -> None:
+    def _yield(self, scavenger: "Scavenger", now: float, sample: Sample) -> None:
         """Be as fast as leaves no queue; where that cannot be told, say so and go on."""
         news = scavenger.observe(time.monotonic(), sample.arrived_bytes)
         if scavenger.trouble:
@@ -176,7 +186,13 @@ class Watcher:
         if news:
             self._record(Decision(DEFAULT_PATH, sample.streams, news), now, sample.arrived_bytes)
 
-    def _select(self, selection: Selection, now: float, sample: Sample) -> None:
+    def _begin_selecting(self) -> None:
+        """Have the background read, once bytes have moved for a while: most copies are over before."""
+        begin, since_s = self._begin_selection, self._moving_s
+        if begin is not None and since_s is not None and time.monotonic() >= since_s + LONG_S:
+            self._selection, self._begin_selection = begin(since_s), None
+
+    def _select(self, selection: "Selection", now: float, sample: Sample) -> None:
         """Switch the streams where the background has come to ask for it; what cannot be is noted."""
         switch = selection.observe(time.monotonic(), sample)
         if selection.trouble:

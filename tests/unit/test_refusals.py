@@ -3,8 +3,7 @@
 import pytest
 
 from mpx.errors import AuthenticationError, ConnectionLost, DestinationError, MpxError, NoSpace, SourceError
-from mpx.gridftp_describe import is_clear
-from mpx.gridftp_refusals import cannot_send, cannot_store, is_missing, reply_error
+from mpx.gridftp_refusals import cannot_send, cannot_store, is_clear, is_missing, reply_error
 from mpx.gridftp_wire import Reply
 
 

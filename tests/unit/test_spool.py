@@ -52,7 +52,7 @@ def test_a_full_disk_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         return Path("/dev/full").open("wb", buffering=buffering)
 
     monkeypatch.setattr(spool, "BLOCK", 1)
-    monkeypatch.setattr(spool.tempfile, "TemporaryFile", full)
+    monkeypatch.setattr("tempfile.TemporaryFile", full)
     with pytest.raises(NoSpace, match="temporary file"):
         Spool().put((1,))
 

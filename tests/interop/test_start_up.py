@@ -1,0 +1,81 @@
+"""What a command imports: a copy of one small file lasts little longer than that, so no more than needed."""
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from interop.stock_server import StockServer
+
+SLOW = {  # to import, and needed for special cases at most
+    *(
+        "numpy",
+        "sklearn",
+        "matplotlib",
+        "ssl",
+        "http",
+        "email",
+        "asyncio",
+        "logging",
+        "sqlite3",
+        "statistics",
+    ),
+    *("concurrent.futures", "fractions", "decimal", "tempfile", "lzma", "_strptime", "stringprep"),
+}
+SPECIAL = {  # each for copies that ask for it, or that last
+    *("mpx.serve", "mpx.controller_client", "mpx.multipath", "mpx.probing", "mpx.rtt_watch", "mpx.dips"),
+    *("mpx.scavenger", "mpx.selection", "mpx.ops_model", "mpx.ops_chooser", "mpx.apt_gss"),
+    *("mpx.folder_listing", "mpx.gridftp_describe", "mpx.ftp_stream_lane"),
+}
+UPLOADS = {"mpx.gridftp_upload_lane", "mpx.gridftp_upload_stream"}
+DOWNLOADS = {"mpx.gridftp_download_lane", "mpx.gridftp_download_session", "mpx.shelf"}
+LOCAL = {"mpx.local_carrier"}
+OF_SERVERS = {"mpx.gridftp_data", *UPLOADS, *DOWNLOADS}
+COPYING = {"mpx.transfer", "mpx.report", "mpx.local", "mpx.journal", "mpx.gridftp", "mpx.schemes"}
+_IMPORTED = re.compile(r"import time: +[0-9]+ \| +[0-9]+ \| +([\w.]+)")
+
+
+def imported(*words: object, state: Path) -> set[str]:
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "mpx", *map(str, words)],
+        env={**os.environ, "MPX_STATE_DIR": str(state)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = set(_IMPORTED.findall(done.stderr))
+    assert "mpx.cli" in found
+    return found
+
+
+def test_what_is_not_to_be_imported_is_there() -> None:
+    for name in SPECIAL | OF_SERVERS | LOCAL | COPYING:
+        assert importlib.util.find_spec(name), f"{name} has another name by now: change it here too"
+
+
+def test_showing_the_help_or_the_version(tmp_path: Path) -> None:
+    slow = SLOW - {"lzma"}  # click's help comes with it
+    for words in (["--version"], ["--help"], ["copy", "--help"]):
+        found = imported(*words, state=tmp_path)
+        assert not found & (slow | SPECIAL | OF_SERVERS | LOCAL | COPYING)
+
+
+@pytest.mark.peers
+def test_a_copy_of_one_file(tmp_path: Path) -> None:
+    root, state = tmp_path / "served", tmp_path / "state"
+    root.mkdir()
+    source = tmp_path / "source"
+    source.write_bytes(b"x" * 1000)
+    with StockServer(root) as server:
+        up = imported("copy", source, f"{server.url}far", state=state)
+        down = imported("copy", f"{server.url}far", tmp_path / "near", state=state)
+    here = imported("copy", source, tmp_path / "here", state=state)
+    assert (tmp_path / "near").read_bytes() == (tmp_path / "here").read_bytes() == source.read_bytes()
+    assert up >= COPYING | UPLOADS and down >= COPYING | DOWNLOADS and here >= LOCAL
+    assert not up & (SLOW | SPECIAL | DOWNLOADS | LOCAL)
+    assert not down & (SLOW | SPECIAL | UPLOADS | LOCAL)
+    assert not here & (SLOW | SPECIAL | OF_SERVERS)
