@@ -261,6 +261,20 @@ def short_connections(port: int, tries: Counter) -> None:
     _in_threads(8, attack)
 
 
+def checksums(port: int, tries: Counter) -> None:
+    """Ask for the slowest checksum of a large file in many sessions."""
+
+    def attack(_: int) -> None:
+        with RawClient(port) as client:
+            client.sock.settimeout(None)
+            while True:
+                client.send("CKSM SHA512 0 -1 big")
+                tries.value += 1
+                client.reply()
+
+    _in_threads(SESSIONS, attack)
+
+
 ATTACKS: dict[str, Attack] = {
     "OPTS of 32 KiB before login": options,
     "blocks of 1 byte, 4 sessions": blocks,
@@ -276,6 +290,7 @@ ATTACKS: dict[str, Attack] = {
     "login flood": logins,
     "200 idle logins": idle_logins,
     "data connections come and go": short_connections,
+    "checksums of a large file": checksums,
 }
 
 

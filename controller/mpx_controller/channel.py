@@ -15,10 +15,11 @@ from mpx_controller import wire
 from mpx_controller.answers import MOST_ANSWER, Answers, CutOff, SwitchLost, WrongAnswer
 from mpx_controller.budget import Budget
 from mpx_controller.cookies import ALL, Kind, kind_of
-from mpx_controller.flows import Counted, Entry, Gone, Message, Total
+from mpx_controller.flow_stats import listed_entries
+from mpx_controller.flows import Counted, Entry, Gone, Key, Message, Total
 from mpx_controller.graph import Port
 from mpx_controller.log_limit import LogLimit
-from mpx_controller.message_check import HEADER_BYTES, Malformed, NotNeeded, check_head, check_list
+from mpx_controller.message_check import HEADER_BYTES, Malformed, NotNeeded, check, check_head, check_list
 from mpx_controller.network.ports import PortState
 from mpx_controller.outgoing import TURN_S, Outgoing
 
@@ -29,6 +30,8 @@ DEAD_S = 15.0  # a switch that has said nothing for so long is given up
 MOST_WAITING = 16 << 20  # bytes that a switch has not read: it is not keeping up, and is given up
 MOST_MESSAGE = 1 << 16
 TELLS_RATE, TELLS_BURST = 200.0, 2000.0  # messages a second that nobody has asked for; more is too much
+ENTRIES_OF_A_TURN = 32  # that a switch lists
+MOST_PORTS = 8192  # that a switch lists; far fewer are used (network.discovery)
 REST_S = 0.002  # until a switch that sends too much has its next turn: it has a third of the time at most
 
 ANSWERS = (ofp.OFPT_ECHO_REPLY, ofp.OFPT_BARRIER_REPLY, ofp.OFPT_MULTIPART_REPLY)
@@ -41,7 +44,7 @@ class Joined(NamedTuple):
 
     switch: int
     ports: list[PortState]
-    entries: list[Entry]
+    entries: dict[Key, Entry]
     tables: int
 
 
@@ -228,7 +231,7 @@ class Channel:
         self._write(wire.questions(self._outgoing.next_xid()))
         switch, tables = 0, 0
         ports: list[PortState | None] = []
-        found: list[Entry] = []
+        found: dict[Key, Entry] = {}
         missing = {"features", "ports", "entries"}
         while missing:
             message = await self._message()
@@ -237,17 +240,19 @@ class Channel:
                 missing.discard("features")
             elif isinstance(message, parser.OFPPortDescStatsReply):
                 ports += [wire.port_state(0, each) for each in message.body]
+                if len(ports) > MOST_PORTS:
+                    raise CutOff(f"{self.peer} lists more than {MOST_PORTS} ports; its connection is ended")
                 if not message.flags & ofp.OFPMPF_REPLY_MORE:
                     missing.discard("ports")
             elif isinstance(message, parser.OFPFlowStatsReply):
-                found += [each.entry for each in message.body]
+                found |= {each.entry.key: each.entry for each in message.body}
                 if not message.flags & ofp.OFPMPF_REPLY_MORE:
                     missing.discard("entries")
         if not switch:
             raise SwitchLost(f"{self.peer} says that its datapath id is 0")
         known = [replace(each, port=Port(switch, each.port.number)) for each in ports if each is not None]
-        self.joined = Joined(switch, known, found, tables)
-        return self.joined
+        self.joined = Joined(switch, known, {}, tables)  # a hundred thousand entries are not kept
+        return self.joined._replace(entries=found)
 
     async def _message(self, *, first: bool = False) -> Any:
         """Return the next message as os-ken has it; answers what is for the connection alone."""
@@ -264,10 +269,12 @@ class Channel:
                 if (frame := wire.frame_in(data)) is not None:
                     return frame
                 self._too_much = True
-            elif not wire.is_of_no_interest(data) and (message := self._read_message(data, xid)) is not None:
-                return message
+            elif not wire.is_of_no_interest(data):
+                message = await self._read_message(data, xid)
+                if message is not None:
+                    return message
 
-    def _read_message(self, data: bytes, xid: int) -> Any | None:
+    async def _read_message(self, data: bytes, xid: int) -> Any | None:
         """Return a message for others than the connection; None where it was an answer, or is not read."""
         kind = data[1]
         is_answer, is_asked = kind in ANSWERS and self.joined is not None, self._answers.is_asked(xid)
@@ -281,7 +288,7 @@ class Channel:
             check_list(data)
             if is_answer and not is_asked:  # it comes late, or nobody has asked
                 return None
-            message = wire.read(data)
+            message = await self._entries(data) if wire.lists_entries(data) else wire.read(data)
         except NotNeeded as why:
             raise self._cut_off(why) from None
         except Malformed as why:
@@ -294,6 +301,16 @@ class Channel:
         if is_answer and self._answers.part(xid, message, len(data), more=wire.has_more(message)):
             return None
         return message
+
+    async def _entries(self, data: bytes) -> Any:
+        """Return a list of entries as os-ken has it, read in turns with others; there can be a thousand."""
+        check(data)
+        found: list[Counted] = []
+        for each in listed_entries(data):
+            found.append(each)
+            if len(found) % ENTRIES_OF_A_TURN == 0:
+                await self._turn()
+        return wire.entries_reply(data, found)
 
     def _error(self, message: parser.OFPErrorMsg, xid: int) -> Refused | None:
         """Return the entry that the switch does not take; None where it refuses something else."""

@@ -24,6 +24,12 @@ from mpx_controller.stock.commands import assign, netmgr, run
 @click.option("--state", type=click.Path(path_type=Path), metavar="FILE", help="What outlives a restart.")
 @click.option("--insecure", is_flag=True, help="Beyond loopback without TLS, for labs.")
 @click.option("--allow-from", metavar="CIDR", multiple=True, help="With --insecure: from where.")
+@click.option(
+    "--log",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Instead of stderr; 8 MiB at most, and as much in FILE.1.",
+)
 @click.option("-v", "--verbose", is_flag=True, help="Say what is decided, and why.")
 @click.pass_context
 def controller(
@@ -35,6 +41,7 @@ def controller(
     state: Path | None,
     insecure: bool,
     allow_from: tuple[str, ...],
+    log: Path | None,
     verbose: bool,
 ) -> None:
     """Steer an OpenFlow network, and hand out path sets for transfers.
@@ -47,6 +54,7 @@ def controller(
 
     try:
         from mpx_controller.config import checked_config, read_told
+        from mpx_controller.log_file import bounded_log
         from mpx_controller.server import print_ready, serve
     except ImportError as error:
         raise UsageError(f"{error}; install what it needs: pip install 'mpx-dtn[controller]'") from None
@@ -66,7 +74,7 @@ def controller(
             _tell(told, "openflow", consent)
     config = checked_config(told, str(file or "the command line"))
     logging.basicConfig(
-        stream=sys.stderr,
+        handlers=[logging.StreamHandler(sys.stderr) if log is None else bounded_log(log)],
         level=logging.INFO if verbose else logging.WARNING,
         format="%(asctime)s %(levelname)s %(message)s",
     )

@@ -3,10 +3,12 @@
 Field names of a match are those of OpenFlow 1.3 (eth_type, ipv4_src, tcp_dst, ...).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
+FOUND_AT_ONCE = 1000  # entries that a switch holds are looked at before others have their turn
 CONTROLLER = 0xFFFFFFFD  # the port that leads to us
 Value = int | str | tuple[int, int] | tuple[str, str]  # a pair: value and mask
 Match = tuple[tuple[str, Value], ...]  # in the order of the names
@@ -101,6 +103,7 @@ class SwitchRules:
         self._owned: dict[object, dict[Key, Entry]] = {}
         self._wanted: dict[Key, Entry] = {}
         self._refused: set[Key] = set()  # that the switch has not taken: they are sent anew when put again
+        self._found: Iterator[Entry] = iter(())  # that may not be wanted and are still to be removed
 
     @property
     def wanted(self) -> dict[Key, Entry]:
@@ -157,12 +160,21 @@ class SwitchRules:
         """Return who has entries there."""
         return list(self._owned)
 
-    def reconciled(self, found: Iterable[Entry]) -> list[Message]:
-        """Return what makes a switch that holds `found` (entries of ours) hold what is wanted."""
-        there = {entry.key: entry for entry in found}
+    def reconciled(self, found: Mapping[Key, Entry]) -> list[Message]:
+        """Return what makes a switch that holds `found` (entries of ours) hold what is wanted.
+
+        What is to be removed is left for `next_removed`.
+        """
         self._refused.clear()
-        changes: list[Message] = [
-            Add(entry) for key, entry in self._wanted.items() if there.get(key) != entry
-        ]
-        removed = (entry for key, entry in there.items() if key not in self._wanted)
-        return [*changes, *(Remove(entry.key, entry.cookie) for entry in removed)]
+        self._found = iter(found.values())
+        return [Add(entry) for key, entry in self._wanted.items() if found.get(key) != entry]
+
+    def next_removed(self) -> list[Message] | None:
+        """Return what removes some of the entries that were found and are not wanted; None: all are gone.
+
+        A switch may hold a hundred thousand of these, and others are not to wait for all of them.
+        """
+        some = list(islice(self._found, FOUND_AT_ONCE))
+        if not some:
+            return None
+        return [Remove(entry.key, entry.cookie) for entry in some if entry.key not in self._wanted]

@@ -16,6 +16,7 @@ from mpx_controller.flow_stats import listed_entries
 from mpx_controller.flows import (
     CONTROLLER,
     Add,
+    Counted,
     Entry,
     Gone,
     Key,
@@ -163,14 +164,24 @@ def read(data: bytes) -> Any:
     Raises Malformed where it is broken, and NotNeeded for a list that no switch is asked for.
     """
     check(data)
+    if lists_entries(data):
+        return entries_reply(data, listed_entries(data))
     version, kind, length, xid = ofproto_parser.header(data)
-    if kind == ofp.OFPT_MULTIPART_REPLY and data[HEADER_BYTES : HEADER_BYTES + 2] == _LISTS_ENTRIES:
-        flags = int.from_bytes(data[HEADER_BYTES + 2 : MULTIPART_BODY - 4])
-        return parser.OFPFlowStatsReply(_PROTOCOL, body=list(listed_entries(data)), flags=flags)
     try:
         return parser.msg_parser(_PROTOCOL, version, kind, length, xid, data)
     except Exception as error:  # os-ken has no one error for messages that are broken
         raise Malformed(f"a message of type {kind} cannot be read: {error}") from None
+
+
+def lists_entries(data: bytes) -> bool:
+    """Whether a whole message is a list of entries, which `flow_stats` reads."""
+    return data[1] == ofp.OFPT_MULTIPART_REPLY and data[HEADER_BYTES : HEADER_BYTES + 2] == _LISTS_ENTRIES
+
+
+def entries_reply(data: bytes, listed: Iterable[Counted]) -> Any:
+    """Return a list of entries as os-ken would have it, of what is listed in it."""
+    flags = int.from_bytes(data[HEADER_BYTES + 2 : MULTIPART_BODY - 4])
+    return parser.OFPFlowStatsReply(_PROTOCOL, body=list(listed), flags=flags)
 
 
 def has_more(answer: Any) -> bool:

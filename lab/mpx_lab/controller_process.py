@@ -15,7 +15,7 @@ from typing import Any
 
 from mpx.errors import UsageError
 from mpx_lab import namespace
-from mpx_lab.own_controller import API_PORT, LOOPBACK, arguments, missing
+from mpx_lab.own_controller import API_PORT, LOG, LOOPBACK, arguments, missing
 from mpx_lab.state import LabError, Owner
 from mpx_lab.steps import WaitFound
 
@@ -42,7 +42,7 @@ class OwnController:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._log = folder / "controller.log"
+        self._log = folder / LOG
         self._process = folder / "controller.json"
 
     def start(self, netns: str, environment: Mapping[str, str]) -> None:
@@ -51,7 +51,8 @@ class OwnController:
         nobody_else = [str(namespace.SAME_USER)] * 2
         # -P: root runs no code of the folder that the caller happens to be in.
         run = [sys.executable, "-P", "-m", "mpx", "controller", *arguments(self._folder)]
-        with self._log.open("wb") as log:
+        self._log.write_bytes(b"")
+        with self._log.open("ab") as log:  # as it opens it itself, but for what Python says of its own
             process = subprocess.Popen(
                 [*enter, str(self._folder / "hosts"), *nobody_else, *run],
                 stdin=subprocess.DEVNULL,

@@ -20,7 +20,7 @@ LOOPBACK = "127.0.0.1"  # of the switches' namespace: no host can pretend to be 
 ADDRESS = "10.254.0.254"  # for hosts; their own are 10.0.N.N
 CALLERS = "10.0.0.0/16"
 DEVICE = "mgmt"  # the cable's end in each host
-STATE = "controller-state.json"  # in the lab's folder
+STATE, LOG = "controller-state.json", "controller.log"  # in the lab's folder
 _API = f"http://{ADDRESS}:{API_PORT}"
 OWN = Controller(LOOPBACK, OPENFLOW_PORT, _API, f"{_API}/RPC2", own=True)
 
@@ -40,6 +40,7 @@ def arguments(folder: Path) -> list[str]:
         *("--listen", f"{LOOPBACK}:{OPENFLOW_PORT}", "--api", f"0.0.0.0:{API_PORT}"),
         *("--insecure", "--allow-from", CALLERS, "--verbose"),
         *("--capacities", str(folder / CAPACITIES), "--state", str(folder / STATE)),
+        *("--log", str(folder / LOG)),
     ]
 
 

@@ -1,8 +1,14 @@
-"""Checksums of a part of a file: CKSM."""
+"""Checksums of a part of a file: CKSM.
+
+However many clients ask for them, no more are worked on at a time than there are processors: others who ask
+for little would wait for all of these threads.
+"""
 
 import os
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from mpx import checksum as checksums
 from mpx.checksum_forms import XXH3
@@ -18,6 +24,8 @@ ALGORITHMS = {
 }
 
 _READ_BYTES = 1024 * 1024
+_PATIENCE_S = 0.5  # for a file system that hangs; who has waited so long for others goes on beside them
+_working = threading.BoundedSemaphore(os.cpu_count() or 1)
 
 
 def checksum(fd: int, algorithm: str, offset: int, length: int, tick: Callable[[int], None]) -> str:
@@ -31,10 +39,11 @@ def checksum(fd: int, algorithm: str, offset: int, length: int, tick: Callable[[
     buffer = memoryview(bytearray(max(1, min(left, _READ_BYTES))))
     done, told_s = 0, time.monotonic()
     while left:
-        size = os.preadv(fd, [buffer[:left]], offset)
+        with _one_of_few():
+            size = os.preadv(fd, [buffer[:left]], offset)
+            digest.update(buffer[:size])
         if not size:
             break
-        digest.update(buffer[:size])
         offset += size
         done += size
         left -= size
@@ -42,3 +51,13 @@ def checksum(fd: int, algorithm: str, offset: int, length: int, tick: Callable[[
             told_s = now_s
             tick(done)
     return digest.digest().hex()
+
+
+@contextmanager
+def _one_of_few() -> Iterator[None]:
+    had = _working.acquire(timeout=_PATIENCE_S)
+    try:
+        yield
+    finally:
+        if had:
+            _working.release()

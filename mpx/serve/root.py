@@ -1,9 +1,10 @@
 """The served tree: every name is looked up beneath one directory and cannot lead out of it.
 
-A name is walked component by component with openat() and O_NOFOLLOW, from a descriptor of the root,
-so that neither `..` nor a link nor a rename at the wrong moment leads elsewhere. Relative symbolic
-links are followed by the same walk as long as they stay inside; an absolute link, and one that climbs
-out, is listed but never followed. Only regular files are opened: a fifo would block, a device acts.
+A name is walked component by component with openat() and O_NOFOLLOW, from a descriptor of the root, so that
+neither `..` nor a link nor a rename at the wrong moment leads elsewhere; as far as no link is on the way the
+kernel does the same in one call (beneath.py). Relative symbolic links are followed by the same walk as long
+as they stay inside; an absolute link, and one that climbs out, is listed but never followed. Only regular
+files are opened: a fifo would block, a device acts.
 """
 
 import errno
@@ -13,6 +14,8 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from mpx.serve import beneath
 
 _LONGEST_PATH = 4096
 _MOST_HOPS = 40  # links, and steps upwards inside links, in one walk: as the kernel's own limit
@@ -58,6 +61,13 @@ class Root:
         here = os.dup(self._fd)
         try:
             while ahead:
+                if beneath.IS_HAD:
+                    step, names = beneath.descend(here, ahead[:0:-1])
+                    if names:
+                        os.close(here)
+                        here = step
+                        behind += names
+                        del ahead[-len(names) :]
                 name = ahead.pop()
                 if name == "..":  # only links hold these; walk down again rather than open ".."
                     if not behind:
@@ -68,20 +78,22 @@ class Root:
                     here = os.dup(self._fd)
                     hops += 1
                 elif name != ".":
-                    target = _link_target(here, name) if ahead or follow else None
-                    if target is None and not ahead:
-                        yield here, name
-                        return
-                    if target is None:
-                        step = os.open(name, _STEP, dir_fd=here)
-                        os.close(here)
-                        here = step
-                        behind.append(name)
+                    if ahead:
+                        step, target = _entered(here, name)
                     else:
+                        step, target = -1, _link_target(here, name) if follow else None
+                    if target is not None:
                         if target.startswith("/"):
                             raise _error(errno.EACCES, "An absolute symbolic link is not followed")
                         ahead += [part for part in reversed(target.split("/")) if part]
                         hops += 1
+                    elif not ahead:
+                        yield here, name
+                        return
+                    else:
+                        os.close(here)
+                        here = step
+                        behind.append(name)
                 if hops > _MOST_HOPS:
                     raise _error(errno.ELOOP)
             yield here, "."
@@ -182,6 +194,17 @@ class Root:
         """Set both times, in seconds since 1970 UTC."""
         with self._parent(path, follow=True) as (parent, name):
             os.utime(name, (access_s, modification_s), dir_fd=parent, follow_symlinks=False)
+
+
+def _entered(parent: int, name: str) -> tuple[int, str | None]:
+    """Return a descriptor of a directory; or none, and where it points, if it is a symbolic link."""
+    try:
+        return os.open(name, _STEP, dir_fd=parent), None
+    except OSError as error:
+        target = _link_target(parent, name) if error.errno == errno.ENOTDIR else None
+        if target is None:
+            raise
+        return -1, target
 
 
 def _link_target(parent: int, name: str) -> str | None:

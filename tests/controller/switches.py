@@ -95,7 +95,7 @@ class Wan:
         """Have the switches connect to a controller."""
         self.network = network
         for switch in sorted(self.switches if switches is None else switches):
-            found = list(self.switches[switch].entries.values())
+            found = dict(self.switches[switch].entries)
             self.do(network.switch_up(switch, self.ports(switch), found, self.now_s))
 
     def ports(self, switch: int) -> list[PortState]:

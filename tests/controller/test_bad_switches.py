@@ -11,7 +11,8 @@ from graphs import THESIS_A
 from mpx_controller import wire
 from mpx_controller.answers import SwitchLost
 from mpx_controller.channel import Channel
-from mpx_controller.flows import Key, Remove, SendOut, match
+from mpx_controller.cookies import Kind, cookie
+from mpx_controller.flows import FOUND_AT_ONCE, Entry, Key, Remove, SendOut, match
 from mpx_controller.graph import Graph, Port
 from mpx_controller.network.discovery import MOST_PORTS
 from mpx_controller.network.discovery_frame import is_to_all
@@ -81,7 +82,7 @@ def test_what_cannot_be_sent_ends_the_connection_of_that_switch(
 def test_ports_of_a_switch_are_bounded(caplog: pytest.LogCaptureFixture) -> None:
     steered = network()
     ports = [PortState(Port(7, number), "02:00:00:00:00:01") for number in range(1, 4201)]
-    messages = steered.switch_up(7, ports, [], 100.0)
+    messages = steered.switch_up(7, ports, {}, 100.0)
     while steered.next_s() < 102.0:
         messages += steered.tick(max(100.0, steered.next_s()) + 1e-6)
     assert len(steered.edge_ports()) == MOST_PORTS
@@ -97,10 +98,27 @@ def test_ports_of_a_switch_are_bounded(caplog: pytest.LogCaptureFixture) -> None
     assert ports[-1] in steered.ports(7) and len(steered.ports(7)) == MOST_PORTS
 
 
+def test_entries_that_are_not_wanted_go_bit_by_bit_and_none_that_is_put_meanwhile() -> None:
+    steered = network()
+    count = 5 * FOUND_AT_ONCE
+    left = [Entry(200, each, (), cookie(Kind.PATH_SET, 1), (1,)) for each in range(count)]
+    came = [steered.switch_up(7, [], {entry.key: entry for entry in left}, 100.0)]
+    steered.change(7, "somebody", [left[-1]])
+    while steered.next_s() < 0:
+        came.append(steered.tick(101.0))
+    removed = [[message.key for _, message in messages if isinstance(message, Remove)] for messages in came]
+    assert max(map(len, removed)) <= FOUND_AT_ONCE
+    assert sorted(key for some in removed for key in some) == sorted(entry.key for entry in left[:-1])
+    steered.switch_up(7, [], {entry.key: entry for entry in left}, 102.0)
+    steered.switch_down(7, 102.0)
+    steered.tick(102.0)
+    assert steered.next_s() > 0  # there is nobody who could remove them
+
+
 def test_a_port_that_is_gone_is_not_known_any_more_also_where_it_had_a_link() -> None:
     wan_ports = [PortState(Port(switch, 1), "02:00:00:00:00:01") for switch in (1, 2)]
     steered = network()
-    asked = [each for state in wan_ports for each in steered.switch_up(state.port.switch, [state], [], 100.0)]
+    asked = [each for state in wan_ports for each in steered.switch_up(state.port.switch, [state], {}, 100.0)]
     sent = {message.data for at, message in asked if at == 1 and isinstance(message, SendOut)}
     (question,) = (each for each in sent if not is_to_all(each))
     steered.frame_in(wan_ports[1].port, question, 100.1)

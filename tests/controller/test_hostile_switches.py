@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from mpx_controller import channel, wire
 from mpx_controller.answers import MOST_ANSWER, Answers, CutOff, SwitchLost
 from mpx_controller.channel import Channel, Told
+from mpx_controller.cookies import Kind, cookie
 from mpx_controller.flow_stats import listed_entries
 from mpx_controller.flows import Add, Counted, Entry
 from mpx_controller.graph import Graph
@@ -206,11 +207,40 @@ def test_an_answer_is_bounded_in_bytes() -> None:
     asyncio.run(run())
 
 
-def test_a_switch_that_lists_its_ports_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("of", "body", "why"),
+    [
+        (ofp.OFPMP_PORT_DESC, bytes(64 * 1000), f"lists more than {channel.MOST_PORTS} ports"),
+        (ofp.OFPMP_FLOW, struct.pack("!H54x", 56) * 1100, "lists ports and entries without end"),
+    ],
+)
+def test_a_switch_that_lists_without_end_is_cut_off(
+    of: int, body: bytes, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(channel, "MOST_ANSWER", 1 << 20)  # a busy machine reads more in longer than is given
-    part = message(ofp.OFPT_MULTIPART_REPLY, struct.pack("!HH4x", ofp.OFPMP_PORT_DESC, 1) + bytes(64 * 1000))
-    with pytest.raises(CutOff, match="without end"):
-        asyncio.run(joined_by(HELLO + part * 17))
+    part = message(ofp.OFPT_MULTIPART_REPLY, struct.pack("!HH4x", of, 1) + body)
+    with pytest.raises(CutOff, match=why):
+        asyncio.run(joined_by(HELLO + part * 18))
+
+
+def test_others_have_their_turn_while_one_long_list_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channel, "TURN_S", 0.0)  # else this machine decides how many turns it takes
+    count, turns = 500, list[int]()
+    entries = b"".join(listed(Entry(0, each, (), cookie(Kind.PATH_SET, 1), (1,))) for each in range(count))
+
+    async def others() -> None:
+        while True:
+            turns.append(1)
+            await asyncio.sleep(0)
+
+    async def run() -> None:
+        beside = asyncio.create_task(others())
+        with pytest.raises(SwitchLost, match="has ended"):
+            await joined_by(HELLO + multipart(ofp.OFPMP_FLOW, entries))
+        beside.cancel()
+
+    asyncio.run(run())
+    assert len(turns) > count // channel.ENTRIES_OF_A_TURN
 
 
 def listed(entry: Entry) -> bytes:

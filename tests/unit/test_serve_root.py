@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mpx.serve import beneath
 from mpx.serve.root import Root, join
 
 SECRET = b"not to be served"
@@ -27,8 +28,11 @@ def tree(tmp_path: Path):
     return inside
 
 
-@pytest.fixture
-def root(tree: Path):
+@pytest.fixture(params=[False, True], ids=["name by name", "in one call"])
+def root(tree: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):
+    if request.param and not beneath.IS_HAD:
+        pytest.skip("this kernel does not walk for us")
+    monkeypatch.setattr(beneath, "IS_HAD", request.param)
     root = Root(tree)
     yield root
     root.close()
@@ -266,3 +270,57 @@ def test_no_descriptor_is_left_open(root, tree):
         with suppress(OSError):
             os.close(root.open_file(path))
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+DEEP = 400
+
+
+@pytest.fixture
+def deep(tree: Path):
+    """Folders in each other; at their end `up` leads back to `a`, and `link` at the start to them."""
+    fd = os.open(tree, os.O_RDONLY)
+    for _ in range(DEEP):
+        os.mkdir("d", dir_fd=fd)
+        inner = os.open("d", os.O_RDONLY, dir_fd=fd)
+        os.close(fd)
+        fd = inner
+    os.symlink("../" * DEEP + "a", "up", dir_fd=fd)
+    os.close(fd)
+    (tree / "link").symlink_to("d")
+    return "/d" * DEEP
+
+
+def test_folders_in_folders_without_end(root, deep):
+    root.make_directory(f"{deep}/new")
+    root.rename(f"{deep}/new", f"/link{deep[2:]}/newer")
+    assert stat.S_ISDIR(root.stat(f"{deep}/newer").st_mode)
+    with pytest.raises(OSError, match="symbolic links"):  # it climbs more often than any walk may
+        root.stat(f"{deep}/up/b")
+    with pytest.raises(FileNotFoundError):
+        root.stat(f"{deep}/none/newer")
+    with pytest.raises(NotADirectoryError):
+        root.stat("/a/b/file/x/y")
+
+
+@pytest.mark.skipif(not beneath.IS_HAD, reason="this kernel does not walk for us")
+@pytest.mark.parametrize("way", ["{deep}/x", "/link{rest}/x", "{deep}/none/x", "{deep}/up/x"])
+def test_a_deep_name_takes_few_calls(tree, deep, way, monkeypatch):
+    """However deep a client has gone, its commands cost about the same."""
+    opened = []
+
+    def counted(path, *arguments, **more):
+        opened.append(path)
+        return real_open(path, *arguments, **more)
+
+    real_open = os.open
+    root = Root(tree)
+    monkeypatch.setattr(os, "open", counted)
+    with pytest.raises(OSError):
+        root.stat(way.format(deep=deep, rest=deep[2:]))
+    root.close()
+    assert len(opened) < 20
+
+
+def test_a_name_is_not_cut_off_at_a_nul(root):
+    with pytest.raises(ValueError, match="null"):
+        root.stat("/a/b\0/c/../file")

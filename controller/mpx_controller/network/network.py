@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 
 from mpx_controller.cookies import Kind, kind_of
-from mpx_controller.flows import Add, Entry, Gone, Messages, SendOut, SwitchRules
+from mpx_controller.flows import Add, Entry, Gone, Key, Messages, SendOut, SwitchRules
 from mpx_controller.forwarding import (
     Bands,
     base_entries,
@@ -54,7 +54,8 @@ class Network:
         self._connected: set[int] = set()
         self._connected_at_s: dict[int, float] = {}
         self._silent_s: dict[int, float] = {}
-        self._found: dict[int, list[Entry]] = {}  # in switches that are left alone for now
+        self._found: dict[int, Mapping[Key, Entry]] = {}  # in switches that are left alone for now
+        self._cleared: set[int] = set()  # switches that may hold entries of ours that are not wanted
         self._settles_s = now_s + SETTLED_S
         self._ticked_s = now_s
         self._answers_s: dict[int, float] = {}  # the least time in which each switch has answered
@@ -128,7 +129,7 @@ class Network:
 
     def next_s(self) -> float:
         """Return when `tick` has something to do again."""
-        if self._stale:
+        if self._stale or self._cleared & self._connected:
             return -float("inf")
         waits = [self._settles_s] if self._found else []
         silent = (since_s + SILENT_S for since_s in self._silent_s.values())
@@ -137,7 +138,7 @@ class Network:
     # --- what switches tell --------------------------------------------------------------------------
 
     def switch_up(
-        self, switch: int, ports: Iterable[PortState], found: Iterable[Entry], now_s: float
+        self, switch: int, ports: Iterable[PortState], found: Mapping[Key, Entry], now_s: float
     ) -> Messages:
         """A switch has connected: with these ports, holding these entries of ours."""
         self._connected.add(switch)
@@ -155,13 +156,12 @@ class Network:
         for state in ports:
             self._discovery.port(state, now_s)
         self._stale = True
-        found = list(found)
         changes: Messages = []
         if now_s < self._settles_s and self._forwards(found):
             self._found[switch] = found
         else:  # it may have been left alone until it was started anew, and is empty now
             self._found.pop(switch, None)
-            changes = [(switch, change) for change in rules.reconciled(found)]
+            changes = self._reconciled(switch, found)
         return changes + self._questions(now_s)
 
     def switch_down(self, switch: int, now_s: float) -> None:
@@ -234,6 +234,8 @@ class Network:
         changes = self._rebuild(now_s) if self._stale else []
         if self._found and now_s >= self._settles_s:
             changes += self._settle(now_s)
+        for switch in self._cleared & self._connected:
+            changes += self._clear(switch)
         return changes + self._questions(now_s)
 
     # --- what follows --------------------------------------------------------------------------------
@@ -374,7 +376,7 @@ class Network:
         changes: Messages = []
         left_alone, self._found = self._found, {}
         for switch, found in left_alone.items():
-            for entry in found:
+            for entry in found.values():
                 hardware = dict(entry.match).get("eth_dst")
                 ports = [Port(switch, number) for number in entry.outputs]
                 if (
@@ -387,14 +389,27 @@ class Network:
                         changes += self._place(host) if host else []
         changes += self._unplace(self.hosts.take_forgotten())
         for switch, found in left_alone.items():
-            changes += [(switch, change) for change in self.rules(switch).reconciled(found)]
+            changes += self._reconciled(switch, found)
         return changes
 
-    def _forwards(self, found: Iterable[Entry]) -> bool:
+    def _reconciled(self, switch: int, found: Mapping[Key, Entry]) -> Messages:
+        """Have what is wanted in a switch that holds these entries; what it holds besides goes bit by bit."""
+        changes = self.rules(switch).reconciled(found)
+        self._cleared.add(switch)
+        return [(switch, change) for change in changes] + self._clear(switch)
+
+    def _clear(self, switch: int) -> Messages:
+        """Remove some of what a switch has held and is not wanted."""
+        removed = self.rules(switch).next_removed()
+        if removed is None:
+            self._cleared.discard(switch)
+        return [(switch, message) for message in removed or ()]
+
+    def _forwards(self, found: Mapping[Key, Entry]) -> bool:
         """Whether a switch with these entries forwards by them: all that comes, or streams of path sets."""
         if self._forwarding:
-            return any(entry.table == self._bands.second for entry in found)
-        return any(kind_of(entry.cookie) == Kind.PATH_SET for entry in found)
+            return any(key.table == self._bands.second for key in found)
+        return any(kind_of(entry.cookie) == Kind.PATH_SET for entry in found.values())
 
     def _forget(self, switch: int) -> None:
         del self._silent_s[switch]
@@ -402,6 +417,7 @@ class Network:
         self._answers_s.pop(switch, None)
         self._rules.pop(switch, None)
         self._found.pop(switch, None)
+        self._cleared.discard(switch)
         self.hosts.gone(port for host in self.hosts.all if (port := host.port).switch == switch)
         self._discovery.switch_gone(switch)
 
