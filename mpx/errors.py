@@ -69,12 +69,16 @@ class ConnectionLost(MpxError):
     may_retry = True
 
 
+class SessionEnded(ConnectionLost):
+    """The server has ended the session, or did not begin it, and said so."""
+
+
 class ListingBroken(ConnectionLost):
     """A server ends a listing, of which lines have come or not, with the reply that its data were cut."""
 
 
 class InboundBlocked(ConnectionLost):
-    """The server cannot connect to us; the copy is tried again the other way round."""
+    """The server cannot connect to us, or will not; the copy is tried again the other way round."""
 
 
 class TransferTimeout(MpxError):

@@ -17,7 +17,7 @@ from mpx.errors import ListingBroken, MpxError, PartialFailure
 from mpx.gridftp_listing import entry_info, kind_of, parse_time
 from mpx.gridftp_session import Session
 from mpx.gridftp_sizes import size_of
-from mpx.gridftp_wire import Reply, command, parse_facts
+from mpx.gridftp_wire import Reply, command, lines_of_facts, parse_facts
 from mpx.list_formats import parse_list_line
 from mpx.listing_transfer import CutLine, ListingTransfer
 
@@ -333,7 +333,7 @@ class FolderListing:
     @staticmethod
     def _described(reply: Reply) -> FileInfo | None:
         """Return what MLST says, None where that says nothing clear."""
-        for line in reply.lines[1:-1] if reply.is_ok else ():
+        for line in lines_of_facts(reply):
             try:
                 entry = parse_facts(line, is_indented=True)
             except ValueError:

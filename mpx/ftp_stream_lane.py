@@ -7,7 +7,6 @@ complete that ends within its file. An upload is one
 connection per file, since servers disagree on what REST means to STOR; several files go at once.
 """
 
-import contextlib
 import os
 import socket
 import threading
@@ -18,6 +17,7 @@ from typing import TypeVar
 
 from mpx import tcp, telnet_escape
 from mpx.carrier import Work
+from mpx.early_end import await_first, brings_nothing, early_reply
 from mpx.endpoint import FileInfo
 from mpx.errors import (
     AuthenticationError,
@@ -36,7 +36,7 @@ from mpx.location import Location
 from mpx.mode_s_download import Incoming, Receive, StreamDownload
 from mpx.mode_s_upload import send_piece
 from mpx.move import Move
-from mpx.passive import connect_data, passive_command, passive_reply
+from mpx.passive import asking, connect_data, passive_command, passive_reply
 from mpx.path_set import DEFAULT_PATH
 from mpx.retry import Retry
 from mpx.session_pool import SessionsFull, open_session
@@ -50,7 +50,6 @@ FIRST_PIECE = 16 * 1024 * 1024
 WORTH_CONNECTING = 4 * 1024 * 1024  # a shorter piece would mostly wait for its connection
 SMALLEST_PIECE = 256 * 1024
 IDLE_S = 0.05
-REFUSAL_S = 1.0  # a server that closes its port to refuse a transfer says so at about the same time
 _NO_OFFSET = (501, 504, 551, 554)  # of RETR: what it cannot do after REST
 
 Result = TypeVar("Result")
@@ -298,13 +297,16 @@ class StreamLane(threading.Thread):
             try:
                 connection = connect_data(session, address, congestion=congestion, over_mptcp=over_mptcp)
             except ConnectionLost as error:
-                raise self._unconnected(session, move, offset, error) from None
+                connection = self._unconnected(session, move, offset, error)
             data.opened(connection)
             self._data = data
             reply = session.read_reply()
-            if not reply.is_preliminary:
-                raise self._turned_down(session, reply, move, offset)
             connection.settimeout(self._options.timeout_s)
+            if verb == "RETR" and reply.is_ok:
+                session.put_back(reply)
+                await_first(connection)
+            elif not reply.is_preliminary:
+                raise self._turned_down(session, reply, move, offset)
             try:
                 return session, use(connection, data.count)
             except TimeoutError:
@@ -324,22 +326,23 @@ class StreamLane(threading.Thread):
         """Ask for a port and, in the same write, to begin at an offset; return the port's address."""
         session.has_restarted |= offset > 0  # some servers keep an offset for all that follows
         ask_passive, restart = passive_command(session), command("REST", offset)
-        replies = session.pipeline([ask_passive, restart] if session.has_restarted else [ask_passive])
+        with asking(session):
+            replies = session.pipeline([ask_passive, restart] if session.has_restarted else [ask_passive])
         address = passive_reply(session, replies[0])
         if session.has_restarted:
             is_last = passive_command(session) == ask_passive  # nothing else was asked meanwhile
             reply = replies[1] if is_last else session.call(restart)
-            if not reply.is_ok:
+            if not reply.is_accepted:
                 raise OffsetsUnproven(f"{session.peer} cannot start at an offset: {reply.reason}")
         return address
 
-    def _unconnected(self, session: Session, move: Move, offset: int, error: MpxError) -> MpxError:
-        """Read whether the server refused the transfer, and so closed its port before we came to it."""
-        with contextlib.suppress(MpxError):
-            reply = session.poll_reply(REFUSAL_S)
-            if reply is not None and not reply.is_preliminary and not reply.is_ok:
-                return self._turned_down(session, reply, move, offset)
-        return error
+    def _unconnected(self, session: Session, move: Move, offset: int, error: MpxError) -> socket.socket:
+        """Return what brings nothing if the server closed its port as there is nothing; else raise why."""
+        reply = early_reply(session, error)
+        if not reply.is_ok or self._upload:
+            raise self._turned_down(session, reply, move, offset) from None
+        session.put_back(reply)
+        return brings_nothing()
 
     def _turned_down(self, session: Session, reply: Reply, move: Move, offset: int) -> MpxError:
         if offset and reply.code in _NO_OFFSET:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # imported once a folder is listed, or MLST leaves something 
     from mpx.gridftp_describe import OtherQuestions
 
 _MOST_LINKS = 100_000  # of one folder that a server does not list
+_FIRST_HALVES = (1, 3)  # of the commands that make a link
 _OF_ITSELF = 10  # lines of MLSR about the folder and the one above it, at most
 
 
@@ -85,7 +86,7 @@ class GridFtpEndpoint:
 
     def can_link(self) -> bool:
         """See Endpoint. SITE HELP of a Globus server does not tell, so the first half of a link is tried."""
-        return self.session.call(command("SITE", "SYMLINKFROM", self.session.home)).is_ok
+        return self.session.call(command("SITE", "SYMLINKFROM", self.session.home)).is_accepted
 
     def measure_rtt(self) -> Rtt | None:
         """See Endpoint."""
@@ -160,7 +161,7 @@ class GridFtpEndpoint:
             if is_missing(reply):
                 return None
             raise self._refused(reply, "describe", name)
-        for line in reply.lines[1:-1]:
+        for line in wire.lines_of_facts(reply):
             with contextlib.suppress(ValueError):
                 entry = wire.parse_facts(line, is_indented=True)
                 if kind_of(entry) is None:
@@ -169,6 +170,8 @@ class GridFtpEndpoint:
                 if info.kind is Kind.LINK and follow:
                     return self._follow(self._full(name), info)
                 return info
+        if (told := self._asked_otherwise(self._full(name))) is not None:
+            return told
         raise self._refused(reply, "describe", name)
 
     def _asked_otherwise(self, full: str) -> FileInfo | None:
@@ -180,7 +183,7 @@ class GridFtpEndpoint:
             return None  # it can be neither read nor entered, so it leads nowhere
         if told.kind is Kind.FOLDER and "MLST" in self.session.features:
             described = self.session.call(command("MLST", f"{full.rstrip('/')}/."))
-            for line in described.lines[1:-1] if described.is_ok else ():
+            for line in wire.lines_of_facts(described):
                 with contextlib.suppress(ValueError):
                     info = entry_info(wire.parse_facts(line, is_indented=True))
                     return info if info.kind is Kind.FOLDER else told
@@ -326,8 +329,8 @@ class GridFtpEndpoint:
                 command("RNTO", full),
             ]
         )
-        for reply in replies[1:]:
-            if not reply.is_ok:
+        for number, reply in enumerate(replies):
+            if number and not (reply.is_accepted if number in _FIRST_HALVES else reply.is_ok):
                 self.session.call(command("DELE", aside))
                 raise self._refused(reply, f"make the symbolic link to {target}", name)
         return absolute

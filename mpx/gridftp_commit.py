@@ -50,7 +50,7 @@ class ServerCommit:
         results: dict[Commit, Exception | None] = dict.fromkeys(files)
         in_the_way = []
         for file, (first, second) in outcomes.items():
-            if not first.is_ok:
+            if not first.is_accepted:
                 error = self._refused(first, "rename to", file.final)
                 is_forbidden = isinstance(error, DestinationError) and not is_missing(first)
                 results[file] = DestinationError(f"{error}{_NO_RENAME}") if is_forbidden else error
@@ -124,10 +124,10 @@ class ServerCommit:
         put_aside = [
             file
             for file, first, second in zip(old, replies[1::3], replies[2::3], strict=True)
-            if first.is_ok and second.is_ok
+            if first.is_accepted and second.is_ok
         ]
         # Where RNTO was refused once more it is not the old file that is in the way, so that stays.
-        fixed = [file for file, reply in zip(old, replies[1::3], strict=True) if not reply.is_ok]
+        fixed = [file for file, reply in zip(old, replies[1::3], strict=True) if not reply.is_accepted]
         strays = {file: self._is_stray(file, asides[file]) for file in fixed}
         removed = [file for file, is_stray in strays.items() if is_stray is False]
         self._session.pipeline([command("DELE", self._name(file.final)) for file in removed])

@@ -25,6 +25,9 @@ from mpx.stream import StreamTotals
 from mpx.units import counted
 
 _CONGESTION = "a congestion control"
+_ONE_CONNECTION = "1 connection at once"
+_OUR_PORT = "our data port"
+_NEVER = (500, 501, 502, 504, 522)  # of PORT: there is no MODE E in this direction
 ENDS = 2  # of files are read before a part from within one is believed
 VERDICT_S = 2.0  # after a data connection broke, wait so long for what the server says of it
 
@@ -126,7 +129,7 @@ class DownloadSession:
         self._fans.append(fan)
         over_mptcp = self._work.over_mptcp and mptcp.FEATURE in control.features
         transport = f"Transport={mptcp.TRANSPORT};" if over_mptcp else ""
-        self._answers.extend([f"{counted(connections, 'connection')} at once", "our data port"])
+        self._answers.extend([f"{counted(connections, 'connection')} at once", _OUR_PORT])
         self._unsent += [
             command("OPTS", "RETR", f"Parallelism={connections},{connections},{connections};{transport}"),
             port_command(fan.address),
@@ -249,6 +252,10 @@ class DownloadSession:
             self._work.note(f"{self._host} does not send with {self.congestion}, and goes on: {reply.reason}")
             self._work.congestion_refused.set()
             return
+        if pull == _ONE_CONNECTION:
+            return  # it opens one without being told so
+        if pull == _OUR_PORT and reply.code in _NEVER and not self._work.inbound.is_set():
+            raise InboundBlocked(f"{self._host} refuses {pull}: {reply.reason}")
         if isinstance(pull, str):
             raise reply_error(reply, f"{self._host} refuses {pull}", ConnectionLost)
         error = cannot_send(reply, self._host, pull.move.source)

@@ -10,6 +10,7 @@ from mpx.errors import (
     ListingBroken,
     MpxError,
     NoSpace,
+    SessionEnded,
     SourceError,
 )
 from mpx.gridftp_wire import Reply
@@ -26,6 +27,13 @@ _WHY = re.compile(
     r"|name too long|input/output error|stale|command failed"
 )
 _FAILED = re.compile(r"\b(fail(ed|ure)|unable|cannot|can't|denied|not permitted)\b")
+_FULL = re.compile(r"\b(too many|maximum|limit|try again|later|busy|full|in use|already connected)\b")
+_WRONG_PASSWORD = re.compile(r"\b(fail(ed|ures?)?|attempts?|incorrect|invalid|wrong)\b")
+_ENCRYPTED = re.compile(
+    r"\b(tls|ssl|auth|prot|encrypt(ed|ion)?|unencrypted|cleartext|plaintext|secured?|gssapi|gsi)\b"
+)
+_OF_PROTECTION = (521, 522, 533, 534, 536)
+_NO_ENCRYPTION = "mpx speaks FTP in the clear only: have the server permit that, or run mpx serve there"
 _BROKEN_DATA = ("connect", "callback failed", "end-of-file", "broken pipe", "timed out", "econn")
 
 
@@ -42,9 +50,37 @@ def reply_error(
         return NoSpace(f"{message}; free some space there and copy the same SRC to the same DST again")
     if reply.code in (332, 430, 530, 532):
         return AuthenticationError(message)
+    if _wants_encryption(reply):
+        return otherwise(f"{message}; {_NO_ENCRYPTION}")
     if reply.code in (421, 425, 426) or (reply.code == 450 and _BUSY.search(text)):
         return retry(message)
     return otherwise(message)
+
+
+def ended_by(reply: Reply, peer: str) -> MpxError:
+    """Translate why `peer` ends a session (421): it may be tried again, unless it demands encryption."""
+    if _ENCRYPTED.search(reply.text.lower()):
+        return AuthenticationError(f"{peer} ends the session: {reply.reason}; {_NO_ENCRYPTION}")
+    return SessionEnded(f"{peer} ends the session: {reply.reason}")
+
+
+def not_let_in(reply: Reply, peer: str, user: str) -> MpxError:
+    """Translate why `peer` does not log us in: it is full, wants encryption, or another password."""
+    text = reply.text.lower()
+    if _ENCRYPTED.search(text):
+        return AuthenticationError(
+            f"{peer} lets nobody in without encryption: {reply.reason}; {_NO_ENCRYPTION}"
+        )
+    if 400 <= reply.code < 600 and _FULL.search(text) and not _WRONG_PASSWORD.search(text):
+        return SessionEnded(f"{peer} does not let {user!r} in now: {reply.reason}")
+    if reply.code in (332, 532):
+        return AuthenticationError(
+            f"{peer} wants an account beside user and password, which mpx cannot give: {reply.reason}"
+        )
+    return AuthenticationError(
+        f"{peer} does not let {user!r} in: {reply.reason}; put user and password into ~/.netrc, or the user "
+        "into the URL and the password into MPX_PASSWORD"
+    )
 
 
 def cannot_list(reply: Reply, peer: str, name: str, otherwise: type[MpxError]) -> MpxError:
@@ -85,7 +121,7 @@ def is_missing(reply: Reply) -> bool:
 
     False means that it is not known: a server may say so in words of its own, or in none.
     """
-    if reply.is_ok:
+    if reply.is_accepted:
         return False
     text = reply.text.lower()
     return reply.error_class == "PATH_NOT_FOUND" or any(word in text for word in (*_GONE, *_LEADS_NOWHERE))
@@ -111,9 +147,14 @@ def says_failed(reply: Reply) -> bool:
     return bool(_FAILED.search(_words(reply)))
 
 
+def _wants_encryption(reply: Reply) -> bool:
+    return reply.code in _OF_PROTECTION and bool(_ENCRYPTED.search(reply.text.lower()))
+
+
 def _lost_if_broken(error: MpxError, reply: Reply) -> MpxError:
     text = _words(reply)
-    return ConnectionLost(str(error)) if any(words in text for words in _BROKEN_DATA) else error
+    is_broken = not _wants_encryption(reply) and any(words in text for words in _BROKEN_DATA)
+    return ConnectionLost(str(error)) if is_broken else error
 
 
 def _words(reply: Reply) -> str:

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING
 from mpx import gridftp_wire as wire
 from mpx import tcp
 from mpx.errors import (
-    AuthenticationError,
     ConnectionLost,
     Interrupted,
     MpxError,
+    SessionEnded,
     TransferTimeout,
     UsageError,
 )
+from mpx.gridftp_refusals import ended_by, not_let_in
 from mpx.gridftp_wire import Reply, command
 from mpx.location import Location
 
@@ -30,11 +31,9 @@ if TYPE_CHECKING:
 RTT_WEIGHT = 0.25  # of a new command's time in the moving average
 # The Globus server's telnet driver (globus_xio_telnet.c) removes all other bytes from a command.
 _SURVIVES_TELNET = re.compile(rb"[\x07-\x09\x0b\x0c\x20-\x7e]*")
+_IS_IN = 230  # that nobody has to log in, or need not any more
+_OF_A_CUT = (225, 226, 426)  # that a transfer has ended, which may be said more than once
 PIPELINE = 400  # commands on the way at once; a stock server's queue holds 1000
-
-
-class SessionEnded(ConnectionLost):
-    """The server has ended the session, or did not begin it, and said so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +50,7 @@ class SessionOptions:
     stop: Callable[[], bool] = field(default=lambda: False)  # asked while waiting; True ends the wait
     bound: Callable[[int], None] | None = None  # is told the port of the control channel before it connects
     pool: "SessionPool | None" = None  # of the sessions of one copy, where it has one
+    unreached: set[bytes] = field(default_factory=set, compare=False)  # asked for ports in vain (passive.py)
     waits_for_turn: bool = True  # where the server admits no more; else SessionsFull is raised
 
 
@@ -69,6 +69,8 @@ class Session:
         self.has_restarted = False  # REST was said, and some servers keep an offset for all that follows
         self.closed: Callable[[], None] = lambda: None  # is called once it is closed
         self.passive: tuple[bytes, ...] = ()  # what asks for a port, the best first (passive.py)
+        self._is_in = False  # by its greeting
+        self._was_cut = False  # a transfer, by us, and nothing was asked since
         self._reader = wire.ReplyReader()
         self._replies: deque[Reply] = deque()
         self._socket = self._connect()
@@ -143,9 +145,10 @@ class Session:
                 f"{self.peer} accepted the connection but sent no greeting within {wait_s:g} s; it hangs, or "
                 "is no GridFTP or FTP server: check host and port"
             ) from None
-        if banner.code != 220:
+        if banner.code not in (220, _IS_IN):
             raise SessionEnded(f"{self.peer} does not serve us now: {banner.reason}")
         self.banner = banner.text
+        self._is_in = banner.code == _IS_IN
 
     def login(self, greeting_s: float | None = None) -> None:
         """Read the banner, for which it waits so long, log in and learn what the server can.
@@ -154,14 +157,12 @@ class Session:
         """
         self.greet(greeting_s)
         user, password = credentials(self.location)
-        reply = self.call(command("USER", user))
-        if reply.code == 331:
-            reply = self.call(command("PASS", password))
-        if not reply.is_ok or reply.code == 332:
-            raise AuthenticationError(
-                f"{self.peer} does not let {user!r} in: {reply.reason}; put user and password into ~/.netrc, "
-                "or the user into the URL and the password into MPX_PASSWORD"
-            )
+        if not self._is_in:
+            reply = self.call(command("USER", user))
+            if reply.code == 331:
+                reply = self.call(command("PASS", password))
+            if not reply.is_ok:
+                raise not_let_in(reply, self.peer, user)
         features, kind, folder = self.pipeline([command("FEAT"), command("TYPE", "I"), command("PWD")])
         if features.code == 211:
             self.features = wire.parse_features(features)
@@ -219,8 +220,12 @@ class Session:
             is_late = time.monotonic() >= deadline
         reply = self._replies.popleft()
         if reply.code == 421:
-            raise SessionEnded(f"{self.peer} ends the session: {reply.reason}")
+            raise ended_by(reply, self.peer)
         return reply
+
+    def put_back(self, reply: Reply) -> None:
+        """Have a reply read once more, as the next."""
+        self._replies.appendleft(reply)
 
     def waiting_reply(self) -> Reply | None:
         """Return the next reply if it has been received already."""
@@ -256,13 +261,14 @@ class Session:
                 raise Interrupted
             if reply.is_marker and wire.marker_bytes(reply) > furthest:
                 deadline, furthest = time.monotonic() + timeout_s, wire.marker_bytes(reply)
-        return reply
+        was_cut, self._was_cut = self._was_cut, False
+        return self.final_reply(timeout_s) if was_cut and reply.code in _OF_A_CUT else reply
 
     def reply_to_cut(self) -> Reply:
         """Return the reply that ends a transfer whose data connection was closed from our side.
 
         Pure-FTPD says one more 1xx instead. Whether a final reply follows that is found out by a command
-        whose answer has a code of its own.
+        whose answer has a code of its own. Others say 426, and then 226 as well: see final_reply.
         """
         deadline = time.monotonic() + self.options.timeout_s
         while (reply := self._read_by(deadline, self.options.timeout_s)).is_marker:
@@ -274,6 +280,7 @@ class Session:
                 if reply.code == 257:
                     return reply
             raise ConnectionLost(f"{self.peer} does not say that a transfer has ended: {reply.reason}")
+        self._was_cut = True
         return reply
 
     def call(self, line: bytes) -> Reply:
@@ -303,7 +310,9 @@ class Session:
         """Raise ConnectionLost where a reply is left over: the next command would have it for its own."""
         while self._replies:
             reply = self._replies.popleft()
-            if not reply.is_preliminary:
+            if self._was_cut and reply.code in _OF_A_CUT:
+                self._was_cut = False
+            elif not reply.is_preliminary:
                 raise ConnectionLost(f"{self.peer} says more than it was asked: {reply.code} {reply.reason}")
 
     def pipeline(self, commands: Sequence[bytes]) -> list[Reply]:

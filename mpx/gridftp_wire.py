@@ -80,7 +80,12 @@ class Reply:
 
     @property
     def is_ok(self) -> bool:
-        """Whether the command succeeded (2xx) or wants its next half (3xx)."""
+        """Whether the command succeeded (2xx)."""
+        return 200 <= self.code < 300
+
+    @property
+    def is_accepted(self) -> bool:
+        """Whether the command succeeded, or wants its next half (3xx), as USER, REST and RNFR do."""
         return 200 <= self.code < 400
 
     @property
@@ -143,6 +148,8 @@ class ReplyReader:
 
     def _line(self, line: str) -> Reply | None:
         if not self._lines:
+            if not line:
+                return None  # some servers end a reply with one line end too many
             code = line[:3]
             is_code = len(code) == 3 and code.isascii() and code.isdigit() and "1" <= code[0] <= "6"
             if not is_code or line[3:4] not in ("", " ", "-"):
@@ -272,6 +279,11 @@ def parse_facts(line: str, *, is_indented: bool = False) -> Entry:
             raise ValueError(f"not a line of facts: {line[:80]!r}")
         facts[key.lower()] = value
     return Entry(name, facts, is_sure)
+
+
+def lines_of_facts(reply: Reply) -> tuple[str, ...]:
+    """Return the lines of an answer to MLST in which facts may stand; some servers have but one line."""
+    return (reply.lines[1:-1] or reply.lines) if reply.is_ok else ()
 
 
 # --- markers -----------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from mpx.errors import ConnectionLost, MpxError, TransferTimeout
 from mpx.gridftp_refusals import says_failed
 from mpx.gridftp_session import Session
 from mpx.gridftp_wire import Reply, command
-from mpx.passive import connect_data, passive_command, passive_reply
+from mpx.passive import asking, connect_data, passive_command, passive_reply
 
 LONGEST_LINE_BYTES = 64 * 1024  # a path and where a link leads, both of 4096 bytes and written as %XX, fit in
 MOST_KEPT_BYTES = 32 * 1024 * 1024  # compressed; some millions of entries
@@ -58,7 +58,9 @@ class ListingTransfer:
         """
         session = self._session
         ask = [command("MODE", "S"), passive_command(session)]
-        address = passive_reply(session, session.pipeline(ask)[1])
+        with asking(session):
+            replies = session.pipeline(ask)
+        address = passive_reply(session, replies[1])
         session.send(self._line)
         unreachable = None
         try:

@@ -1,11 +1,13 @@
 """Data connections that we open: the address that a server names, and how we connect to it."""
 
+import contextlib
 import ipaddress
 import socket
+from collections.abc import Iterator
 
 from mpx import gridftp_wire as wire
 from mpx import tcp
-from mpx.errors import ConnectionLost
+from mpx.errors import ConnectionLost, TransferTimeout
 from mpx.gridftp_refusals import reply_error
 from mpx.gridftp_session import Session
 from mpx.gridftp_wire import Reply, command
@@ -15,7 +17,9 @@ FIRST_PORT = 1024  # that data may go to
 
 def passive_address(session: Session) -> tcp.Address:
     """Ask for a port to connect to; raises ConnectionLost."""
-    return passive_reply(session, session.call(passive_command(session)))
+    with asking(session):
+        reply = session.call(passive_command(session))
+    return passive_reply(session, reply)
 
 
 def passive_command(session: Session) -> bytes:
@@ -25,14 +29,33 @@ def passive_command(session: Session) -> bytes:
     a server whose word on the address of its data is taken.
     """
     if not session.passive:
-        extended, plain = command("EPSV"), command("PASV")
-        if session.is_ipv6:
-            session.passive = extended, command("EPSV", "2"), plain
-        elif session.options.data_address_from_server:
-            session.passive = plain, extended
-        else:
-            session.passive = extended, plain
+        in_vain = session.options.unreached
+        session.passive = tuple(sorted(_ways(session), key=lambda way: way in in_vain))
     return session.passive[0]
+
+
+def _ways(session: Session) -> tuple[bytes, ...]:
+    extended, plain = command("EPSV"), command("PASV")
+    if session.is_ipv6:
+        return extended, command("EPSV", "2"), plain
+    return (plain, extended) if session.options.data_address_from_server else (extended, plain)
+
+
+@contextlib.contextmanager
+def asking(session: Session) -> Iterator[None]:
+    """Have further sessions ask for ports in another way first where this one leads to no connection.
+
+    Firewalls and translators of addresses may know one of the ways only, and end sessions that use the
+    other, never answer, or let nobody reach the port.
+    """
+    try:
+        yield
+    except (ConnectionLost, TransferTimeout):
+        in_vain = session.options.unreached
+        in_vain.add(passive_command(session))
+        if in_vain.issuperset(_ways(session)):
+            in_vain.clear()
+        raise
 
 
 def passive_reply(session: Session, reply: Reply) -> tcp.Address:
@@ -47,7 +70,8 @@ def passive_reply(session: Session, reply: Reply) -> tcp.Address:
             session.passive = session.passive[1:]
             if not session.passive:
                 raise ConnectionLost(str(error)) from None
-        reply = session.call(session.passive[0])
+        with asking(session):
+            reply = session.call(session.passive[0])
 
 
 class _NoneNamed(Exception):
@@ -70,7 +94,7 @@ def _named_address(session: Session, reply: Reply) -> tcp.Address:
     except ValueError as error:
         raise _NoneNamed(f"{session.peer} offers {error}") from None
     if port < FIRST_PORT:
-        raise ConnectionLost(
+        raise _NoneNamed(
             f"{session.peer} offers port {port} for data; mpx connects to none below {FIRST_PORT}, "
             "where other services listen: have the server use higher ports"
         )
@@ -110,16 +134,17 @@ def connect_data(
     """
     options = session.options
     try:
-        return tcp.connect(
-            address,
-            options.connect_timeout_s,
-            source_ports=options.source_ports,
-            source_host=options.data_address,
-            congestion=congestion,
-            paced=True,
-            over_mptcp=over_mptcp,
-            stop=options.stop,
-        )
+        with asking(session):
+            return tcp.connect(
+                address,
+                options.connect_timeout_s,
+                source_ports=options.source_ports,
+                source_host=options.data_address,
+                congestion=congestion,
+                paced=True,
+                over_mptcp=over_mptcp,
+                stop=options.stop,
+            )
     except ConnectionLost as error:
         raise unreachable(error, from_server=options.data_address_from_server) from None
 

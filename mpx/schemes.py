@@ -38,6 +38,7 @@ def session_options(
         stop=stop,
         bound=bound,
         pool=pool,
+        unreached=set() if pool is None else pool.unreached,
     )
 
 

@@ -12,8 +12,15 @@ from dataclasses import dataclass
 from functools import partial
 
 from mpx.endpoint import Note
-from mpx.errors import AuthenticationError, ConnectionLost, Interrupted, MpxError, TransferTimeout
-from mpx.gridftp_session import Session, SessionEnded, SessionOptions
+from mpx.errors import (
+    AuthenticationError,
+    ConnectionLost,
+    Interrupted,
+    MpxError,
+    SessionEnded,
+    TransferTimeout,
+)
+from mpx.gridftp_session import Session, SessionOptions
 from mpx.gridftp_wire import command
 from mpx.location import Location
 
@@ -54,6 +61,7 @@ class SessionPool:
     """Safe for several threads. `note` takes a line for the report."""
 
     def __init__(self, note: Note = lambda _: None) -> None:
+        self.unreached: set[bytes] = set()  # see SessionOptions
         self.limit: int | None = None  # sessions that the server admits, as far as it is known
         self._note = note
         self._changed = threading.Condition()

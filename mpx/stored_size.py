@@ -30,8 +30,7 @@ def stored_sizes(session: Session, names: Sequence[str]) -> list[int | None]:
 
 
 def _size_fact(reply: Reply) -> int | None:
-    if reply.is_ok:
-        for line in reply.lines[1:-1]:
-            with contextlib.suppress(ValueError):
-                return read_size(wire.parse_facts(line.lstrip(" ")).facts.get("size", ""))
+    for line in wire.lines_of_facts(reply):
+        with contextlib.suppress(ValueError):
+            return read_size(wire.parse_facts(line, is_indented=True).facts.get("size", ""))
     return None
