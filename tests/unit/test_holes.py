@@ -1,4 +1,4 @@
-"""Sparse files: holes are found, summed up without being read, and stay holes where files are copied here."""
+"""Sparse files: holes are found, are read before they are believed, and stay holes in copies on this host."""
 
 import errno
 import hashlib
@@ -91,14 +91,14 @@ def test_holes_stay_holes(tmp_path: Path, shape: str, algorithm: str) -> None:
 
 
 def test_a_sparse_file_takes_no_more_room_than_it_has(tmp_path: Path) -> None:
-    """One that is larger than the disk is copied where its data fit."""
+    """One that is larger than the disk is copied where its data fit; to read its holes would take long."""
     status = os.statvfs(tmp_path)
     size = status.f_bavail * status.f_frsize + 1024 * MIB
     try:
         source = sparse(tmp_path / "source", size, [(size - 5, b"12345")])
     except OSError:
         pytest.skip("no file can be so large here")
-    mpx.copy(str(source), str(tmp_path / "copy"))
+    mpx.copy(str(source), str(tmp_path / "copy"), mpx.CopyOptions(checksum="none"))
     with (tmp_path / "copy").open("rb") as copy:
         assert os.fstat(copy.fileno()).st_size == size
         copy.seek(size - 10)
