@@ -112,6 +112,8 @@ def test_an_answer_without_end(kind: str, usual_kib: int, tmp_path: Path) -> Non
 )
 def test_whatever_the_command(verb: str, kind: str, usual_kib: int, tmp_path: Path) -> None:
     script = {"ERET": lambda *_: "500 no", "EPSV": lambda *_: "500 no", verb: flood(ENDLESS[kind])}
+    if verb == "EPSV":
+        script["PASV"] = lambda *_: "500 no"  # or that would be another way
     near = tmp_path / "near"
     pair = ("SERVER/file", near)
     if verb in ("RETR", "PASV", "EPSV"):  # of MODE S
