@@ -151,7 +151,7 @@ class StreamLane(threading.Thread):
                     self._goodput = 0.0  # what was too much for this connection is not asked for again
                     if self._new_bytes > before:
                         retry.progressed()
-                    if was_open and retry.may_give_up(error):
+                    if was_open and work.pool.listed_files > 1 and retry.may_give_up(error):
                         self._shelf.give_up(piece.move, error)
                         continue
                     self._return(piece, error, was_tried=was_open)

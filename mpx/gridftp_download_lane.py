@@ -188,7 +188,7 @@ class DownloadLane(threading.Thread):
                     elif len(files) > 1:
                         retry.begin()  # one file after the other, to see which one it is due to
                         self._most_ahead = 1
-                    if len(files) == 1 and retry.may_give_up(error):
+                    if len(files) == 1 and work.pool.listed_files > 1 and retry.may_give_up(error):
                         self._shelf.give_up(files[0], error)
                     else:
                         retry.again(error)

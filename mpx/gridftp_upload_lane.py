@@ -199,7 +199,7 @@ class UploadLane(threading.Thread):
                     retry.progressed()
                 # What a marker claimed may be gone, and come again: only more than ever before is progress.
                 settled = arrived if is_less else max(settled, arrived)
-                if self._was_open and retry.may_give_up(error):
+                if self._was_open and self.work.pool.listed_files > 1 and retry.may_give_up(error):
                     self.work.given_up(pending.pop(0), error)
                     settled = _arrived(pending)
                 else:
