@@ -5,6 +5,7 @@ is created, and what is no file of ours is an error. A folder that others may wr
 stands there decides on what is believed to have arrived.
 """
 
+import contextlib
 import errno
 import os
 import stat
@@ -14,7 +15,7 @@ from types import TracebackType
 import platformdirs
 
 from mpx.errors import UsageError
-from mpx.partial_file import NEVER_FOLLOW, NotOurs, not_a_plain_file, owner_of_new_files
+from mpx.partial_file import NEVER_FOLLOW, NotOurs, not_a_plain_file, owner_of_new_files, umask
 
 HINT = "set MPX_STATE_DIR to a folder you own"
 
@@ -24,10 +25,12 @@ class StateFolder:
 
     def __init__(self) -> None:
         """Open the folder, made if needed; raises UsageError if it cannot be used."""
-        self.path = Path(os.environ.get("MPX_STATE_DIR") or platformdirs.user_state_path("mpx"))
         try:
-            self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self.path = Path(os.environ.get("MPX_STATE_DIR") or platformdirs.user_state_path("mpx"))
+            _make(self.path)
             self._fd = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except RuntimeError:
+            raise UsageError(f"no home for the journals is known of user id {os.geteuid()}; {HINT}") from None
         except OSError as error:
             raise UsageError(f"cannot make {self.path} for the journals: {error.strerror}; {HINT}") from None
         try:
@@ -70,9 +73,12 @@ class StateFolder:
         except OSError:
             self._check_ours(name)
             raise
-        if reason := not_a_plain_file(os.fstat(fd)):
+        status = os.fstat(fd)
+        if reason := not_a_plain_file(status):
             os.close(fd)
             raise self._not_ours(name, reason)
+        if flags & os.O_CREAT and not status.st_size:
+            _open_to_us(fd)
         return fd
 
     def is_own(self, fd: int) -> bool:
@@ -82,9 +88,10 @@ class StateFolder:
     def create(self, name: str) -> int:
         """Make a new, empty file in the place of whatever has the name, and open it for writing."""
         self.unlink(name)
-        return os.open(
-            name, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | NEVER_FOLLOW, 0o600, dir_fd=self._fd
-        )
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | NEVER_FOLLOW
+        fd = os.open(name, flags, 0o600, dir_fd=self._fd)
+        _open_to_us(fd)
+        return fd
 
     def rename(self, name: str, new: str) -> None:
         """Give a file another name; one that has it is replaced."""
@@ -116,3 +123,20 @@ class StateFolder:
 
     def _not_ours(self, name: str, reason: str) -> NotOurs:
         return NotOurs(errno.EPERM, f"{self.path / name} {reason}; remove it if you do not know it")
+
+
+def _make(folder: Path) -> None:
+    """Make a folder with those that it is in, each for us alone, whatever the umask; raises OSError."""
+    if folder.is_dir():
+        return
+    _make(folder.parent)
+    with contextlib.suppress(FileExistsError):  # somebody else was faster
+        folder.mkdir(mode=0o700)
+        if umask() & 0o700:
+            folder.chmod(0o700)
+
+
+def _open_to_us(fd: int) -> None:
+    """Let the next run open a file that was made just now: the umask may have taken our own permission."""
+    if umask() & 0o600:
+        os.fchmod(fd, 0o600)
