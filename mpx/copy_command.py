@@ -17,6 +17,7 @@ from mpx.options import CopyOptions
 from mpx.path_set import DEFAULT_PATH
 from mpx.planner import EXISTS, SAME, STARTING_OVER
 from mpx.report import ONE_SUBFLOW, Report
+from mpx.report_place import check_apart
 from mpx.shown import shown
 from mpx.signals import Signals
 from mpx.source_change import END_DECIDES
@@ -100,6 +101,7 @@ def copy_command(
     options = CopyOptions(**{name: given[name] for name in explicit}, explicit=frozenset(explicit))
     sources, targets, destination = _sources(list(names), from_file)
     if report_file:
+        check_apart(report_file, sources, destination)
         check_writable(report_file)
     report = Report(" ".join(sources), destination, dry_run=options.dry_run)  # until there is a real one
 
@@ -108,7 +110,7 @@ def copy_command(
         report = real
 
     with Signals() as signals:
-        signals.last_words = lambda: _write_interrupted(report, signals, report_file)
+        signals.last_words = lambda: _write_interrupted(report, signals, report_file, sources, destination)
         try:
             with view(progress) as show:
                 copy(
@@ -124,10 +126,10 @@ def copy_command(
         except MpxError as error:
             failure = signals.translate(error)
             report.ended_by(failure)
-            _write(report, report_file)
+            _write(report, report_file, sources, destination)
             _details(report, verbose=verbose, quiet=quiet)
             raise failure from None
-        _write(report, report_file)
+        _write(report, report_file, sources, destination)
         _details(report, verbose=verbose, quiet=quiet)
         if not quiet:
             if report.dry_run:
@@ -178,20 +180,23 @@ def _say(line: str) -> None:
     print(shown(line))
 
 
-def _write(report: Report, name: str | None) -> None:
+def _write(report: Report, name: str | None, sources: list[str], destination: str) -> None:
     """Write the report; the exit code stays that of the copy where that fails."""
     if name:
         try:
+            check_apart(name, sources, destination)  # a copied file may have the name by now
             report.write(name)
         except UsageError as error:
             complain(f"no report was written: {error}")
 
 
-def _write_interrupted(report: Report, signals: Signals, name: str | None) -> None:
+def _write_interrupted(
+    report: Report, signals: Signals, name: str | None, sources: list[str], destination: str
+) -> None:
     """Write the report of a copy that does not end although it is to."""
     report.ended_by(signals.translate(Interrupted()))
     report.close()
-    _write(report, name)
+    _write(report, name, sources, destination)
 
 
 def _details(report: Report, *, verbose: bool, quiet: bool) -> None:

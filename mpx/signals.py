@@ -72,6 +72,7 @@ def end_at_once() -> None:
     listener = _listen()
     for number in _taken():
         signal.signal(number, _heard)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _taken())  # whoever started this may have blocked them
     listener.start()  # afterwards, as that takes a while
 
 
