@@ -344,10 +344,26 @@ def _opened(part: Part) -> Iterator[int]:
 def _settle(note: Note, file: Commit, written: PartialFile) -> None:
     """Make the bytes, the time and the mode of a finished file safe; raises OSError."""
     with written.opened() as fd:
+        _fit(fd, file, note)
         # Set-user-id bits of another host mean nothing here; a server that tells no mode means the usual.
         mode = 0o666 & ~umask() if file.mode is None else file.mode & 0o777
         _stamp(fd, file.modified_s, mode, note)
         os.fsync(fd)
+
+
+def _fit(fd: int, file: Commit, note: Note) -> None:
+    """Cut off what somebody else has written behind the end; raises OSError for a file that is too short."""
+    found_bytes = os.fstat(fd).st_size
+    if file.size_bytes is None or found_bytes == file.size_bytes:
+        return
+    if found_bytes < file.size_bytes:
+        raise OSError(
+            errno.EIO,
+            f"somebody else has cut its partial file {file.partial} off after {found_bytes} of "
+            f"{file.size_bytes} bytes; copy the same SRC to the same DST again",
+        )
+    note(f"{file.final}: somebody else has written behind the end of its partial file; that was cut off")
+    os.ftruncate(fd, file.size_bytes)
 
 
 def _rename(file: Commit, written: PartialFile) -> None:
