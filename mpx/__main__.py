@@ -15,8 +15,8 @@ def main() -> "NoReturn":
     from mpx.output import hold_standard_descriptors
     from mpx.signals import end_at_once
 
-    hold_standard_descriptors()
     try:
+        hold_standard_descriptors()
         reserve_little()
         end_at_once()
         from mpx import cli

@@ -32,6 +32,8 @@ _BY_HAND = (
 )
 _SAID = (*_BY_HAND, STARTING_OVER, END_DECIDES, WHOLE_FILES, LISTS_MANY, MAY_HIDE)
 
+_MOST_LIST_BYTES = 256 * 1024 * 1024  # of sources
+
 _EPILOG = """
 \b
 Examples:
@@ -157,13 +159,16 @@ def read_list(name: str) -> tuple[list[str], list[str | None]]:
     """Read --from-file: one source per line, with an optional tab and target. Raises UsageError."""
     try:
         if name == "-":
-            text = sys.stdin.buffer.read()
+            text = sys.stdin.buffer.read(_MOST_LIST_BYTES + 1) if sys.stdin else b""
         else:
             from pathlib import Path
 
-            text = Path(name).read_bytes()
+            with Path(name).open("rb") as file:
+                text = file.read(_MOST_LIST_BYTES + 1)
     except OSError as error:
         raise UsageError(f"cannot read {name}: {error.strerror}") from None
+    if len(text) > _MOST_LIST_BYTES:
+        raise UsageError(f"{name} has more than {format_size(_MOST_LIST_BYTES)}; copy with several lists")
     sources: list[str] = []
     targets: list[str | None] = []
     for line in text.decode("utf-8", "surrogateescape").split("\n"):

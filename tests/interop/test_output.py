@@ -200,3 +200,20 @@ def test_a_report_to_a_fifo(tmp_path: Path, *, is_read: bool) -> None:
     assert done.returncode == 0
     assert (b"nobody has read it" in done.stderr) != is_read, done
     assert not is_read or b'"status": "done"' in (tmp_path / "report").read_bytes()
+
+
+def test_a_list_of_sources_that_is_closed_or_without_an_end(tmp_path: Path) -> None:
+    done = run(f"{MPX} copy --from-file - two <&-", tmp_path)
+    assert (done.returncode, done.stderr) == (2, b"mpx: - names no source\n")
+    done = run(f"{MPX} copy --from-file /dev/zero two", tmp_path)
+    assert done.returncode == 2 and b"/dev/zero has more than" in done.stderr, done
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs a mount namespace")
+def test_a_host_without_proc(tmp_path: Path) -> None:
+    """As some containers are."""
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree" / "one").write_bytes(b"1" * 100_000)
+    done = run(f"unshare -m bash -c 'mount -t tmpfs none /proc && {MPX} copy -q -r tree two'", tmp_path)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert (tmp_path / "two" / "one").read_bytes() == b"1" * 100_000

@@ -246,3 +246,15 @@ def test_signals_that_were_blocked_are_heard() -> None:
     """
     done = run(program)
     assert (done.returncode, done.stderr) == (143, "mpx: interrupted by SIGTERM\n")
+
+
+def test_what_does_not_end_says_what_its_command_says() -> None:
+    program = """
+        import os, signal, threading
+        from mpx.signals import Signals
+        with Signals(unfinished="interrupted") as signals:
+            os.kill(os.getpid(), signal.SIGINT)
+            threading.Event().wait()
+    """
+    done = run(program)
+    assert (done.returncode, done.stderr) == (130, "mpx: interrupted\n")
