@@ -7,25 +7,25 @@ Public: `copy`, `CopyOptions`, `Report`, `Progress`, `probe`, `ProbeResult` and 
 """
 
 from mpx._version import __version__
-from mpx.errors import (
-    AuthenticationError,
-    ConnectionLost,
-    ControllerError,
-    DestinationError,
-    IntegrityError,
-    Interrupted,
-    MpxError,
-    NoSpace,
-    PartialFailure,
-    SourceError,
-    TransferTimeout,
-    UsageError,
-)
 
-TYPE_CHECKING = False  # typing takes longer to import than all of this, and signals wait until then
+TYPE_CHECKING = False  # what takes time to import comes after the handlers of signals, see __main__
 if TYPE_CHECKING:
     from typing import Any
 
+    from mpx.errors import (
+        AuthenticationError,
+        ConnectionLost,
+        ControllerError,
+        DestinationError,
+        IntegrityError,
+        Interrupted,
+        MpxError,
+        NoSpace,
+        PartialFailure,
+        SourceError,
+        TransferTimeout,
+        UsageError,
+    )
     from mpx.options import CopyOptions
     from mpx.probing.api import probe
     from mpx.probing.result import ProbeResult
@@ -56,6 +56,18 @@ __all__ = [
 ]
 
 _LAZY = {
+    "AuthenticationError": "mpx.errors",
+    "ConnectionLost": "mpx.errors",
+    "ControllerError": "mpx.errors",
+    "DestinationError": "mpx.errors",
+    "IntegrityError": "mpx.errors",
+    "Interrupted": "mpx.errors",
+    "MpxError": "mpx.errors",
+    "NoSpace": "mpx.errors",
+    "PartialFailure": "mpx.errors",
+    "SourceError": "mpx.errors",
+    "TransferTimeout": "mpx.errors",
+    "UsageError": "mpx.errors",
     "copy": "mpx.transfer",
     "CopyOptions": "mpx.options",
     "Report": "mpx.report",
@@ -66,7 +78,7 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> "Any":
-    """Import the heavier parts when they are first used, so that `mpx --help` stays quick."""
+    """Import the parts when they are first used, so that `mpx` begins at once."""
     if name in _LAZY:
         import importlib
 

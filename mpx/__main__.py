@@ -15,12 +15,25 @@ def main() -> "NoReturn":
     from mpx.output import hold_standard_descriptors
     from mpx.signals import end_at_once
 
-    hold_standard_descriptors()
-    reserve_little()
-    end_at_once()
-    from mpx import cli
-
+    try:
+        hold_standard_descriptors()
+        reserve_little()
+        end_at_once()
+        from mpx import cli
+    except (OSError, RuntimeError, MemoryError, ImportError) as error:
+        _cannot_start(error)
     cli.main()
+
+
+def _cannot_start(error: Exception) -> "NoReturn":
+    """End where not even mpx itself can be loaded: descriptors, threads or memory are limited too much."""
+    import os
+
+    line = f"mpx: cannot start: {error or 'not enough memory'}; raise the limits (see ulimit -a)\n"
+    try:
+        os.write(2, line.encode("utf-8", "backslashreplace"))
+    finally:
+        os._exit(1)
 
 
 if __name__ == "__main__":

@@ -64,12 +64,13 @@ def cli(context: click.Context) -> None:
 
 CLEAN_UP = ("controller", "lab", "train")  # when they are interrupted
 TELL_OF_WORK = ("copy", "serve")  # and go on where nobody can read that
+LOG = (*TELL_OF_WORK, "controller")  # and go on where nobody does read it
 
 
 def main() -> NoReturn:
     """Run the command line; every failure is one clear line on stderr and an exit code of its own."""
     command = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
-    protect(is_product=command not in TELL_OF_WORK)
+    protect(is_product=command not in TELL_OF_WORK, waits=command not in LOG or "--dry-run" in sys.argv)
     try:
         code = cli.main(prog_name="mpx", standalone_mode=False)
         sys.stdout.flush()

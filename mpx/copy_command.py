@@ -16,6 +16,8 @@ from mpx.units import format_duration, format_rate, format_size
 if TYPE_CHECKING:  # what a copy itself needs is imported once it begins, not to show the help
     from mpx.report import Report
 
+_MOST_LIST_BYTES = 256 * 1024 * 1024  # of sources
+
 _EPILOG = """
 \b
 Examples:
@@ -87,6 +89,9 @@ def copy_command(
     options = CopyOptions(**{name: given[name] for name in explicit}, explicit=frozenset(explicit))
     sources, targets, destination = _sources(list(names), from_file)
     if report_file:
+        from mpx.report_place import check_apart
+
+        check_apart(report_file, sources, destination)
         check_writable(report_file)
     report = Report(" ".join(sources), destination, dry_run=options.dry_run)  # until there is a real one
 
@@ -95,7 +100,7 @@ def copy_command(
         report = real
 
     with Signals() as signals:
-        signals.last_words = lambda: _write_interrupted(report, signals, report_file)
+        signals.last_words = lambda: _write_interrupted(report, signals, report_file, sources, destination)
         try:
             with view(progress) as show:
                 copy(
@@ -111,10 +116,10 @@ def copy_command(
         except MpxError as error:
             failure = signals.translate(error)
             report.ended_by(failure)
-            _write(report, report_file)
+            _write(report, report_file, sources, destination)
             _details(report, verbose=verbose, quiet=quiet)
             raise failure from None
-        _write(report, report_file)
+        _write(report, report_file, sources, destination)
         _details(report, verbose=verbose, quiet=quiet)
         if not quiet:
             if report.dry_run:
@@ -142,13 +147,16 @@ def read_list(name: str) -> tuple[list[str], list[str | None]]:
     """Read --from-file: one source per line, with an optional tab and target. Raises UsageError."""
     try:
         if name == "-":
-            text = sys.stdin.buffer.read()
+            text = sys.stdin.buffer.read(_MOST_LIST_BYTES + 1) if sys.stdin else b""
         else:
             from pathlib import Path
 
-            text = Path(name).read_bytes()
+            with Path(name).open("rb") as file:
+                text = file.read(_MOST_LIST_BYTES + 1)
     except OSError as error:
         raise UsageError(f"cannot read {name}: {error.strerror}") from None
+    if len(text) > _MOST_LIST_BYTES:
+        raise UsageError(f"{name} has more than {format_size(_MOST_LIST_BYTES)}; copy with several lists")
     sources: list[str] = []
     targets: list[str | None] = []
     for line in text.decode("utf-8", "surrogateescape").split("\n"):
@@ -184,20 +192,25 @@ def _say(line: str) -> None:
     print(shown(line))
 
 
-def _write(report: "Report", name: str | None) -> None:
+def _write(report: "Report", name: str | None, sources: list[str], destination: str) -> None:
     """Write the report; the exit code stays that of the copy where that fails."""
     if name:
+        from mpx.report_place import check_apart
+
         try:
+            check_apart(name, sources, destination)  # a copied file may have the name by now
             report.write(name)
         except UsageError as error:
             complain(f"no report was written: {error}")
 
 
-def _write_interrupted(report: "Report", signals: Signals, name: str | None) -> None:
+def _write_interrupted(
+    report: "Report", signals: Signals, name: str | None, sources: list[str], destination: str
+) -> None:
     """Write the report of a copy that does not end although it is to."""
     report.ended_by(signals.translate(Interrupted()))
     report.close()
-    _write(report, name)
+    _write(report, name, sources, destination)
 
 
 def _details(report: "Report", *, verbose: bool, quiet: bool) -> None:

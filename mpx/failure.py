@@ -7,20 +7,22 @@ from contextlib import contextmanager
 
 from mpx.errors import Interrupted, MpxError
 
+_SHORT = (errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+
 
 def is_shortage(error: Exception) -> bool:
-    """Tell whether memory or threads were not to be had."""
-    if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
+    """Tell whether memory, threads or descriptors were not to be had."""
+    if isinstance(error, MemoryError) or getattr(error, "errno", None) in _SHORT:
         return True
     return any(words in str(error) for words in ("can't start new thread", "failed to map segment"))
 
 
 def unexpected(error: Exception) -> MpxError:
-    """Return the error for one that nobody expected; want of memory or threads is no fault of ours."""
+    """Return the error for one that nobody expected; want of memory and the like is no fault of ours."""
     if is_shortage(error):
         return MpxError(
-            "not enough memory, or threads, for this: raise the limits (see ulimit -v and ulimit -u), or ask "
-            "for less with --streams, --files and --max-sessions"
+            "not enough memory, threads or descriptors for this: raise the limits (ulimit -v, -u and -n), "
+            "or ask for less with --streams, --files and --max-sessions"
         )
     return MpxError(f"unexpected: {type(error).__name__}: {error}")
 

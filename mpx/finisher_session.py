@@ -227,6 +227,7 @@ class FinisherSession(threading.Thread):
                 move.mode,
                 move.written,
                 was_tried=move.rename_asked or move.was_begun or move.was_misfit,
+                size_bytes=move.size_bytes,
             )
             for move in ready
         ]

@@ -4,6 +4,7 @@ import netrc
 import os
 import re
 import socket
+import stat
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -366,6 +367,9 @@ class Session:
         tcp.reset(self._socket)
 
 
+_LARGEST_NETRC_BYTES = 1 << 20
+
+
 def credentials(location: Location) -> tuple[str, str]:
     """Return user and password: from the URL and MPX_PASSWORD, else ~/.netrc, else anonymous.
 
@@ -376,11 +380,13 @@ def credentials(location: Location) -> tuple[str, str]:
         return location.user, password  # never for anonymous: it may be meant for another server
     try:
         file = Path("~/.netrc").expanduser()
-        entry = netrc.netrc(file).authenticators(location.host)  # named, it is not asked who may read it
         about = file.stat()
+        if not stat.S_ISREG(about.st_mode) or about.st_size > _LARGEST_NETRC_BYTES:
+            raise UsageError("cannot read ~/.netrc: it is no file of at most 1 MiB; move it away")
+        entry = netrc.netrc(file).authenticators(location.host)  # named, it is not asked who may read it
     except (FileNotFoundError, RuntimeError):  # no file, or nobody knows our home
         entry = None
-    except (netrc.NetrcParseError, OSError) as error:
+    except (netrc.NetrcParseError, OSError, UnicodeError) as error:
         raise UsageError(f"cannot read ~/.netrc: {error}") from None
     if entry and (not location.user or entry[0] in ("", location.user)):
         if entry[0] != "anonymous" and (about.st_mode & 0o077 or about.st_uid != os.getuid()):

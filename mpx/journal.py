@@ -101,6 +101,8 @@ class Journal:
             self._folder.rename(aside, self._name)
         except BaseException:
             os.close(fd)
+            with contextlib.suppress(OSError):
+                self._folder.unlink(aside)
             raise
         return fd
 

@@ -19,6 +19,9 @@ from mpx.partial_file import PartialFile, umask
 SYNCS_AT_ONCE = 8
 LONGEST_NAME_BYTES = 255  # within a folder, on Linux
 _NO_SYNC = (errno.EINVAL, errno.EBADF, errno.ENOTSUP, errno.ENOSYS)  # as some file systems say of folders
+_KEPT_OF_FOLDERS = (
+    stat.S_ISUID | stat.S_ISGID | stat.S_ISVTX
+)  # they are of this host: whose group, who removes
 
 
 def local_error(error: OSError, name: str, *, writing: bool) -> MpxError:
@@ -277,7 +280,9 @@ class LocalEndpoint:
                 for what in ("modes", "modification times"):
                     note(f"{what} are not kept everywhere: {error.strerror}")
                 continue
-            _stamp(_named(folder), stamp.modified_s, stamp.mode, note)
+            kept = os.fstat(folder.fd).st_mode & _KEPT_OF_FOLDERS
+            mode = None if stamp.mode is None else stamp.mode & 0o777 | kept
+            _stamp(_named(folder), stamp.modified_s, mode, note)
 
     def stores_faithfully(self) -> bool:
         """See Endpoint."""
@@ -348,10 +353,26 @@ def _opened(part: Part) -> Iterator[int]:
 def _settle(note: Note, file: Commit, written: PartialFile) -> None:
     """Make the bytes, the time and the mode of a finished file safe; raises OSError."""
     with written.opened() as fd:
+        _fit(fd, file, note)
         # Set-user-id bits of another host mean nothing here; a server that tells no mode means the usual.
-        mode = 0o666 & ~umask() if file.mode is None else file.mode
+        mode = 0o666 & ~umask() if file.mode is None else file.mode & 0o777
         _stamp(fd, file.modified_s, mode, note)
         os.fsync(fd)
+
+
+def _fit(fd: int, file: Commit, note: Note) -> None:
+    """Cut off what somebody else has written behind the end; raises OSError for a file that is too short."""
+    found_bytes = os.fstat(fd).st_size
+    if file.size_bytes is None or found_bytes == file.size_bytes:
+        return
+    if found_bytes < file.size_bytes:
+        raise OSError(
+            errno.EIO,
+            f"somebody else has cut its partial file {file.partial} off after {found_bytes} of "
+            f"{file.size_bytes} bytes; copy the same SRC to the same DST again",
+        )
+    note(f"{file.final}: somebody else has written behind the end of its partial file; that was cut off")
+    os.ftruncate(fd, file.size_bytes)
 
 
 def _rename(file: Commit, written: PartialFile) -> None:
@@ -362,7 +383,7 @@ def _stamp(file: int | str, modified_s: float | None, mode: int | None, note: No
     """Give an open file its time and mode; what the file system does not allow is noted."""
     try:
         if mode is not None:
-            os.chmod(file, mode & 0o777)
+            os.chmod(file, mode)
     except OSError as error:
         note(f"modes are not kept everywhere: {error.strerror}")
     try:

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 
 _MOST_OPEN = 64  # folders that stay open; the others are opened again and compared
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+_OURS = 0o700  # what the owner of a folder may do
 Identity = tuple[int, int]  # device and inode
 
 
@@ -141,7 +142,7 @@ class LocalFolders:
 
 def _make(above: OpenFolder, name: str, base: str, *, replace_link: bool) -> bool:
     try:
-        os.mkdir(base, dir_fd=above.fd)
+        _make_ours(above, base)
     except FileExistsError:
         found = os.stat(base, dir_fd=above.fd, follow_symlinks=False)
         if stat.S_ISDIR(found.st_mode):
@@ -153,8 +154,17 @@ def _make(above: OpenFolder, name: str, base: str, *, replace_link: bool) -> boo
                 return False
             raise
         os.unlink(base, dir_fd=above.fd)
-        os.mkdir(base, dir_fd=above.fd)
+        _make_ours(above, base)
     return True
+
+
+def _make_ours(above: OpenFolder, base: str) -> None:
+    """Make a folder in which we may do everything, also where the umask takes that away."""
+    os.mkdir(base, dir_fd=above.fd)
+    mode = stat.S_IMODE(os.stat(base, dir_fd=above.fd, follow_symlinks=False).st_mode)
+    if mode & _OURS != _OURS:
+        made = OpenFolder(os.open(base, _FOLDER | os.O_NOFOLLOW, dir_fd=above.fd))
+        os.chmod(f"/proc/self/fd/{made.fd}", mode | _OURS)  # fchmod() refuses such a descriptor
 
 
 def _tidy(name: str) -> str:

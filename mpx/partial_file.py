@@ -262,5 +262,7 @@ def owner_of_new_files(folder: int) -> int | None:
 @cache
 def umask() -> int:
     """Return the umask of this process; os.umask() could only tell by changing it for all threads."""
-    found = re.search(r"^Umask:\s*([0-7]+)", Path("/proc/self/status").read_text(), re.MULTILINE)
+    found = None
+    with contextlib.suppress(OSError):  # where /proc is missing the usual one is taken
+        found = re.search(r"^Umask:\s*([0-7]+)", Path("/proc/self/status").read_text(), re.MULTILINE)
     return int(found.group(1), 8) if found else 0o022

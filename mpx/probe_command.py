@@ -101,7 +101,7 @@ def probe_command(
     whole_s = window_s if mode == PASSIVE_MODE else whole_periods_s(PROFILE_KINDS[profile], window_s)
     if whole_s > MUCH_LONGER * window_s:
         complain(f"probing for {format_duration(whole_s)}, as bursts have whole periods")
-    with Signals() as signals:
+    with Signals(unfinished="interrupted") as signals:
         try:
             result = probe(
                 target,

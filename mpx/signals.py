@@ -72,6 +72,7 @@ def end_at_once() -> None:
     listener = _listen()
     for number in _taken():
         signal.signal(number, _heard)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _taken())  # whoever started this may have blocked them
     listener.start()  # afterwards, as that takes a while
 
 
@@ -131,8 +132,10 @@ class Signals:
     and where it may not it raises SIGINT. We need none of these threads.
     """
 
-    def __init__(self, grace_s: float | None = GRACE_S) -> None:
+    def __init__(self, grace_s: float | None = GRACE_S, *, unfinished: str = str(Interrupted())) -> None:
+        """`unfinished`: what is said where it has not ended by then."""
         self._grace_s = grace_s
+        self._unfinished = unfinished
         self.cancel = threading.Event()
         self.received: int | None = None
         self._received_s = 0.0
@@ -171,7 +174,7 @@ class Signals:
             speaking = threading.Thread(target=self.last_words, name="mpx-last-words", daemon=True)
             speaking.start()
             speaking.join(LAST_WORDS_S)
-        _leave(number, "" if self._is_left else str(Interrupted()))
+        _leave(number, "" if self._is_left else self._unfinished)
 
     def translate(self, error: MpxError) -> MpxError:
         """Return `error`, as the kind that belongs to the signal if it was one that interrupted."""

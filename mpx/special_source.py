@@ -9,6 +9,8 @@ import stat
 from mpx.endpoint import Endpoint, FileInfo, Kind
 from mpx.errors import SourceError, UsageError
 from mpx.local import local_error
+from mpx.open_descriptor import named_descriptor
+from mpx.output import held_descriptors
 
 _ENDLESS = frozenset(os.makedev(1, minor) for minor in (5, 7, 8, 9))  # /dev/zero, full, random, urandom
 
@@ -22,6 +24,9 @@ def named_source(name: str, info: FileInfo, end: Endpoint) -> FileInfo:
         return info
     if end.location.scheme != "file":
         raise SourceError(f"{name} is not a regular file at {end.location.host}; nothing of it can be copied")
+    opened = named_descriptor(name)
+    if opened and opened[0] == os.getpid() and opened[1] in held_descriptors:
+        raise SourceError(f"{name} was closed when mpx was started; there is nothing to read")
     try:
         status = os.stat(name)
     except OSError as error:

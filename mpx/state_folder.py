@@ -5,6 +5,7 @@ is created, and what is no file of ours is an error. A folder that others may wr
 stands there decides on what is believed to have arrived.
 """
 
+import contextlib
 import errno
 import grp
 import os
@@ -14,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 
 from mpx.errors import UsageError
-from mpx.partial_file import NEVER_FOLLOW, NotOurs, not_a_plain_file, owner_of_new_files
+from mpx.partial_file import NEVER_FOLLOW, NotOurs, not_a_plain_file, owner_of_new_files, umask
 
 HINT = "set MPX_STATE_DIR to a folder you own"
 
@@ -25,9 +26,7 @@ def _of_user() -> Path:
     try:
         return (Path(named) if named.startswith("/") else Path.home() / ".local/state") / "mpx"
     except RuntimeError:  # no HOME, and an account that the system does not know
-        raise UsageError(
-            f"nobody knows where mpx may keep its journals, as HOME is not set; {HINT}"
-        ) from None
+        raise UsageError(f"no home for the journals is known of user id {os.geteuid()}; {HINT}") from None
 
 
 class StateFolder:
@@ -35,9 +34,9 @@ class StateFolder:
 
     def __init__(self) -> None:
         """Open the folder, made if needed; raises UsageError if it cannot be used."""
-        self.path = Path(os.environ.get("MPX_STATE_DIR") or _of_user())
         try:
-            self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self.path = Path(os.environ.get("MPX_STATE_DIR") or _of_user())
+            _make(self.path)
             self._fd = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
             raise UsageError(f"cannot make {self.path} for the journals: {error.strerror}; {HINT}") from None
@@ -85,9 +84,12 @@ class StateFolder:
         except OSError:
             self._check_ours(name)
             raise
-        if reason := not_a_plain_file(os.fstat(fd)):
+        status = os.fstat(fd)
+        if reason := not_a_plain_file(status):
             os.close(fd)
             raise self._not_ours(name, reason)
+        if flags & os.O_CREAT and not status.st_size:
+            _open_to_us(fd)
         return fd
 
     def is_own(self, fd: int) -> bool:
@@ -97,9 +99,10 @@ class StateFolder:
     def create(self, name: str) -> int:
         """Make a new, empty file in the place of whatever has the name, and open it for writing."""
         self.unlink(name)
-        return os.open(
-            name, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | NEVER_FOLLOW, 0o600, dir_fd=self._fd
-        )
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | NEVER_FOLLOW
+        fd = os.open(name, flags, 0o600, dir_fd=self._fd)
+        _open_to_us(fd)
+        return fd
 
     def rename(self, name: str, new: str) -> None:
         """Give a file another name; one that has it is replaced."""
@@ -141,3 +144,20 @@ def _is_own_group(group: int) -> bool:
         return False
     name = account.pw_name
     return (group, found.gr_name) == (account.pw_gid, name) and {*found.gr_mem} <= {name}
+
+
+def _make(folder: Path) -> None:
+    """Make a folder with those that it is in, each for us alone, whatever the umask; raises OSError."""
+    if folder.is_dir():
+        return
+    _make(folder.parent)
+    with contextlib.suppress(FileExistsError):  # somebody else was faster
+        folder.mkdir(mode=0o700)
+        if umask() & 0o700:
+            folder.chmod(0o700)
+
+
+def _open_to_us(fd: int) -> None:
+    """Let the next run open a file that was made just now: the umask may have taken our own permission."""
+    if umask() & 0o600:
+        os.fchmod(fd, 0o600)

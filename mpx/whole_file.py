@@ -5,6 +5,7 @@ import errno
 import os
 import re
 import secrets
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -17,6 +18,8 @@ _MARK_BYTES = 8  # by which names differ of what several runs write at once, on 
 _MARK = re.compile(f"[0-9a-f]{{{2 * _MARK_BYTES}}}")
 _MOST_NAME_BYTES = 200  # of a name that may have 255 with what is put around it
 _LEFT_S = 24 * 3600.0  # after which nobody writes to it any more; a file is written in seconds
+_READER_WAIT_S = 10.0  # for somebody who reads a fifo
+_AGAIN_S = 0.05
 
 
 @contextlib.contextmanager
@@ -69,8 +72,25 @@ def _as_it_is(target: Path) -> BinaryIO | None:
     if open_file and open_file[0] == os.getpid():
         return os.fdopen(os.dup(open_file[1]), "wb")  # behind what was written there before
     if open_file or (target.exists() and not target.is_file()):
-        return target.open("wb")
+        return os.fdopen(_open_once_read(target), "wb")
     return None
+
+
+def _open_once_read(target: Path) -> int:
+    """Open a pipe or a device for writing, a pipe as soon as somebody reads it; raises OSError."""
+    until_s = time.monotonic() + _READER_WAIT_S
+    while True:
+        try:
+            fd = os.open(target, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        except OSError as error:
+            if error.errno != errno.ENXIO or not target.is_fifo():
+                raise
+            if time.monotonic() > until_s:
+                raise OSError(errno.ENXIO, f"nobody has read it within {_READER_WAIT_S:g} s") from None
+            time.sleep(_AGAIN_S)
+        else:
+            os.set_blocking(fd, True)
+            return fd
 
 
 def _mode(target: Path) -> int:

@@ -5,7 +5,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 
 from mpx import tcp
@@ -131,6 +131,8 @@ def _sender(planned: Sequence[Burst], location: Location, chosen: Chosen, stop: 
 def _probed(
     asked: _Asked, chosen: Chosen, sender: Sender | None, not_permitted: str, stop: Callable[[], bool]
 ) -> ProbeResult:
+    if asked.sampling == "single":
+        _load_numpy()
     way, run, start_unix_s = chosen.way, Run(chosen.way), time.time()
     sent_again, whys = way.retransmissions, _whys_not(chosen.session)
     failure: MpxError | None = None
@@ -182,6 +184,12 @@ def _probed(
         failure.result = result
         raise failure from None
     return result
+
+
+def _load_numpy() -> None:
+    """Load what takes long on a busy host before anything is measured, and not after a signal to stop."""
+    with suppress(Exception):  # what is wrong with it is told after the probes, which do without
+        import numpy  # noqa: F401
 
 
 def _whys_not(session: Session | None) -> tuple[Callable[[str], str], Callable[[str], str]]:

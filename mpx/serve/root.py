@@ -178,15 +178,17 @@ class Root:
                 os.rename(from_name, to_name, src_dir_fd=from_dir, dst_dir_fd=to_dir)
 
     def set_mode(self, path: str, mode: int) -> None:
-        """Set the permission bits."""
+        """Set the permission bits; the others of a folder, as that new files get its group, stay."""
         with self._parent(path, follow=True) as (parent, name):
             fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
         try:
-            if stat.S_ISLNK(os.fstat(fd).st_mode):
+            found = os.fstat(fd).st_mode
+            if stat.S_ISLNK(found):
                 raise _error(errno.ELOOP)
-            os.chmod(
-                f"/proc/self/fd/{fd}", mode
-            )  # fchmod() refuses such a descriptor; chmod() has no NOFOLLOW
+            if stat.S_ISDIR(found):
+                mode |= stat.S_IMODE(found) & ~0o777
+            # fchmod() refuses such a descriptor; chmod() has no NOFOLLOW
+            os.chmod(f"/proc/self/fd/{fd}", mode)
         finally:
             os.close(fd)
 

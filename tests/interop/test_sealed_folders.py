@@ -16,6 +16,7 @@ from sites import SITES, Site, make
 import mpx as api
 from mpx import lister, spool
 from mpx.destination_folders import LEFT_OPEN
+from mpx.serve import Server
 
 pytestmark = pytest.mark.peers
 
@@ -185,3 +186,36 @@ def test_a_folder_of_somebody_else_is_not_opened(here: Path) -> None:
     ended = mpx("copy", "-r", here / "src", here / "dst", ordinary=True)
     assert ended.code == 4, ended.err
     assert not list((here / "dst/sub").iterdir())
+
+
+@pytest.mark.parametrize("at_server", [False, True])
+def test_a_folder_keeps_the_group_of_its_site(here: Path, *, at_server: bool) -> None:
+    """Below a folder that gives its group to what is made in it, and in one where only owners remove."""
+    make(here / "src/sub/file", 5)
+    for folder in (here / "src", here / "src/sub"):
+        folder.chmod(0o750)
+    (here / "shared").mkdir()
+    (here / "shared").chmod(0o3775)
+    with Server(here, writable=True) as server:
+        target = f"{server.url}shared" if at_server else here / "shared"
+        for _ in range(2):
+            copied(mpx("copy", "-r", here / "src", target))
+            assert mode_of(here / "shared/sub") == 0o2750
+            assert mode_of(here / "shared") == 0o3750
+
+
+def test_a_umask_that_takes_everything_away(here: Path) -> None:
+    """From its owner, too: of folders for what is copied, and of those in which mpx remembers."""
+    make(here / "src/sub/file", 5)
+    state = here / "new/state"
+    masked = ["bash", "-c", 'umask 777; exec "$@"', "bash"]
+    for _ in range(2):
+        ended = subprocess.run(
+            [*ORDINARY, *masked, *command("copy", "-q", "-r", here / "src", here / "dst")],
+            env={**os.environ, "MPX_STATE_DIR": str(state)},
+            capture_output=True,
+            check=False,
+        )
+        assert (ended.returncode, ended.stderr) == (0, b""), ended
+    assert names(here / "dst") == names(here / "src")
+    assert mode_of(state) == 0o700

@@ -3,6 +3,7 @@
 import os
 import socket
 import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -174,3 +175,13 @@ def test_a_pipe_whose_bytes_came_damaged_is_an_error(here: Path, monkeypatch: py
     writer.join()
     assert not (here / "out").exists()
     assert not partials(here)
+
+
+def test_standard_input_that_is_closed_is_no_empty_file(here: Path) -> None:
+    program = (
+        "import os, sys; os.close(0); os.execv(sys.executable, [sys.executable, '-m', 'mpx', *sys.argv[1:]])"
+    )
+    call = [sys.executable, "-c", program, "copy", "/dev/stdin", str(here / "out")]
+    ended = subprocess.run(call, capture_output=True, check=False)
+    assert (ended.returncode, ended.stderr.count(b"\n")) == (3, 1), ended
+    assert not (here / "out").exists()

@@ -213,3 +213,18 @@ def test_a_read_only_file_that_was_killed_before_it_got_its_name(there: Site, he
     assert "of it by an earlier run" in ended.out
     assert (here / "out").read_bytes() == source.read_bytes()
     assert (here / "out").stat().st_mode & 0o777 == 0o444
+
+
+def test_what_somebody_else_writes_behind_the_end_is_cut_off(
+    there: Site, here: Path, tmp_path: Path, eventually
+) -> None:
+    """As another run of ours with another state folder may do."""
+    source = there.write("source", os.urandom(SIZE))
+    (tmp_path / "work").mkdir()
+    copy = Copy(tmp_path / "work", f"{there.url}source", here / "out", "--rate", RATE)
+    eventually(lambda: (part := partial_in(here)) and part.stat().st_size)
+    part = partial_in(here)
+    assert part
+    os.truncate(part, 2 * SIZE)
+    assert copy.end().code == 0
+    assert (here / "out").read_bytes() == source.read_bytes()

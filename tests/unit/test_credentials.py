@@ -1,5 +1,6 @@
 """User and password for a server, from ~/.netrc."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -42,5 +43,20 @@ def test_a_password_that_others_can_read_is_not_used(entries: Path) -> None:
 
 def test_what_is_no_netrc(entries: Path) -> None:
     entries.write_text("machin e\n")
+    with pytest.raises(UsageError, match=r"cannot read ~/.netrc"):
+        credentials(SERVER)
+
+
+@pytest.mark.parametrize("kind", ["folder", "fifo", "endless", "letters", "large"])
+def test_what_is_no_file_or_no_text(entries: Path, kind: str) -> None:
+    entries.unlink()
+    if kind == "folder":
+        entries.mkdir()
+    elif kind == "fifo":
+        os.mkfifo(entries)
+    elif kind == "endless":
+        entries.symlink_to("/dev/zero")
+    else:
+        entries.write_bytes(b"machine \xff login x password y\n" if kind == "letters" else b"#" * (2 << 20))
     with pytest.raises(UsageError, match=r"cannot read ~/.netrc"):
         credentials(SERVER)

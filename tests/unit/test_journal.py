@@ -1,5 +1,6 @@
 """The journal: what a reader makes of what a crash, a restart or somebody else has left."""
 
+import errno
 import fcntl
 import json
 import os
@@ -12,7 +13,7 @@ import pytest
 
 from mpx import journal
 from mpx.destination_lock import DestinationLock
-from mpx.errors import DestinationError, UsageError
+from mpx.errors import DestinationError, NoSpace, UsageError
 from mpx.journal import Journal, Unfinished, boot_id, leftovers
 from mpx.ranges import RangeSet
 from mpx.state_folder import StateFolder
@@ -296,3 +297,13 @@ def test_threads_do_not_mix_their_lines(state: Path) -> None:
     journal = Journal(SOURCE, DESTINATION)
     assert {name: journal.unfinished[name].arrived.size for name in names} == dict.fromkeys(names, 10_000)
     journal.close()
+
+
+def test_a_journal_that_has_no_room_leaves_nothing(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_room(_: int, __: str) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(journal, "_append", no_room)
+    with pytest.raises(NoSpace):
+        Journal(SOURCE, DESTINATION)
+    assert [path.suffix for path in state.iterdir() if path.suffix != ".lock"] == []

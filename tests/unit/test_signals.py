@@ -212,7 +212,7 @@ def test_nothing_that_takes_long_is_imported_before_signals_count() -> None:
         print("typing" in sys.modules, "click" in sys.modules)
     """
     ours, others = run(program).stdout.splitlines()
-    assert ours.split() == ["mpx", "mpx.__main__", "mpx._version", "mpx.errors"]
+    assert ours.split() == ["mpx", "mpx.__main__", "mpx._version"]
     assert others == "False False"
 
 
@@ -232,3 +232,29 @@ def run(program: str, *words: str) -> subprocess.CompletedProcess[str]:
         preexec_fn=heed_signals,
         check=False,
     )
+
+
+def test_signals_that_were_blocked_are_heard() -> None:
+    """Whoever starts mpx may have blocked them for itself."""
+    program = """
+        import os, signal, threading
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+        from mpx.signals import end_at_once
+        end_at_once()
+        os.kill(os.getpid(), signal.SIGTERM)
+        threading.Event().wait(60)
+    """
+    done = run(program)
+    assert (done.returncode, done.stderr) == (143, "mpx: interrupted by SIGTERM\n")
+
+
+def test_what_does_not_end_says_what_its_command_says() -> None:
+    program = """
+        import os, signal, threading
+        from mpx.signals import Signals
+        with Signals(unfinished="interrupted") as signals:
+            os.kill(os.getpid(), signal.SIGINT)
+            threading.Event().wait()
+    """
+    done = run(program)
+    assert (done.returncode, done.stderr) == (130, "mpx: interrupted\n")

@@ -184,3 +184,16 @@ def test_a_link_to_the_folder_is_the_users_own_choice(tmp_path: Path, monkeypatc
     (tmp_path / "link").symlink_to(tmp_path / "state")
     monkeypatch.setenv("MPX_STATE_DIR", str(tmp_path / "link"))
     Journal(SOURCE, DESTINATION).close()
+
+
+def test_nobody_knows_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As for a user id of a container."""
+    for variable in ("MPX_STATE_DIR", "XDG_STATE_HOME", "HOME"):
+        monkeypatch.delenv(variable, raising=False)
+
+    def nobody(_: int) -> None:
+        raise KeyError
+
+    monkeypatch.setattr(pwd, "getpwuid", nobody)
+    with pytest.raises(UsageError, match=r"no home for the journals is known of user id .*MPX_STATE_DIR"):
+        StateFolder()
