@@ -43,7 +43,7 @@ from switches import address, arp_from
 from wans import ENDS
 from wire_switches import WireSwitch, wire_wan
 
-from mpx.controller_client import ControllerClient
+from mpx.sdn_client import ControllerClient
 
 PARTS = ("packets", "sets", "churn")
 SWITCHES, RATES = 64, (500, 1000, 2000, 4000, 8000, 16000)

@@ -17,8 +17,8 @@ from mpx_train.paper import RADIUS, raw_windows
 from recognition.paper_cell import Cell
 from recognition.row import Row, main
 
-from mpx.mix import MIXES
-from mpx.ops_windows import Floats
+from mpx.recognition.mix import MIXES
+from mpx.recognition.windows import Floats
 
 SECONDS = 90
 LEAST_MS = 0.001

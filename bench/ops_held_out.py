@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from ops_models import ALARMS_ALLOWED, REJECTED
 
 from mpx.errors import MpxError
-from mpx.mix import MIXES, UNKNOWN
-from mpx.ops_kinds import ACTIVE_SHORT, DIPS, KINDS, PASSIVE, TRANSFERS, Own
-from mpx.ops_model import SHIPPED, Model, load_model
-from mpx.ops_part import FALSE_ALARMS
-from mpx.ops_windows import STEP_S
+from mpx.recognition.mix import MIXES, UNKNOWN
+from mpx.recognition.model import SHIPPED, Model, load_model
+from mpx.recognition.observation import ACTIVE_SHORT, DIPS, KINDS, PASSIVE, TRANSFERS, Own
+from mpx.recognition.window_classifier import FALSE_ALARMS
+from mpx.recognition.windows import STEP_S
 
 SECONDS = 10.0
 THREE = {

@@ -34,8 +34,8 @@ from recognition.outside import never_seen, rejection, rejection_lines
 from recognition.row import SEED
 
 from mpx.errors import UsageError
-from mpx.ops_kinds import ACTIVE_SHORT, PASSIVE, TRANSFERS
-from mpx.ops_part import FALSE_ALARMS
+from mpx.recognition.observation import ACTIVE_SHORT, PASSIVE, TRANSFERS
+from mpx.recognition.window_classifier import FALSE_ALARMS
 
 WINDOW_S = 10.0
 PASSIVE_10 = Kind(PASSIVE, WINDOW_S)

@@ -27,16 +27,16 @@ from mpx_lab.lab_host import LabHost
 from mpx_lab.namespace import inside
 from mpx_lab.topology import Topology, wan
 
-from mpx.gridftp_session import Session, SessionOptions
+from mpx.endpoints.ftp.session import Session, SessionOptions
 from mpx.location import Location
-from mpx.probing.choose import choose
-from mpx.probing.handshake_way import HandshakeWay
-from mpx.probing.icmp_way import IcmpWay
-from mpx.probing.run import Run
-from mpx.probing.schedule import single
-from mpx.probing.session_way import SessionWay
-from mpx.probing.way import Way
-from mpx.rtt_series import Summary, summary
+from mpx.rtt.method import Way
+from mpx.rtt.methods.choose import choose
+from mpx.rtt.methods.handshake import HandshakeWay
+from mpx.rtt.methods.icmp import IcmpWay
+from mpx.rtt.methods.session import SessionWay
+from mpx.rtt.runner import Run
+from mpx.rtt.schedule import single
+from mpx.rtt.series import Summary, summary
 from mpx.serve import Server
 
 RATE_BPS = 50_000_000

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from mpx.tuner import Sample
+from mpx.engine.tuner import Sample
 
 STEP_S = 0.1  # one simulated step, and one call of `observe`
 MAX_STREAMS = 256  # what every tuner of the race may open

@@ -29,9 +29,9 @@ from figures import Verdict, command, conclude
 from tuner_models import FAMILIES, MAX_STREAMS, STEP_S, Curve, Network, Transfer, draw
 from tuner_rivals import AzCopy, Falcon, GaussianProcess
 
-from mpx.apt_auto import AutoTuner
 from mpx.apt_gss import PaperGss
-from mpx.tuner import Tuner
+from mpx.engine.tuner import Tuner
+from mpx.tuning.adaptive import AutoTuner
 
 RUN_S = 72.0  # 60 s to reach, and the longest window (60 RTT of 200 ms) to hold
 NOISES = (0.0, 0.1, 0.25)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from mpx.tuner import Decision, Sample
+from mpx.engine.tuner import Decision, Sample
 
 
 class Windowed:
@@ -22,7 +22,7 @@ class Windowed:
         self._began: tuple[float, Sample] | None = None
 
     def observe(self, now_s: float, samples: Mapping[str, Sample]) -> Sequence[Decision]:
-        """See `mpx.tuner.Tuner`."""
+        """See `mpx.engine.tuner.Tuner`."""
         (name, sample), *_ = samples.items()
         if self._changed_s is None:
             self._changed_s = now_s

@@ -27,8 +27,8 @@ from typing import Any
 from figures import Spread, Verdict, command, conclude
 from mpx_lab.series import jain
 
-from mpx.apt_auto import AutoTuner
-from mpx.tuner import Decision, Sample
+from mpx.engine.tuner import Decision, Sample
+from mpx.tuning.adaptive import AutoTuner
 
 SEGMENT_BYTES, FRAME_BYTES = 1448, 1514
 STEP_S = 0.1  # one call of the tuner

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from mpx.probing.api import probe
     from mpx.probing.result import ProbeResult
     from mpx.report import Report
-    from mpx.transfer import copy
-    from mpx.watcher import Progress
+    from mpx.transfer.control_loop import Progress
+    from mpx.transfer.copy import copy
 
 __all__ = [
     "AuthenticationError",
@@ -68,10 +68,10 @@ _LAZY = {
     "SourceError": "mpx.errors",
     "TransferTimeout": "mpx.errors",
     "UsageError": "mpx.errors",
-    "copy": "mpx.transfer",
+    "copy": "mpx.transfer.copy",
     "CopyOptions": "mpx.options",
     "Report": "mpx.report",
-    "Progress": "mpx.watcher",
+    "Progress": "mpx.transfer.control_loop",
     "probe": "mpx.probing.api",
     "ProbeResult": "mpx.probing.result",
 }

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mpx.tuner import Decision, Sample
+from mpx.engine.tuner import Decision, Sample
 from mpx.units import counted
 
 NU = (3 - math.sqrt(5)) / 2  # 0.381966..., the golden ratio of eq. (4)
@@ -101,7 +101,7 @@ class PaperGss:
         self._paths: dict[str, _Path] = {}
 
     def observe(self, now_s: float, samples: Mapping[str, Sample]) -> Sequence[Decision]:
-        """See `mpx.tuner.Tuner`: one decision for each path whose chunk has arrived."""
+        """See `mpx.engine.tuner.Tuner`: one decision for each path whose chunk has arrived."""
         for gone in self._paths.keys() - samples.keys():
             del self._paths[gone]
         decisions = []
@@ -114,7 +114,7 @@ class PaperGss:
         return decisions
 
     def disturbed(self, now_s: float) -> None:  # noqa: ARG002
-        """See `mpx.tuner.Tuner`. The chunk under way decides nothing; the next has as many streams."""
+        """See `mpx.engine.tuner.Tuner`. The chunk under way decides nothing; the next has as many streams."""
         for path in self._paths.values():
             path.disturbed = True
 

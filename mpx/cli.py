@@ -6,11 +6,11 @@ from typing import NoReturn
 import click
 
 from mpx._version import __version__
+from mpx.commands.output import protect
+from mpx.engine.stop import is_shortage, unexpected
 from mpx.errors import Interrupted, MpxError
-from mpx.failure import is_shortage, unexpected
-from mpx.output import protect
-from mpx.shown import shown
 from mpx.signals import raise_again
+from mpx.text import shown
 
 
 class _Commands(click.Group):
@@ -18,17 +18,17 @@ class _Commands(click.Group):
 
     MODULES = {
         "controller": ("mpx_controller.command", "controller", "Steer a network of OpenFlow switches."),
-        "copy": ("mpx.copy_command", "copy_command", "Copy files and folders."),
+        "copy": ("mpx.commands.copy", "copy_command", "Copy files and folders."),
         "lab": ("mpx_lab.lab_command", "lab", "Emulate a wide-area network on this machine."),
-        "list": ("mpx.other_commands", "list_command", "List a folder of a server or of this host."),
-        "probe": ("mpx.probe_command", "probe_command", "Measure the round-trip time to a host."),
+        "list": ("mpx.commands.listing", "list_command", "List a folder of a server or of this host."),
+        "probe": ("mpx.commands.probe", "probe_command", "Measure the round-trip time to a host."),
         "serve": ("mpx.serve.command", "serve", "Serve a folder to GridFTP and FTP clients."),
         "train": (
             "mpx_train.train_command",
             "train_command",
             "Train the model that recognises the background.",
         ),
-        "unfinished": ("mpx.other_commands", "unfinished_command", "Show what was interrupted here."),
+        "unfinished": ("mpx.commands.listing", "unfinished_command", "Show what was interrupted here."),
     }
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002

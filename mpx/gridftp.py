@@ -7,25 +7,25 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from mpx import far_congestion, telnet_escape
-from mpx import gridftp_wire as wire
-from mpx.checksum_forms import forms
-from mpx.endpoint import MAY_HIDE, OPEN, Commit, FileInfo, Kind, Note, Part, Rtt, Stamp, partial_name
+from mpx.endpoints.ftp import telnet_escape, wire
+from mpx.endpoints.ftp.checksum import ChecksumQuestions
+from mpx.endpoints.ftp.checksum_forms import forms
+from mpx.endpoints.ftp.commit import ServerCommit
+from mpx.endpoints.ftp.extensions import congestion
+from mpx.endpoints.ftp.facts import entry_info, kind_of
+from mpx.endpoints.ftp.refusals import cannot_list, is_clear, is_missing, reply_error
+from mpx.endpoints.ftp.session import Session, SessionOptions
+from mpx.endpoints.ftp.session_pool import open_session
+from mpx.endpoints.ftp.sizes import sized_by, trusts_sizes
+from mpx.endpoints.ftp.stored_size import stored_sizes, stores_faithfully
+from mpx.endpoints.ftp.wire import Reply, command
+from mpx.engine.endpoint import MAY_HIDE, OPEN, Commit, FileInfo, Kind, Note, Part, Rtt, Stamp, partial_name
 from mpx.errors import DestinationError, MpxError, SourceError
-from mpx.gridftp_checksum import ChecksumQuestions
-from mpx.gridftp_commit import ServerCommit
-from mpx.gridftp_listing import entry_info, kind_of
-from mpx.gridftp_refusals import cannot_list, is_clear, is_missing, reply_error
-from mpx.gridftp_session import Session, SessionOptions
-from mpx.gridftp_sizes import sized_by, trusts_sizes
-from mpx.gridftp_wire import Reply, command
 from mpx.location import Location
-from mpx.session_pool import open_session
-from mpx.stored_size import stored_sizes, stores_faithfully
 
 if TYPE_CHECKING:  # imported once a folder is listed, or MLST leaves something open
-    from mpx.folder_listing import FolderListing
-    from mpx.gridftp_describe import OtherQuestions
+    from mpx.endpoints.ftp.describe import OtherQuestions
+    from mpx.endpoints.ftp.folder_listing import FolderListing
 
 _MOST_LINKS = 100_000  # of one folder that a server does not list
 _FIRST_HALVES = (1, 3)  # of the commands that make a link
@@ -78,7 +78,7 @@ class GridFtpEndpoint:
 
     def congestions(self) -> tuple[str, ...]:
         """See Endpoint."""
-        return tuple(self.session.features.get(far_congestion.FEATURE, "").split())
+        return tuple(self.session.features.get(congestion.FEATURE, "").split())
 
     def can_restart(self) -> bool:
         """See Endpoint."""
@@ -151,7 +151,7 @@ class GridFtpEndpoint:
     def _others(self) -> "OtherQuestions":
         """What the server is asked where MLST tells nothing."""
         if self._other_questions is None:
-            from mpx.gridftp_describe import OtherQuestions
+            from mpx.endpoints.ftp.describe import OtherQuestions
 
             self._other_questions = OtherQuestions(self.session, self.entries, self._refused)
         return self._other_questions
@@ -209,7 +209,7 @@ class GridFtpEndpoint:
 
     def entries(self, name: str) -> Iterator[tuple[str, FileInfo | MpxError]]:
         """See Endpoint. Over MODE S and a passive data connection, which every server has."""
-        from mpx.folder_listing import FolderListing
+        from mpx.endpoints.ftp.folder_listing import FolderListing
 
         full = self._full(name)
         listing = self._listing = self._listing or FolderListing(lambda: self.session, self._note)
@@ -228,7 +228,7 @@ class GridFtpEndpoint:
         """See Endpoint."""
         if self._listing is None or not self._listing.uses_list:
             return ""
-        from mpx.folder_listing import LIST_NOTE
+        from mpx.endpoints.ftp.folder_listing import LIST_NOTE
 
         note = LIST_NOTE.format(peer=self.session.peer)
         return f"{note}; {MAY_HIDE}, as it takes no LIST -a" if self._listing.may_hide else note
@@ -238,7 +238,7 @@ class GridFtpEndpoint:
 
         MLSR goes through the whole tree, the folder itself first; so it has a session that can be cut.
         """
-        from mpx.listing_transfer import ListingTransfer
+        from mpx.endpoints.ftp.listing_transfer import ListingTransfer
 
         links: dict[str, FileInfo] = {}
         self.let_go()  # there may be no other

@@ -6,15 +6,15 @@ The command line, the Python API and the documentation are derived from CopyOpti
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from mpx.checksum import ALGORITHMS
-from mpx.checksum_choice import AUTO as BEST
-from mpx.checksum_choice import NONE
-from mpx.congestion_plan import AUTO
+from mpx.engine.checksum import ALGORITHMS
+from mpx.engine.checksum_choice import AUTO as BEST
+from mpx.engine.checksum_choice import NONE
+from mpx.engine.path_set import MOST_PATHS
 from mpx.errors import UsageError
-from mpx.mptcp import TRANSPORT
-from mpx.ops_policy import FAIR, POLICIES, SCAVENGER
-from mpx.path_set import MOST_PATHS
-from mpx.tcp import parse_ports
+from mpx.net.mptcp import TRANSPORT
+from mpx.net.tcp import parse_ports
+from mpx.recognition.policy import FAIR, POLICIES, SCAVENGER
+from mpx.transfer.congestion_plan import AUTO
 
 TCP = "tcp"
 

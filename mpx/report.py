@@ -10,7 +10,7 @@ from typing import Any
 
 from mpx._version import __version__
 from mpx.errors import Interrupted, MpxError
-from mpx.whole_file import whole
+from mpx.files.atomic_file import whole
 
 ONE_SUBFLOW = (
     "each connection of Multipath TCP had one subflow, so one path; for more the host that connects needs "

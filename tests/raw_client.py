@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Self
 
-from mpx import gridftp_wire as wire
+from mpx.endpoints.ftp import wire
 
 TIMEOUT_S = 30
 CONTENT = bytes(range(256)) * 5000  # of the file to start with: 1.28 MB, more than one block

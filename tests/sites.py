@@ -14,13 +14,13 @@ from urllib.parse import quote
 
 from interop.stock_server import StockServer
 
-from mpx import tcp
-from mpx.endpoint import Endpoint
+from mpx.engine.endpoint import Endpoint
 from mpx.location import parse_location
+from mpx.net import tcp
 from mpx.options import CopyOptions
-from mpx.schemes import open_endpoint
 from mpx.serve import Server
 from mpx.serve.session import Limits
+from mpx.transfer.registry import open_endpoint
 
 AWKWARD = [
     "with blanks",

@@ -2,7 +2,7 @@
 
 import sys
 
-from mpx.ops_policy import POLICIES
+from mpx.recognition.policy import POLICIES
 
 FIXED = "fixed-"
 PAPER = "paper"

@@ -13,7 +13,7 @@ from mpx_train.figures import likeliest_scores
 from mpx_train.scores import Scores, worst_pairs
 from numpy.typing import NDArray
 
-from mpx.mix import MIXES
+from mpx.recognition.mix import MIXES
 
 QUEUES_BDP = (0.0, 0.5, 1.0, 2.0, np.inf)
 RTTS_S = (0.0, 0.02, 0.05, 0.1, np.inf)

@@ -21,8 +21,8 @@ from sklearn.linear_model import RidgeClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from mpx.ops_features import features
-from mpx.ops_windows import Windows
+from mpx.recognition.features import features
+from mpx.recognition.windows import Windows
 
 Floats = NDArray[np.float64]
 ROCKET_NUMBERS = 4000

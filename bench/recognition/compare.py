@@ -18,7 +18,8 @@ from mpx_train.scores import Scores
 from mpx_train.splits import Split, by_link, by_range, by_run
 from numpy.typing import NDArray
 
-from mpx import mix, ops_features, rtt_series
+from mpx.recognition import features, mix
+from mpx.rtt import series
 from recognition import candidates
 from recognition.candidates import CANDIDATES, Task
 from recognition.row import SEED
@@ -117,9 +118,9 @@ class Comparison:
 def _code() -> str:
     """Return what names the code that computes all this."""
     files = [
-        *Path(ops_features.__file__).parent.glob("ops_*.py"),
+        *Path(features.__file__).parent.glob("ops_*.py"),
         *Path(learn.__file__).parent.glob("*.py"),
-        *(Path(module.__file__) for module in (candidates, load, mix, rtt_series)),
+        *(Path(module.__file__) for module in (candidates, load, mix, series)),
     ]
     told = b"".join(file.read_bytes() for file in sorted(files)) + sklearn.__version__.encode()
     return hashlib.sha256(told).hexdigest()

@@ -18,8 +18,8 @@ from mpx_train.scores import Scores
 from mpx_train.splits import Split, by_run, shuffled
 
 from mpx.errors import UsageError
-from mpx.mix import MIXES
-from mpx.ops_windows import Floats
+from mpx.recognition.mix import MIXES
+from mpx.recognition.windows import Floats
 from recognition.row import SEED
 
 QUICK_SECONDS = (5, 10, 20, 35, 40, 50, 60)

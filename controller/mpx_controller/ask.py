@@ -79,7 +79,7 @@ def _show(
 ) -> None:
     """Print what is asked, as JSON without `lines`; raises MpxError."""
     from mpx.errors import UsageError
-    from mpx.shown import shown
+    from mpx.text import shown
     from mpx_controller.asking import Asking, read_token
 
     controller = Asking(url, read_token(token_file))

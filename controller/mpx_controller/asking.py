@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from mpx.controller_client import TOKEN_VARIABLE, distrusted, is_loopback
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError, TransferTimeout, UsageError
-from mpx.shown import shown
+from mpx.sdn_client import TOKEN_VARIABLE, distrusted, is_loopback
+from mpx.text import shown
 
 ANSWER_S = 10.0
 MOST_ANSWER = 64 << 20  # bytes: nothing that answers as a controller says more

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from mpx.path_set import DEFAULT_PATH
+from mpx.engine.path_set import DEFAULT_PATH
 from mpx.units import format_duration, format_rate, format_size
 from mpx_lab.proxy import DelayProxy
 

@@ -8,13 +8,10 @@ from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 
-from mpx import tcp
-from mpx.congestion_plan import why_not_from
+from mpx.endpoints.ftp.session import Session
 from mpx.errors import ConnectionLost, Interrupted, MpxError, UsageError
-from mpx.gridftp_session import Session
 from mpx.location import Location
-from mpx.ops_kinds import PASSIVE, period_s
-from mpx.ops_policy import FAIR, POLICIES
+from mpx.net import tcp
 from mpx.probing.background import Background, background, bottleneck, unrecognised
 from mpx.probing.bursts import (
     EXACT,
@@ -27,14 +24,17 @@ from mpx.probing.bursts import (
     permitted_bursts,
     whole_periods_s,
 )
-from mpx.probing.choose import Chosen, choose
 from mpx.probing.result import ProbeResult, WayTaken
-from mpx.probing.run import Run
-from mpx.probing.schedule import SAMPLINGS, SINGLE_INTERVAL_S
 from mpx.probing.sink import Sink
 from mpx.probing.target import parse_target, sink_of
-from mpx.probing.way import Noise, Way
-from mpx.rtt_series import Probe
+from mpx.recognition.observation import PASSIVE, period_s
+from mpx.recognition.policy import FAIR, POLICIES
+from mpx.rtt.method import Noise, Way
+from mpx.rtt.methods.choose import Chosen, choose
+from mpx.rtt.runner import Run
+from mpx.rtt.schedule import SAMPLINGS, SINGLE_INTERVAL_S
+from mpx.rtt.series import Probe
+from mpx.transfer.congestion_plan import why_not_from
 from mpx.units import counted
 
 LONGEST_WINDOW_S = 86400.0

@@ -4,14 +4,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mpx import tcp
 from mpx.errors import UsageError
-from mpx.mix import ANY_BBR, CUBIC_ONLY, GROUP_OF, GROUPS, NOBODY, UNKNOWN, Mix
-from mpx.ops_chooser import SURE, asks_for
-from mpx.ops_kinds import PASSIVE
-from mpx.ops_model import Model, load_model
-from mpx.ops_policy import SCAVENGER, before_anything_is_known, permitted, wanted
-from mpx.rtt_series import Probe, p99
+from mpx.net import tcp
+from mpx.recognition.mix import ANY_BBR, CUBIC_ONLY, GROUP_OF, GROUPS, NOBODY, UNKNOWN, Mix
+from mpx.recognition.model import Model, load_model
+from mpx.recognition.observation import PASSIVE
+from mpx.recognition.policy import SCAVENGER, before_anything_is_known, permitted, wanted
+from mpx.recognition.switching import SURE, asks_for
+from mpx.rtt.series import Probe, p99
 from mpx.units import format_duration, format_rate
 
 _IN_WORDS = {

@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Protocol
 
-from mpx import tcp
 from mpx.errors import Interrupted, MpxError, UsageError
-from mpx.ops_kinds import ACTIVE, ACTIVE_SHORT, PROFILES, period_s
-from mpx.ops_policy import BBR, CUBIC, permitted
+from mpx.net import tcp
+from mpx.recognition.observation import ACTIVE, ACTIVE_SHORT, PROFILES, period_s
+from mpx.recognition.policy import BBR, CUBIC, permitted
 
 SHORT, PAPER = "short", "paper"
 PROFILE_KINDS: Mapping[str, str] = MappingProxyType({SHORT: ACTIVE_SHORT, PAPER: ACTIVE})

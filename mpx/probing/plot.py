@@ -4,9 +4,9 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from mpx.files.atomic_file import whole
 from mpx.probing.result import ProbeResult
-from mpx.shown import shown
-from mpx.whole_file import whole
+from mpx.text import shown
 
 
 def draw(result: ProbeResult, file: str) -> None:

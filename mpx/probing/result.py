@@ -4,13 +4,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from mpx import tcp
 from mpx._version import __version__
 from mpx.errors import Interrupted, Terminated
+from mpx.net import tcp
 from mpx.probing.background import Background, Bottleneck
-from mpx.probing.schedule import TRAIN_INTERVAL_S
-from mpx.probing.way import LOST_AFTER_S, Kind, Noise
-from mpx.rtt_series import Probe, Summary, resampled, summary
+from mpx.rtt.method import LOST_AFTER_S, Kind, Noise
+from mpx.rtt.schedule import TRAIN_INTERVAL_S
+from mpx.rtt.series import Probe, Summary, resampled, summary
 from mpx.units import format_duration
 
 _SAMPLING_IN_WORDS = {"single": "10 probes a second", "paper": "10 probes 1 ms apart each second"}

@@ -9,13 +9,14 @@ import struct
 from collections.abc import Callable
 from contextlib import closing
 
-from mpx import sink_wire, tcp
+from mpx.endpoints.ftp.data_address import connect_data, passive_address
+from mpx.endpoints.ftp.extensions import sink
+from mpx.endpoints.ftp.refusals import reply_error
+from mpx.endpoints.ftp.session import Session, SessionOptions
+from mpx.endpoints.ftp.wire import command
 from mpx.errors import ConnectionLost, UsageError
-from mpx.gridftp_refusals import reply_error
-from mpx.gridftp_session import Session, SessionOptions
-from mpx.gridftp_wire import command
 from mpx.location import Location
-from mpx.passive import connect_data, passive_address
+from mpx.net import tcp
 
 NULL_DEVICE = "/dev/null"
 _TIMEOUT_S = 10.0
@@ -33,7 +34,7 @@ class Sink:
         self._session = Session(location, options)
         try:
             self._session.login()
-            self._is_ours = sink_wire.FEATURE in self._session.features
+            self._is_ours = sink.FEATURE in self._session.features
             self._check()
             self._prepare()
         except BaseException:
@@ -59,7 +60,7 @@ class Sink:
 
     @property
     def _command(self) -> bytes:
-        return command(sink_wire.VERB) if self._is_ours else command("STOR", NULL_DEVICE)
+        return command(sink.VERB) if self._is_ours else command("STOR", NULL_DEVICE)
 
     def _prepare(self) -> None:
         self._address = passive_address(self._session)

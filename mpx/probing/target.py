@@ -5,7 +5,7 @@ import re
 
 from mpx.errors import UsageError
 from mpx.location import FTP_PORT, Location, parse_location
-from mpx.tcp import Address
+from mpx.net.tcp import Address
 
 _HOST_AND_PORT = re.compile(r"(?:\[([^\[\]]+)\]|([^:/?#\[\]\s@]+))(?::([0-9]{1,5}))?", re.ASCII)
 _SCHEME = re.compile(r"(gsi)?ftp://", re.IGNORECASE)

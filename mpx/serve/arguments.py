@@ -3,7 +3,7 @@
 Regular expressions are avoided here: one that backtracks holds up every session of the server.
 """
 
-from mpx.ranges import Range
+from mpx.engine.ranges import Range
 from mpx.serve.replies import Refusal
 
 MOST_DIGITS = 18  # less than 2**63, where file offsets end

@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from mpx import checksum as checksums
-from mpx.checksum_forms import XXH3
+from mpx.endpoints.ftp.checksum_forms import XXH3
+from mpx.engine import checksum as checksums
 
 # By the names that clients use; docs/extensions.md explains the first.
 ALGORITHMS = {

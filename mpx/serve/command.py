@@ -6,8 +6,8 @@ import threading
 
 import click
 
-from mpx import tcp
 from mpx.errors import UsageError
+from mpx.net import tcp
 from mpx.serve import process
 from mpx.serve.server import Server
 from mpx.serve.session import Limits

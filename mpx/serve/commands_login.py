@@ -1,7 +1,8 @@
 """Commands about the session itself: login, features, modes, options."""
 
-from mpx import echo_wire, far_congestion, mptcp, sink_wire
-from mpx.gridftp_wire import reply_line
+from mpx.endpoints.ftp.extensions import congestion, echo, sink
+from mpx.endpoints.ftp.wire import reply_line
+from mpx.net import mptcp
 from mpx.serve import commands_site
 from mpx.serve.checksum import ALGORITHMS
 from mpx.serve.control import ControlClosed
@@ -36,12 +37,12 @@ def _features(session: Session, _: str) -> bytes:
     lines = [f"CKSM {sums}", "DCAU", "EPRT", "EPSV", "ERET", "ESTO", "MDTM", "MFMT", "MLSC", "MLSR"]
     lines += [f"MLST {facts}"]
     if usable := session.settings.usable_congestion():
-        lines += [f"{far_congestion.FEATURE} {' '.join(usable)}"]
+        lines += [f"{congestion.FEATURE} {' '.join(usable)}"]
     if not mptcp.why_not(session.control.family):
         lines += [mptcp.FEATURE]
     if place := session.echo_place():
-        lines += [place.feature, echo_wire.DIP_FEATURE]
-    lines += [sink_wire.FEATURE, "PARALLEL", "REST STREAM", "SIZE", "SPAS", "SPOR", "TVFS", "UTF8", "WHOAMI"]
+        lines += [place.feature, echo.DIP_FEATURE]
+    lines += [sink.FEATURE, "PARALLEL", "REST STREAM", "SIZE", "SPAS", "SPOR", "TVFS", "UTF8", "WHOAMI"]
     return reply_line(211, "Extensions supported", *lines, "End.")
 
 

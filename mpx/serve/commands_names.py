@@ -5,7 +5,7 @@ import stat
 import time
 from collections.abc import Callable
 
-from mpx.gridftp_wire import reply_line
+from mpx.endpoints.ftp.wire import reply_line
 from mpx.serve import arguments, listing
 from mpx.serve.checksum import ALGORITHMS, checksum
 from mpx.serve.progress import checksum_marker

@@ -1,7 +1,7 @@
 """SITE: what FTP has no command of its own for."""
 
 from mpx._version import __version__
-from mpx.gridftp_wire import reply_line
+from mpx.endpoints.ftp.wire import reply_line
 from mpx.serve import arguments
 from mpx.serve.replies import Refusal
 from mpx.serve.session import Command, Session

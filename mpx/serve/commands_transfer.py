@@ -8,9 +8,9 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from itertools import chain
 
-from mpx import sink_wire
-from mpx.gridftp_wire import format_host_port, parse_extended_address, parse_host_port, reply_line
-from mpx.ranges import RangeSet
+from mpx.endpoints.ftp.extensions import sink
+from mpx.endpoints.ftp.wire import format_host_port, parse_extended_address, parse_host_port, reply_line
+from mpx.engine.ranges import RangeSet
 from mpx.serve import arguments, listing
 from mpx.serve.progress import Progress
 from mpx.serve.receive import BlockReceiver, StreamReceiver
@@ -167,7 +167,7 @@ def _sink(session: Session, _: str) -> bytes:
     """Take a stream and throw it away: bursts of `mpx probe --mode active` (docs/extensions.md)."""
     session.settings.take_restart()
     if session.settings.blocks:
-        raise Refusal(504, f"{sink_wire.VERB} takes a stream: MODE S first.")
+        raise Refusal(504, f"{sink.VERB} takes a stream: MODE S first.")
     session.channel.check(blocks=False, sending=False)
     fd = os.open(os.devnull, os.O_WRONLY)
     try:
@@ -288,7 +288,7 @@ COMMANDS = {
     "STOR": Command(_store, argument=True, writes=True),
     "ESTO": Command(_extended_store, argument=True, writes=True),
     "APPE": Command(_append, argument=True, writes=True),
-    sink_wire.VERB: Command(_sink),
+    sink.VERB: Command(_sink),
     "LIST": Command(_list),
     "NLST": Command(_name_list),
     "MLSD": Command(_machine_list),

@@ -12,7 +12,7 @@ import struct
 import time
 from contextlib import suppress
 
-from mpx import tcp
+from mpx.net import tcp
 
 LONGEST_LINE_BYTES = 16 * 1024  # a name has 4 KiB at most, a REST with 500 ranges 14
 LONGEST_BEFORE_LOGIN_BYTES = 1024

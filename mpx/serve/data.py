@@ -14,12 +14,12 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
+from mpx.endpoints.ftp.wire import Address
 from mpx.errors import UsageError
-from mpx.gridftp_wire import Address
-from mpx.mptcp import socket_for
+from mpx.net.mptcp import socket_for
+from mpx.net.tcp import congestion_of, pace, set_congestion
 from mpx.serve.buffers import Buffer, ConnectionBudget
 from mpx.serve.replies import DataChannelError, Refusal
-from mpx.tcp import congestion_of, pace, set_congestion
 
 MOST_CONNECTIONS = 256  # of one session at a time
 _TICK = struct.pack("ll", 0, 250_000)  # waiting receives and sends hand over what they have after 250 ms

@@ -18,11 +18,12 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from mpx import echo_wire, tcp
-from mpx.echo_wire import EchoPlace
-from mpx.serve.allowance import Allowance
+from mpx.endpoints.ftp.extensions import echo as echo_wire
+from mpx.endpoints.ftp.extensions.echo import EchoPlace
+from mpx.net import tcp
+from mpx.rtt.timestamps import Arrival, receive, stamp_arrivals
 from mpx.serve.echo_filter import attach
-from mpx.timestamped import Arrival, receive, stamp_arrivals
+from mpx.serve.token_bucket import Allowance
 
 RATE, BURST = 200.0, 50  # questions of one session: ten at once each second are well below
 BORNE_RATE, BORNE_BURST = 1000.0, 500  # those of one session that are looked at and not answered; ...

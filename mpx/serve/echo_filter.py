@@ -10,7 +10,7 @@ import socket
 import struct
 from collections.abc import Collection, Sequence
 
-from mpx import echo_wire
+from mpx.endpoints.ftp.extensions import echo as echo_wire
 
 MOST_TOKENS = 300  # of more sessions only the form is looked at: old kernels have room for no longer program
 _SO_ATTACH_FILTER = 26  # Linux; the socket module has no name for it

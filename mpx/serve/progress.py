@@ -4,8 +4,8 @@ import threading
 from collections.abc import Iterable
 from itertools import islice
 
-from mpx.gridftp_wire import format_ranges, reply_line
-from mpx.ranges import Range, RangeSet
+from mpx.endpoints.ftp.wire import format_ranges, reply_line
+from mpx.engine.ranges import Range, RangeSet
 
 _MOST_RANGES = 500  # in one 111 marker; the others follow in the next
 MOST_NEW_RANGES = 5000  # apart from each other between two markers; what else arrives is not told

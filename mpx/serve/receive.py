@@ -7,7 +7,7 @@ make the transfer whole.
 import os
 import threading
 
-from mpx.gridftp_wire import CLOSE, EOF, HEADER_BYTES, BlockHeader, unpack_header
+from mpx.endpoints.ftp.wire import CLOSE, EOF, HEADER_BYTES, BlockHeader, unpack_header
 from mpx.serve.data import Connection
 from mpx.serve.progress import Progress
 from mpx.serve.replies import DataChannelError

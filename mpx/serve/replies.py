@@ -7,7 +7,7 @@ it classify our errors as they do those of a stock server.
 import errno
 import os
 
-from mpx.gridftp_wire import reply_line
+from mpx.endpoints.ftp.wire import reply_line
 
 _BY_ERRNO = {
     errno.ENOENT: (550, "PATH_NOT_FOUND"),

@@ -4,8 +4,8 @@ import errno
 import os
 from collections.abc import Iterable
 
-from mpx.gridftp_wire import EOD, EOF, HEADER, HEADER_BYTES
-from mpx.ranges import RangeSet
+from mpx.endpoints.ftp.wire import EOD, EOF, HEADER, HEADER_BYTES
+from mpx.engine.ranges import RangeSet
 from mpx.serve.data import Connection
 from mpx.serve.progress import Progress
 from mpx.serve.turns import Turn, in_turns

@@ -13,14 +13,14 @@ from types import TracebackType
 
 from mpx.errors import UsageError
 from mpx.serve import admission
-from mpx.serve.allowance import Allowance
 from mpx.serve.buffers import ConnectionBudget
 from mpx.serve.commands import COMMANDS
 from mpx.serve.control import Control, ControlClosed
-from mpx.serve.dipping import Dipping
 from mpx.serve.echo import Echo
+from mpx.serve.pacing_requests import Dipping
 from mpx.serve.root import Root
 from mpx.serve.session import Limits, Session
+from mpx.serve.token_bucket import Allowance
 from mpx.serve.turns import Share, Turn, Turns
 
 _CLOSE_TIMEOUT_S = 1.0

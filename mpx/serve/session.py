@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from mpx.echo_wire import EchoPlace
-from mpx.gridftp_wire import reply_line
+from mpx.endpoints.ftp.extensions.echo import EchoPlace
+from mpx.endpoints.ftp.wire import reply_line
 from mpx.serve import admission
 from mpx.serve.admission import Room
 from mpx.serve.buffers import ConnectionBudget

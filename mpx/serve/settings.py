@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from mpx import mptcp, tcp
-from mpx.ranges import RangeSet
+from mpx.engine.ranges import RangeSet
+from mpx.net import mptcp, tcp
 from mpx.serve import arguments
 from mpx.serve.data import MOST_CONNECTIONS
 from mpx.serve.listing import FACTS

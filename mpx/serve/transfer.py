@@ -12,11 +12,11 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from mpx.serve.allowance import Allowance
 from mpx.serve.control import Control, ControlClosed
 from mpx.serve.data import MOST_CONNECTIONS, Connection, DataChannel
 from mpx.serve.progress import Progress, performance_marker, restart_marker
 from mpx.serve.replies import DataChannelError, NoDataConnection, Refusal
+from mpx.serve.token_bucket import Allowance
 from mpx.serve.turns import LONG_PATIENCE_S, Turn
 
 _CONNECTIONS_RATE = 50.0  # in a second, once a transfer has had as many as it may have at a time

@@ -8,11 +8,11 @@ from contract.bent import SIZES, Case, content
 from interop.bent_server import BentServer
 
 import mpx as api
-from mpx.endpoint import partial_name
-from mpx.gridftp_listing import parse_time
-from mpx.journal import Journal
+from mpx.endpoints.ftp.facts import parse_time
+from mpx.engine.endpoint import partial_name
 from mpx.location import parse_location
-from mpx.schemes import open_endpoint
+from mpx.transfer.journal import Journal
+from mpx.transfer.registry import open_endpoint
 
 Outcome = api.MpxError | api.Report
 HANGS_S = 100.0  # what takes longer than that has no end

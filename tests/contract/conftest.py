@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sites import Site, opened
 
-from mpx.endpoint import Endpoint
+from mpx.engine.endpoint import Endpoint
 
 THAT_MAKE_LINKS = ("local", "stock server")
 

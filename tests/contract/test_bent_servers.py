@@ -24,7 +24,8 @@ from contract.bent_checks import (
 from hypothesis import Phase, event, given, note, settings
 from interop.mpx_process import measured
 
-from mpx import ftp_stream_lane, move, retry
+from mpx.endpoints.ftp.mode_s import worker
+from mpx.engine import file_transfer, retry
 
 EXAMPLES = int(os.environ.get("MPX_FOREIGN", "25"))
 MOST_KIB = 100_000
@@ -37,10 +38,10 @@ few = settings(several, max_examples=max(EXAMPLES // 8, 3))
 @pytest.fixture(autouse=True)
 def in_haste(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait less between attempts, and have parts of small files, which are resumed too."""
-    monkeypatch.setattr(move, "SMALL_FILE_BYTES", RESUMED_BYTES)
+    monkeypatch.setattr(file_transfer, "SMALL_FILE_BYTES", RESUMED_BYTES)
     monkeypatch.setattr(retry, "FIRST_WAIT_S", 0.01)
-    monkeypatch.setattr(ftp_stream_lane, "FIRST_PIECE", 256 * 1024)
-    monkeypatch.setattr(ftp_stream_lane, "WORTH_CONNECTING", 256 * 1024)
+    monkeypatch.setattr(worker, "FIRST_PIECE", 256 * 1024)
+    monkeypatch.setattr(worker, "WORTH_CONNECTING", 256 * 1024)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 import xxhash
 from sites import AWKWARD, Site
 
-from mpx.endpoint import Endpoint, Kind, Part
+from mpx.engine.endpoint import Endpoint, Kind, Part
 from mpx.errors import DestinationError, MpxError, NoChecksum, SourceError, UsageError
 
 MODIFIED_S = 1_234_567_890

@@ -5,7 +5,7 @@ import os
 import pytest
 from sites import Site
 
-from mpx.endpoint import Commit, Endpoint, Stamp
+from mpx.engine.endpoint import Commit, Endpoint, Stamp
 from mpx.errors import DestinationError, MpxError
 
 MODIFIED_S = 1_234_567_890

@@ -18,8 +18,8 @@ from switches import address
 from wans import ENDS
 from wire_switches import wire_wan
 
-from mpx.controller_client import ControllerClient, Refusal
 from mpx.errors import ControllerError
+from mpx.sdn_client import ControllerClient, Refusal
 
 SRC, DST = address("src"), address("dst")
 TOKENS = {"dtn1": "the-token-of-dtn1-123", "noc": "the-token-of-noc-4567"}

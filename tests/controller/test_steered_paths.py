@@ -17,14 +17,15 @@ from switches import address
 from wans import ENDS
 from wire_switches import WireSwitch, wire_wan
 
-from mpx import controller_client, steered_paths
-from mpx.controller_client import ControllerClient
-from mpx.endpoint import Rtt
-from mpx.far_address import FarAddress
-from mpx.multipath import MEASURED_S, Multipath
-from mpx.path_set import PathSet, Side
-from mpx.steered_paths import SteeredPaths
-from mpx.tuner import Sample
+from mpx import sdn_client
+from mpx.engine.endpoint import Rtt
+from mpx.engine.path_set import PathSet, Side
+from mpx.engine.tuner import Sample
+from mpx.multipath import steering as steered_paths
+from mpx.multipath.paths_in_use import MEASURED_S, Multipath
+from mpx.multipath.server_address import FarAddress
+from mpx.multipath.steering import SteeredPaths
+from mpx.sdn_client import ControllerClient
 
 SRC, DST = address("src"), address("dst")
 RTT_S = 0.1
@@ -135,11 +136,11 @@ def test_a_stream_that_was_placed_too_late_is_taken_off_at_its_end(
     book = Book()
     with kept(book) as url:
         steering = Steering(url)
-        monkeypatch.setattr(controller_client, "ANSWER_S", 0.1)
+        monkeypatch.setattr(sdn_client, "ANSWER_S", 0.1)
         book.answers.clear()
         steering.begin("1", 40_001)
         assert "does not answer" in steering.notes[0]
-        monkeypatch.setattr(controller_client, "ANSWER_S", 30.0)
+        monkeypatch.setattr(sdn_client, "ANSWER_S", 30.0)
         book.answers.set()
         eventually(lambda: book.sets == {1: {40_001: 1}})
         steering.paths._away_until_s = 0.0
@@ -439,7 +440,7 @@ def test_of_data_that_goes_elsewhere_nobody_says_over_which_path(
 def test_a_controller_that_hangs_does_not_keep_a_copy_from_ending(
     monkeypatch: pytest.MonkeyPatch, stopped: bool
 ) -> None:
-    monkeypatch.setattr(controller_client, "ANSWER_S", 1000.0)
+    monkeypatch.setattr(sdn_client, "ANSWER_S", 1000.0)
     book = Book()
     with kept(book) as url:
         multipath = copying(ControllerClient(url))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 from typing import Self
 
-from mpx.gridftp_wire import EOD, EOF, BlockHeader, parse_host_port
+from mpx.endpoints.ftp.wire import EOD, EOF, BlockHeader, parse_host_port
 
 Script = Mapping[str, Callable[["Dialogue", str], str | None]]
 FEATURES = (

@@ -7,8 +7,8 @@ import pytest
 from interop.stock_server import StockServer
 
 import mpx
-from mpx.endpoint import partial_name
-from mpx.journal import copy_tag
+from mpx.engine.endpoint import partial_name
+from mpx.transfer.journal import copy_tag
 
 pytestmark = pytest.mark.peers
 

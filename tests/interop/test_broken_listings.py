@@ -10,7 +10,7 @@ from interop.storing_server import StoringDialogue, StoringServer
 from mpx import CopyOptions, copy
 from mpx.errors import PartialFailure
 from mpx.location import parse_location
-from mpx.schemes import open_endpoint
+from mpx.transfer.registry import open_endpoint
 
 FILES = {"/tree/a": b"a" * 1000, "/tree/bad/b": b"b" * 2000, "/tree/bad/c/d": b"d" * 10, "/tree/last/e": b"e"}
 FOLDERS = {"/", "/tree", "/tree/bad", "/tree/bad/c", "/tree/last"}

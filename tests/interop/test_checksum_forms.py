@@ -19,7 +19,7 @@ from interop.storing_server import FEATURES, StoringDialogue, StoringServer
 from mpx_command import copied, mpx, refused
 
 from mpx import CopyOptions, copy
-from mpx.checksum import SECTION_BYTES
+from mpx.engine.checksum import SECTION_BYTES
 from mpx.errors import IntegrityError, MpxError, UsageError
 from mpx.report import Report
 

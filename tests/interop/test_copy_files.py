@@ -13,7 +13,7 @@ from mpx_command import copied, mpx, refused
 from sites import AWKWARD, Site, make, opened
 
 import mpx as api
-from mpx.checksum import SECTION_BYTES
+from mpx.engine.checksum import SECTION_BYTES
 
 pytestmark = pytest.mark.peers
 

@@ -14,8 +14,8 @@ from interop.stock_server import StockServer
 from mpx_lab.proxy import DelayProxy, longest_gap_s
 
 import mpx
-from mpx.congestion_plan import SERVER_CHOOSES
-from mpx.tuner import Decision, Sample
+from mpx.engine.tuner import Decision, Sample
+from mpx.transfer.congestion_plan import SERVER_CHOOSES
 
 pytestmark = [pytest.mark.peers, pytest.mark.alone]
 
@@ -55,7 +55,7 @@ def test_streams_come_and_go_without_a_pause(tmp_path: Path, monkeypatch, direct
     with StockServer(root) as server:
         for _ in range(ATTEMPTS):
             script = Script()
-            monkeypatch.setattr("mpx.tuners.tuner_for", lambda _, script=script: script)
+            monkeypatch.setattr("mpx.transfer.tuner_choice.tuner_for", lambda _, script=script: script)
             wanted.unlink(missing_ok=True)
             with DelayProxy((server.host, server.port), rtt_s=0.03, rate_bps=RATE_BPS) as proxy:
                 url = f"ftp://{proxy.host}:{proxy.port}{far}"

@@ -10,8 +10,9 @@ from mpx_command import mpx, refused, running
 from mpx_lab.traffic.socket_table import SocketTable
 from raw_client import CONTENT, RawClient, read_blocks
 
-from mpx import far_congestion, tcp
-from mpx.gridftp_wire import format_host_port, parse_features
+from mpx.endpoints.ftp.extensions import congestion as far_congestion
+from mpx.endpoints.ftp.wire import format_host_port, parse_features
+from mpx.net import tcp
 from mpx.serve import Server
 from mpx.serve.session import Limits
 

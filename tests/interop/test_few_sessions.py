@@ -18,12 +18,12 @@ from interop.vsftpd import serving
 from mpx_command import mpx as run
 
 import mpx
-from mpx.congestion_plan import SERVER_CHOOSES
-from mpx.endpoint import Part
+from mpx.endpoints.ftp.session_pool import SessionPool
+from mpx.engine.endpoint import Part
 from mpx.errors import Interrupted
 from mpx.location import parse_location
-from mpx.schemes import open_endpoint, session_options
-from mpx.session_pool import SessionPool
+from mpx.transfer.congestion_plan import SERVER_CHOOSES
+from mpx.transfer.registry import open_endpoint, session_options
 
 pytestmark = pytest.mark.peers
 

@@ -12,7 +12,7 @@ from mpx_command import mpx
 from sites import Site, make, own_site
 
 import mpx as api
-from mpx.folded_names import FoldedNames
+from mpx.transfer.folded_names import FoldedNames
 
 pytestmark = pytest.mark.peers
 

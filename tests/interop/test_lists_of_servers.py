@@ -15,11 +15,11 @@ from interop.vsftpd import serving
 from sites import AWKWARD, make, own_site, stock_site
 
 import mpx as api
-from mpx.endpoint import FileInfo, Kind
+from mpx.engine.endpoint import FileInfo, Kind
 from mpx.errors import MpxError
 from mpx.location import parse_location
 from mpx.options import CopyOptions
-from mpx.schemes import open_endpoint
+from mpx.transfer.registry import open_endpoint
 
 pytestmark = pytest.mark.peers
 

@@ -12,8 +12,8 @@ from interop.stock_server import StockServer
 from mpx_lab.proxy import DelayProxy
 
 import mpx
-from mpx.congestion_plan import SERVER_CHOOSES
-from mpx.tuner import Decision, Sample
+from mpx.engine.tuner import Decision, Sample
+from mpx.transfer.congestion_plan import SERVER_CHOOSES
 
 pytestmark = pytest.mark.peers
 
@@ -40,7 +40,7 @@ class Restless:
 @pytest.mark.parametrize("direction", ["up", "down"])
 def test_streams_change_from_file_to_file(tmp_path: Path, monkeypatch, direction: str, sessions: int) -> None:
     monkeypatch.setenv("MPX_STATE_DIR", str(tmp_path / "state"))
-    monkeypatch.setattr("mpx.tuners.tuner_for", lambda _: Restless())
+    monkeypatch.setattr("mpx.transfer.tuner_choice.tuner_for", lambda _: Restless())
     root, near = tmp_path / "served", tmp_path / "near"
     root.mkdir()
     far = root / "far"

@@ -10,11 +10,11 @@ from interop.storing_server import StoringDialogue, StoringServer
 from sites import make
 
 from mpx import CopyOptions, copy
-from mpx.endpoint import FileInfo, Kind
+from mpx.engine.endpoint import FileInfo, Kind
 from mpx.errors import ConnectionLost, DestinationError, MpxError
 from mpx.gridftp import GridFtpEndpoint
 from mpx.location import parse_location
-from mpx.schemes import open_endpoint
+from mpx.transfer.registry import open_endpoint
 
 Answer = Callable[[Dialogue, str], str | None]
 

@@ -18,7 +18,7 @@ from mpx_command import command, refused
 from mpx_command import mpx as mpx_copy
 
 import mpx
-from mpx import ftp_stream_lane
+from mpx.endpoints.ftp.mode_s import worker
 
 TESTS = Path(__file__).resolve().parent.parent
 
@@ -163,8 +163,8 @@ def test_a_client_behind_a_firewall_still_downloads(tmp_path, peer):
 
 
 _KILLED_AT_THE_RENAME = """
-import os, signal, sys, mpx, mpx.local
-mpx.local._rename = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+import os, signal, sys, mpx, mpx.endpoints.local.endpoint
+mpx.endpoints.local.endpoint._rename = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 mpx.copy(sys.argv[1], sys.argv[2])
 """
 
@@ -191,7 +191,7 @@ def test_a_server_that_only_says_150_again_when_a_part_is_closed(tmp_path: Path,
         reply = dialogue._retr(name)
         return "150 0.008 seconds (measured here)" if reply and reply.startswith("426") else reply
 
-    monkeypatch.setattr(ftp_stream_lane, "FIRST_PIECE", 256 * 1024)
+    monkeypatch.setattr(worker, "FIRST_PIECE", 256 * 1024)
     content = os.urandom(40_000_000)  # more than fits into the buffers of a connection
     with StoringServer({"RETR": retrieve}, files={"/file": content}) as server:
         report = mpx.copy(

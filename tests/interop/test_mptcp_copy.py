@@ -11,8 +11,8 @@ from raw_client import RawClient
 from sites import Site, make, opened
 
 import mpx as api
-from mpx import mptcp
-from mpx.stream import Stream
+from mpx.engine.stream import Stream
+from mpx.net import mptcp
 
 pytestmark = pytest.mark.peers
 SIZE = 30_000_000

@@ -44,7 +44,7 @@ def server_for(broken: Broken, words: tuple[str, ...], *, mode_e: bool) -> Stori
 
 @pytest.fixture(autouse=True)
 def in_haste(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mpx.retry.FIRST_WAIT_S", 0.01)
+    monkeypatch.setattr("mpx.engine.retry.FIRST_WAIT_S", 0.01)
 
 
 @modes

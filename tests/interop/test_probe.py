@@ -23,8 +23,8 @@ from mpx_command import copied, mpx, refused, running
 from sites import Site, opened
 
 import mpx as api
-from mpx import echo_wire
-from mpx.echo_wire import EchoPlace
+from mpx.endpoints.ftp.extensions import echo
+from mpx.endpoints.ftp.extensions.echo import EchoPlace
 
 pytestmark = pytest.mark.peers
 SCHEMA = json.loads(files("mpx").joinpath("probe.schema.json").read_text())
@@ -223,7 +223,7 @@ class Counting:
             self._count()
             is_of_the_window = int.from_bytes(data[16:24], "big") < 1 << 32
             if not (self._falls_silent and is_of_the_window):
-                self._echo.sendto(echo_wire.answer(data, 0.0), sender)
+                self._echo.sendto(echo.answer(data, 0.0), sender)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -395,7 +395,7 @@ def test_without_matplotlib_the_extra_is_named(far: Site, here: Path) -> None:
 
 def test_nothing_heavy_is_imported_without_need() -> None:
     program = (
-        "import sys, mpx.probe_command\n"
+        "import sys, mpx.commands.probe\n"
         "assert not {'matplotlib', 'numpy', 'mpx.serve'} & set(sys.modules), 'heavy'\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -15,8 +15,8 @@ from interop.stock_server import StockServer
 from mpx_command import command, mpx, refused, running
 from raw_client import RawClient
 
-from mpx import sink_wire
-from mpx.gridftp_wire import parse_features
+from mpx.endpoints.ftp.extensions import sink
+from mpx.endpoints.ftp.wire import parse_features
 from mpx.serve import Server
 
 pytestmark = pytest.mark.peers
@@ -136,17 +136,17 @@ def test_where_nobody_takes_data(tmp_path: Path) -> None:
 
 def test_a_sink_is_announced_and_takes_streams_only(tmp_path: Path) -> None:
     with Server(tmp_path) as server, RawClient(server.port) as client:
-        assert sink_wire.FEATURE in parse_features(client.do("FEAT"))
-        assert client.do(sink_wire.VERB).code == 425
+        assert sink.FEATURE in parse_features(client.do("FEAT"))
+        assert client.do(sink.VERB).code == 425
         assert client.do("MODE E").code == 200
-        assert client.do(sink_wire.VERB).code == 504
+        assert client.do(sink.VERB).code == 504
     with Server(tmp_path) as server, RawClient(server.port, login=False) as client:
-        assert client.do(sink_wire.VERB).code == 530
+        assert client.do(sink.VERB).code == 530
 
 
 def test_a_sink_forgets_where_a_transfer_was_to_go_on(tmp_path: Path) -> None:
     with Server(tmp_path, writable=True) as server, RawClient(server.port) as client:
         assert client.do("REST 100").code == 350
-        assert client.store(sink_wire.VERB, b"thrown away").code == 226
+        assert client.store(sink.VERB, b"thrown away").code == 226
         assert client.store("STOR file", b"kept").code == 226
     assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == [("file", b"kept")]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mpx.errors import ConnectionLost, Interrupted
-from mpx.rtt_watch import RttWatch
+from mpx.recognition.watch import RttWatch
 from mpx.serve import Server
 
 Eventually = Callable[..., None]
@@ -84,7 +84,7 @@ def test_a_server_that_has_no_session_to_spare_is_asked_again(tmp_path: Path, ev
 def test_a_way_that_is_lost_for_good_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
 ) -> None:
-    monkeypatch.setattr("mpx.rtt_watch.AGAIN_S", 0.1)
+    monkeypatch.setattr("mpx.recognition.watch.AGAIN_S", 0.1)
     with Server(tmp_path) as server:
         watch = RttWatch("127.0.0.1", ("127.0.0.1", server.port))
         watch.start()
@@ -134,7 +134,7 @@ class Scripted(RttWatch):
 
 
 def test_only_the_first_loss_of_a_way_is_no_trouble_yet(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mpx.rtt_watch.AGAIN_S", 0.001)
+    monkeypatch.setattr("mpx.recognition.watch.AGAIN_S", 0.001)
     watch = Scripted([True, False, True, True])
     watch.run()
     assert watch.troubles == ["", "", "none", "lost", "lost"]

@@ -12,10 +12,10 @@ from interop.listing_server import NO_MLST, ListingDialogue, ListingServer
 from interop.trees import TREE
 
 import mpx as api
-from mpx.endpoint import Kind
-from mpx.lister import tasks
+from mpx.engine.endpoint import Kind
 from mpx.location import parse_location
-from mpx.schemes import open_endpoint
+from mpx.transfer.registry import open_endpoint
+from mpx.transfer.scan import tasks
 
 FORMS = ["MLSD", "MLSD without facts", "Unix", "DOS"]
 NAMES = st.text("aA1é ;=->.[]\\\udcff\u0301", min_size=1, max_size=6).filter(

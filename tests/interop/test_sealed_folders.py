@@ -14,9 +14,9 @@ from mpx_command import AS_ANYBODY, command, copied, mpx
 from sites import SITES, Site, make
 
 import mpx as api
-from mpx import lister, spool
-from mpx.destination_folders import LEFT_OPEN
 from mpx.serve import Server
+from mpx.transfer import scan, spool
+from mpx.transfer.destination_folders import LEFT_OPEN
 
 pytestmark = pytest.mark.peers
 
@@ -80,7 +80,7 @@ def test_links_and_folders_that_wait_on_disk(here: Path, monkeypatch: pytest.Mon
 
 
 def test_more_links_than_can_be_kept(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lister, "MOST_LINKS", 2)
+    monkeypatch.setattr(scan, "MOST_LINKS", 2)
     for i in range(4):
         make(here / f"src/file{i}", 5)
         (here / f"src/link{i}").symlink_to("file")

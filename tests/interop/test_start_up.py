@@ -26,15 +26,39 @@ SLOW = {  # to import, and needed for special cases at most
     *("concurrent.futures", "fractions", "decimal", "tempfile", "lzma", "_strptime", "stringprep"),
 }
 SPECIAL = {  # each for copies that ask for it, or that last
-    *("mpx.serve", "mpx.controller_client", "mpx.multipath", "mpx.probing", "mpx.rtt_watch", "mpx.dips"),
-    *("mpx.scavenger", "mpx.selection", "mpx.ops_model", "mpx.ops_chooser", "mpx.apt_gss"),
-    *("mpx.folder_listing", "mpx.gridftp_describe", "mpx.ftp_stream_lane"),
+    *(
+        "mpx.serve",
+        "mpx.sdn_client",
+        "mpx.multipath.paths_in_use",
+        "mpx.probing",
+        "mpx.recognition.watch",
+        "mpx.recognition.pulses.maker",
+    ),
+    *(
+        "mpx.recognition.scavenger",
+        "mpx.recognition.monitor",
+        "mpx.recognition.model",
+        "mpx.recognition.switching",
+        "mpx.apt_gss",
+    ),
+    *("mpx.endpoints.ftp.folder_listing", "mpx.endpoints.ftp.describe", "mpx.endpoints.ftp.mode_s.worker"),
 }
-UPLOADS = {"mpx.gridftp_upload_lane", "mpx.gridftp_upload_stream"}
-DOWNLOADS = {"mpx.gridftp_download_lane", "mpx.gridftp_download_session", "mpx.shelf"}
-LOCAL = {"mpx.local_carrier"}
-OF_SERVERS = {"mpx.gridftp_data", *UPLOADS, *DOWNLOADS}
-COPYING = {"mpx.transfer", "mpx.report", "mpx.local", "mpx.journal", "mpx.gridftp", "mpx.schemes"}
+UPLOADS = {"mpx.endpoints.ftp.mode_e.upload_worker", "mpx.endpoints.ftp.mode_e.upload_stream"}
+DOWNLOADS = {
+    "mpx.endpoints.ftp.mode_e.download_worker",
+    "mpx.endpoints.ftp.mode_e.download_session",
+    "mpx.engine.range_scheduler",
+}
+LOCAL = {"mpx.endpoints.local.carrier"}
+OF_SERVERS = {"mpx.endpoints.ftp.mode_e.carriers", *UPLOADS, *DOWNLOADS}
+COPYING = {
+    "mpx.transfer.copy",
+    "mpx.report",
+    "mpx.endpoints.local.endpoint",
+    "mpx.transfer.journal",
+    "mpx.gridftp",
+    "mpx.transfer.registry",
+}
 _IMPORTED = re.compile(r"import time: +[0-9]+ \| +[0-9]+ \| +([\w.]+)")
 
 

@@ -11,7 +11,7 @@ from mpx_command import mpx as run
 from sites import Site
 
 import mpx
-from mpx.journal import Journal
+from mpx.transfer.journal import Journal
 
 pytestmark = pytest.mark.peers
 SIZE = 24_000_001

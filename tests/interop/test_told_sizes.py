@@ -12,8 +12,8 @@ from interop.lying_server import LyingServer
 from interop.stock_server import StockServer
 
 import mpx
+from mpx.engine.source_change import END_DECIDES
 from mpx.serve import Server
-from mpx.source_change import END_DECIDES
 
 SMALL = random.Random(1).randbytes(30_000)
 LARGE = random.Random(2).randbytes(9 * 1024 * 1024 + 5)

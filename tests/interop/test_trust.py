@@ -14,9 +14,9 @@ from mpx_command import copied, mpx, refused
 from sites import Site
 
 import mpx as api
-from mpx.congestion_plan import SERVER_CHOOSES
-from mpx.gridftp_wire import BlockHeader, parse_host_port
-from mpx.tuner import Decision, Sample
+from mpx.endpoints.ftp.wire import BlockHeader, parse_host_port
+from mpx.engine.tuner import Decision, Sample
+from mpx.transfer.congestion_plan import SERVER_CHOOSES
 from mpx.units import counted
 
 pytestmark = pytest.mark.peers
@@ -168,7 +168,7 @@ class Fixed:
 
 
 def test_those_that_are_let_in_get_all_streams(stock: Site, here: Path, monkeypatch, content: bytes) -> None:
-    monkeypatch.setattr("mpx.tuners.tuner_for", lambda _: Fixed(8))
+    monkeypatch.setattr("mpx.transfer.tuner_choice.tuner_for", lambda _: Fixed(8))
     content *= 5  # what is queued at the server comes first over the old connections
     stock.write("a", content)
     seen, asked = [], []
@@ -227,10 +227,10 @@ def test_a_refusal_names_what_was_refused(stock: Site, here: Path, content: byte
 
 
 def test_the_rtt_is_measured_while_a_long_listing_goes_on(far: Site, eventually, monkeypatch) -> None:
-    from mpx.endpoint import Rtt
-    from mpx.rtt_probe import RttProbe
+    from mpx.engine.endpoint import Rtt
+    from mpx.rtt.prober import RttProbe
 
-    monkeypatch.setattr("mpx.rtt_probe.INTERVAL_S", 0.05)
+    monkeypatch.setattr("mpx.rtt.prober.INTERVAL_S", 0.05)
     listed = threading.Event()
     listing = threading.Thread(target=listed.wait, daemon=True)
     listing.start()

@@ -9,8 +9,8 @@ import pytest
 from interop.lying_server import Heard, LyingServer
 
 import mpx
-from mpx.honour import WHOLE_FILES
-from mpx.ranges import RangeSet
+from mpx.engine.ranges import RangeSet
+from mpx.transfer.option_checks import WHOLE_FILES
 
 SIZE = 20 * 1024 * 1024 + 11
 RANDOM = random.Random(24).randbytes(SIZE)

@@ -12,8 +12,8 @@ from mpx_lab.lab import Lab
 from mpx_lab.namespace import inside
 from mpx_lab.topology import Topology, wan
 
-from mpx import tcp
 from mpx.errors import UsageError
+from mpx.net import tcp
 from mpx.serve import Server
 from mpx.serve.buffers import BLOCK_BYTES
 from mpx.serve.data import Connection

@@ -77,8 +77,8 @@ COPIES = """
 PROGRAM = """
 import sys, threading
 import mpx
-from mpx import ops_model
-from mpx.mix import MIXES, likeliest
+from mpx.recognition import ops_model
+from mpx.recognition.mix import MIXES, likeliest
 from mpx.options import CopyOptions
 
 class Listens:

@@ -10,7 +10,7 @@ from mpx_lab.topology import Link, Topology
 from mpx_lab.traffic.tcp_sender import connect
 from sockets import PORT, connection
 
-from mpx import tcp
+from mpx.net import tcp
 
 SEGMENT_BYTES = 1448
 FIRST, SECOND = 10, 20  # segments that may be under way at first, which the kernel never paces, and then

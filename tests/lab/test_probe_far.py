@@ -14,16 +14,16 @@ from mpx_lab.lab import Lab
 from mpx_lab.namespace import inside
 from mpx_lab.topology import Topology, wan
 
-from mpx.gridftp_session import Session, SessionOptions
+from mpx.endpoints.ftp.session import Session, SessionOptions
 from mpx.location import Location
-from mpx.probing.choose import Chosen, choose
-from mpx.probing.handshake_way import HandshakeWay
-from mpx.probing.icmp_way import IcmpWay
-from mpx.probing.run import Run
-from mpx.probing.schedule import single, trains
-from mpx.probing.session_way import SessionWay
-from mpx.probing.way import Way
-from mpx.rtt_series import Probe, summary
+from mpx.rtt.method import Way
+from mpx.rtt.methods.choose import Chosen, choose
+from mpx.rtt.methods.handshake import HandshakeWay
+from mpx.rtt.methods.icmp import IcmpWay
+from mpx.rtt.methods.session import SessionWay
+from mpx.rtt.runner import Run
+from mpx.rtt.schedule import single, trains
+from mpx.rtt.series import Probe, summary
 from mpx.serve import Server
 
 RTT_S = 0.3

@@ -160,7 +160,7 @@ def test_its_switches_forward_at_full_rates_as_the_controller_says(run: Run) -> 
 COPY = """
     import os, socket, subprocess, sys, tempfile
     from pathlib import Path
-    from mpx import mptcp
+    from mpx.net import mptcp
     from mpx_lab.lab import Lab
     from mpx_lab.topology import Topology, wan
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from random import Random
 
-from mpx.apt_auto import AutoTuner
-from mpx.tuner import Decision, Sample
+from mpx.engine.tuner import Decision, Sample
+from mpx.tuning.adaptive import AutoTuner
 
 Curve = Callable[[float], float]  # streams up to speed -> bit/s
 

@@ -6,9 +6,9 @@ import numpy as np
 from mpx_lab.dataset.load import Example
 from simulated_background import Wan, draw_wan, simulate
 
-from mpx.dip import Fall
-from mpx.mix import MIXES
-from mpx.rtt_series import Probe
+from mpx.recognition.mix import MIXES
+from mpx.recognition.pulses.pulse import Fall
+from mpx.rtt.series import Probe
 
 PLAIN = Wan(50e6, 0.05, 1.0)
 

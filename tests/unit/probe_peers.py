@@ -5,10 +5,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from mpx.endpoints.ftp.session import Session, SessionOptions
 from mpx.errors import ConnectionLost
-from mpx.gridftp_session import Session, SessionOptions
 from mpx.location import Location
-from mpx.probing.way import Answer, Way
+from mpx.rtt.method import Answer, Way
 
 HOSTS = ("127.0.0.1", "::1")
 WITHIN_S = 30  # far above what anything here takes

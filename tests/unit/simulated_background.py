@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mpx.rtt_series import Probe
+from mpx.rtt.series import Probe
 
 STEP_S = 0.004
 EVERY_S = 0.1  # between two probes

@@ -9,8 +9,8 @@ from mpx_train.learn import Kind, out_of_fold, part_from
 from mpx_train.model_writer import check_model_writable, write_model
 from ops_examples import simulated
 
-from mpx.ops_kinds import PASSIVE
-from mpx.ops_part import Part
+from mpx.recognition.observation import PASSIVE
+from mpx.recognition.window_classifier import Part
 
 WINDOW_S = 5.0
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_up_paths import CurveOfShares, Path, drive, knee, scaled, settled
 
-from mpx.apt_auto import AutoTuner
-from mpx.tuner import Decision, Sample
+from mpx.engine.tuner import Decision, Sample
+from mpx.tuning.adaptive import AutoTuner
 
 
 @pytest.mark.parametrize("k", [1, 2, 5, 12, 30, 70, 120])

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 from made_up_paths import Curve, Path, drive, knee, noisy, settled
 
-from mpx import apt_full
-from mpx.apt_auto import AutoTuner
+from mpx.tuning import saturation
+from mpx.tuning.adaptive import AutoTuner
 
 FULL = {"queue_s": 0.02, "limited_by_receiver": 0.0, "limited_by_sender": 0.0}
 
@@ -16,7 +16,7 @@ def test_a_full_path_gets_no_more_streams_and_loses_those_it_does_not_need() -> 
     path.extra = FULL
     log = drive(tuner, {"p": path}, 60)
     counts = [d.streams for _, d in log]
-    assert max(counts) == 8 and counts == sorted(counts, reverse=True) and counts[-1] == apt_full.SHARING
+    assert max(counts) == 8 and counts == sorted(counts, reverse=True) and counts[-1] == saturation.SHARING
 
 
 def test_a_queue_of_others_does_not_stop_streams_that_windows_hold_back() -> None:
@@ -52,7 +52,7 @@ def test_other_paths_have_other_windows() -> None:
     first.extra, second.extra = FULL | {"window_bps": 1e9 / 9}, FULL
     drive(tuner, {"first": first}, 30)
     log = drive(tuner, {"second": second}, 60, start_s=30)
-    assert log[0][1].streams == 12 and log[-1][1].streams == apt_full.SHARING
+    assert log[0][1].streams == 12 and log[-1][1].streams == saturation.SHARING
 
 
 def test_other_paths_have_room_for_more() -> None:

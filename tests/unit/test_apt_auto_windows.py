@@ -2,7 +2,7 @@
 
 from made_up_paths import Path, drive, knee, settled
 
-from mpx.apt_auto import AutoTuner
+from mpx.tuning.adaptive import AutoTuner
 
 
 def test_windows_that_hold_streams_back_call_for_more() -> None:

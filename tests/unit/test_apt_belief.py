@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from mpx.apt_belief import CurveBelief
+from mpx.tuning.curve_belief import CurveBelief
 
 
 def test_belief_prefers_the_candidate_that_predicts() -> None:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpx.apt_full import SHARING, fewer, gained
+from mpx.tuning.saturation import SHARING, fewer, gained
 
 COUNTS = st.integers(1, 256)
 

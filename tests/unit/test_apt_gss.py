@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpx.apt_gss import Bracket, PaperGss
-from mpx.tuner import Decision, Sample
+from mpx.engine.tuner import Decision, Sample
 
 # nu = 0.381966; N0 = 4, alpha = 2, Delta = 3 s, W = 65536 bytes, R = 50 ms. Goodput in byte/s.
 TRACE = [

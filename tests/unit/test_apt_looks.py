@@ -2,7 +2,7 @@
 
 import pytest
 
-from mpx.apt_looks import OVERDUE_S, PATIENT_RTT, RAREST_S, Looks
+from mpx.tuning.exploration import OVERDUE_S, PATIENT_RTT, RAREST_S, Looks
 
 RTT_S = 0.02
 BYTES_PER_S = 10_000_000

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mpx.apt_meter import Meter
-from mpx.tuner import Sample
+from mpx.engine.tuner import Sample
+from mpx.tuning.measurement import Meter
 
 
 def test_meter_drops_bins_of_streams_that_hardly_started() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpx.apt_queue import STANDS_S, Queue
+from mpx.tuning.queue_delay import STANDS_S, Queue
 
 RTT_S = 0.05
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpx.apt_takeover import AT_LEAST_RTT, AT_MOST_RTT, FLAT_RTT, Takeover
+from mpx.tuning.settling import AT_LEAST_RTT, AT_MOST_RTT, FLAT_RTT, Takeover
 
 RTT_S = 0.1
 

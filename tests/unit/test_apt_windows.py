@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpx.apt_takeover import AT_THE_WINDOWS
-from mpx.apt_windows import NEARLY, Windows
+from mpx.tuning.receive_window import NEARLY, Windows
+from mpx.tuning.settling import AT_THE_WINDOWS
 
 HELD, FREE = 0.95, 0.0
 

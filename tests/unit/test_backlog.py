@@ -4,10 +4,10 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from mpx.backlog import GROUP, LARGEST_SHARE, Backlog, Batch, Section, Sections
-from mpx.checksum import SECTION_BYTES
-from mpx.move import Move
-from mpx.ranges import RangeSet
+from mpx.engine.checksum import SECTION_BYTES
+from mpx.engine.file_transfer import Move
+from mpx.engine.ranges import RangeSet
+from mpx.transfer.verify_queue import GROUP, LARGEST_SHARE, Backlog, Batch, Section, Sections
 
 LARGE = 5 * SECTION_BYTES + 7
 

@@ -2,9 +2,9 @@
 
 from work import a_work
 
-from mpx.gridftp_data import _LaneCarrier
-from mpx.path_set import DEFAULT_PATH
-from mpx.stream import StreamTotals
+from mpx.endpoints.ftp.mode_e.carriers import _LaneCarrier
+from mpx.engine.path_set import DEFAULT_PATH
+from mpx.engine.stream import StreamTotals
 
 
 class Lane:

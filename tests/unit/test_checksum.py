@@ -11,9 +11,9 @@ import pytest
 import xxhash
 from hypothesis import given
 
-from mpx import checksum
-from mpx.block_digests import BLOCK_BYTES
-from mpx.checksum import adler32, adler32_combine, of_file
+from mpx.engine import checksum
+from mpx.engine.block_digests import BLOCK_BYTES
+from mpx.engine.checksum import adler32, adler32_combine, of_file
 
 CONTENT = random.Random(3).randbytes(5000)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mpx.checksum_choice import MOST_REFUSALS, SHORT_BYTES, ChecksumChoice
+from mpx.engine.checksum_choice import MOST_REFUSALS, SHORT_BYTES, ChecksumChoice
 from mpx.errors import MpxError, NoChecksum, OffsetsUnproven, UsageError
 
 LONG = SHORT_BYTES + 1

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpx.checksum import DIGITS
-from mpx.checksum_forms import XXH3, digest_in, forms
-from mpx.endpoint import Part
+from mpx.endpoints.ftp.checksum_forms import XXH3, digest_in, forms
+from mpx.engine.checksum import DIGITS
+from mpx.engine.endpoint import Part
 
 PART = Part("/d/f", 0, 3, is_whole=True)
 MD5 = "900150983cd24fb0d6963f7d28e17f72"

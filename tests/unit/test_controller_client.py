@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from mpx import controller_client
-from mpx.controller_client import ControllerClient, Forgotten, Refusal
+from mpx import sdn_client
 from mpx.errors import ControllerError, UsageError
+from mpx.sdn_client import ControllerClient, Forgotten, Refusal
 
 PATH = {"streams": 2, "rate_bps": 1e8, "rtt_s": 0.01, "group": 0, "up": True}
 SET = {"id": 7, "lease_s": 60.0, "paths": [PATH]}
@@ -67,7 +67,7 @@ def test_a_question_and_its_answer() -> None:
 
 
 def test_a_token_is_not_sent_where_others_can_read_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(controller_client.TOKEN_VARIABLE, "of-somebody")
+    monkeypatch.setenv(sdn_client.TOKEN_VARIABLE, "of-somebody")
     ControllerClient("https://192.0.2.1:6680")
     ControllerClient("http://localhost:6680")
     with pytest.raises(UsageError, match="anybody on the way"):
@@ -76,7 +76,7 @@ def test_a_token_is_not_sent_where_others_can_read_it(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("url", ["http://me:secret@127.0.0.1:6680", "https://secret@example.org"])
 def test_a_password_in_the_url_is_refused_and_not_repeated(url: str) -> None:
-    with pytest.raises(UsageError, match=controller_client.TOKEN_VARIABLE) as error:
+    with pytest.raises(UsageError, match=sdn_client.TOKEN_VARIABLE) as error:
         ControllerClient(url)
     assert "secret" not in str(error.value)
 
@@ -98,7 +98,7 @@ def test_a_number_beyond_all_is_no_path_set(name: str) -> None:
 
 
 def test_finding_the_name_is_bounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(controller_client, "ANSWER_S", 0.1)
+    monkeypatch.setattr(sdn_client, "ANSWER_S", 0.1)
     found = threading.Event()
 
     def find(*_: object, **__: object) -> None:
@@ -112,7 +112,7 @@ def test_finding_the_name_is_bounded_too(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_token_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(controller_client.TOKEN_VARIABLE, "of-somebody")
+    monkeypatch.setenv(sdn_client.TOKEN_VARIABLE, "of-somebody")
     asked: list[bytes] = []
 
     def say(connection: socket.socket, told: bytes) -> None:
@@ -162,7 +162,7 @@ def test_a_set_that_is_not_known_any_more_is_told_apart() -> None:
     "first", [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\n"]
 )
 def test_a_trickle_ends(first: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(controller_client, "ANSWER_S", 0.3)
+    monkeypatch.setattr(sdn_client, "ANSWER_S", 0.3)
     ended = threading.Event()
 
     def say(connection: socket.socket, _: bytes) -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from mpx.endpoints.ftp.session import credentials
 from mpx.errors import UsageError
-from mpx.gridftp_session import credentials
 from mpx.location import Location
 
 SERVER = Location("ftp", "/x", "dtn.example.org", 2811)

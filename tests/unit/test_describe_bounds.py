@@ -3,10 +3,10 @@
 import tracemalloc
 from collections.abc import Iterator, Sequence
 
-from mpx.endpoint import FileInfo
+from mpx.endpoints.ftp.describe import MOST_WORDS, OtherQuestions
+from mpx.endpoints.ftp.wire import Reply
+from mpx.engine.endpoint import FileInfo
 from mpx.errors import MpxError
-from mpx.gridftp_describe import MOST_WORDS, OtherQuestions
-from mpx.gridftp_wire import Reply
 
 WORDS_BYTES = 20_000
 NAMES = 10 * MOST_WORDS

@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_probe_run import BEGAN_S, Scripted
 
-from mpx.dip import DEPTH, LEAST_S, MOST_S, PROBES, Dip, Look, fall, length_s
-from mpx.dips import EVERY, Dips
 from mpx.errors import Interrupted
-from mpx.probing.run import Run
-from mpx.probing.schedule import single_s
-from mpx.rtt_series import Probe
-from mpx.slowed import Slowed
-from mpx.tcp import tcp_info
+from mpx.net.tcp import tcp_info
+from mpx.recognition.pulses.local_pacing import Slowed
+from mpx.recognition.pulses.maker import EVERY, Dips
+from mpx.recognition.pulses.pulse import DEPTH, LEAST_S, MOST_S, PROBES, Dip, Look, fall, length_s
+from mpx.rtt.runner import Run
+from mpx.rtt.schedule import single_s
+from mpx.rtt.series import Probe
 
 BASE_S = 0.03
 SO_MAX_PACING_RATE = 47
@@ -27,7 +27,7 @@ SO_MAX_PACING_RATE = 47
 @pytest.fixture(autouse=True)
 def far(monkeypatch: pytest.MonkeyPatch) -> None:
     """Loopback is a long way here."""
-    monkeypatch.setattr("mpx.slowed.SHORTEST_RTT_S", 0.0)
+    monkeypatch.setattr("mpx.recognition.pulses.local_pacing.SHORTEST_RTT_S", 0.0)
 
 
 def dip_of(seconds: float, depth: float, share: float, rtt_s: float) -> Dip:
@@ -160,7 +160,7 @@ def test_a_new_connection_is_left_alone_and_so_are_all(eventually) -> None:
 
 def test_near_connections_are_left_alone(eventually, monkeypatch: pytest.MonkeyPatch) -> None:
     """No dip tells anything over them, and pacing, once it was on, would stay."""
-    monkeypatch.setattr("mpx.slowed.SHORTEST_RTT_S", 1.0)
+    monkeypatch.setattr("mpx.recognition.pulses.local_pacing.SHORTEST_RTT_S", 1.0)
     with sending(1) as sent:
         slowed = Slowed(sent.connections, lambda: sent.now_s)
         free = sent.paces()

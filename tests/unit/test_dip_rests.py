@@ -3,7 +3,17 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpx.dip_rests import AFTER, AFTER_CHANGE, CHANGED, FIRST_S, LATELY, LATEST_S, LONGEST_S, MORE, DipRests
+from mpx.recognition.pulses.rests import (
+    AFTER,
+    AFTER_CHANGE,
+    CHANGED,
+    FIRST_S,
+    LATELY,
+    LATEST_S,
+    LONGEST_S,
+    MORE,
+    DipRests,
+)
 
 BPS = 80e6
 

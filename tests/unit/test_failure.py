@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
+from mpx.engine.stop import Failure, unexpected
 from mpx.errors import Interrupted, MpxError, NoSpace, SourceError
-from mpx.failure import Failure, unexpected
 
 SHORTAGE = str(unexpected(MemoryError()))
 

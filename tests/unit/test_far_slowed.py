@@ -9,13 +9,13 @@ import pytest
 from raw_client import RawClient
 from test_serve_echo import TIMEOUT_S, place_of
 
-from mpx import echo_wire
-from mpx.echo_wire import EchoPlace
-from mpx.far_slowed import FarSlowed
-from mpx.gridftp_session import Session, SessionOptions
+from mpx.endpoints.ftp.extensions import echo
+from mpx.endpoints.ftp.extensions.echo import EchoPlace
+from mpx.endpoints.ftp.session import Session, SessionOptions
 from mpx.location import Location
-from mpx.probing.echo_way import EchoWay
-from mpx.probing.session_way import SessionWay
+from mpx.recognition.pulses.remote_pacing import FarSlowed
+from mpx.rtt.methods.echo import EchoWay
+from mpx.rtt.methods.session import SessionWay
 from mpx.serve import Server
 
 
@@ -49,7 +49,7 @@ def test_a_depth_that_cannot_be_is_not_believed(session: Session, depth: float) 
         for told, believed in (0.75, 0.75), (depth, 0.0):
             assert slowed.slow(0.25, 0.02)
             data, sender = server.recvfrom(100)
-            server.sendto(echo_wire.answer_dip(data, told), sender)
+            server.sendto(echo.answer_dip(data, told), sender)
             way.answers(time.monotonic() + TIMEOUT_S)
             assert slowed.depth() == believed
         way.close()
@@ -65,9 +65,9 @@ def test_the_depth_is_that_of_the_last_dip_and_nobody_elses(session: Session) ->
         def asked() -> tuple[bytes, Callable[[bytes], None]]:
             assert slowed.slow(0.25, 0.02)
             data, sender = server.recvfrom(100)
-            assert (echo_wire.token_in(data), echo_wire.parse_dip(data)) == (
+            assert (echo.token_in(data), echo.parse_dip(data)) == (
                 b"8 bytes.",
-                echo_wire.DipAsked(0.02, 0.25),
+                echo.DipAsked(0.02, 0.25),
             )
 
             def answer(what: bytes) -> None:
@@ -78,14 +78,14 @@ def test_the_depth_is_that_of_the_last_dip_and_nobody_elses(session: Session) ->
 
         first, answer = asked()
         assert slowed.depth() == 0  # not answered
-        answer(echo_wire.answer_dip(first, 0.75))
+        answer(echo.answer_dip(first, 0.75))
         assert slowed.depth() == 0.75
         second, answer = asked()
         assert slowed.depth() == 0
-        answer(echo_wire.answer_dip(first, 0.75))  # late
+        answer(echo.answer_dip(first, 0.75))  # late
         assert slowed.depth() == 0
-        answer(echo_wire.answer_dip(echo_wire.ask_to_dip(b"another.", 2, 0.02, 0.25), 0.75))
+        answer(echo.answer_dip(echo.ask_to_dip(b"another.", 2, 0.02, 0.25), 0.75))
         assert slowed.depth() == 0
-        answer(echo_wire.answer_dip(second, 0.5))
+        answer(echo.answer_dip(second, 0.5))
         assert slowed.depth() == 0.5
         way.close()

@@ -9,20 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from mpx.checksum_choice import ChecksumChoice
-from mpx.endpoint import Commit, Note, Part
+from mpx.endpoints.ftp.session_pool import SessionPool
+from mpx.endpoints.local.endpoint import LocalEndpoint
+from mpx.engine.checksum_choice import ChecksumChoice
+from mpx.engine.endpoint import Commit, Note, Part
+from mpx.engine.file_queue import Pool
+from mpx.engine.file_transfer import Move
+from mpx.engine.stop import Failure
 from mpx.errors import ConnectionLost, IntegrityError
-from mpx.failure import Failure
-from mpx.finisher import Finisher
-from mpx.journal import Journal, read_files
-from mpx.local import LocalEndpoint
+from mpx.files.state_folder import StateFolder
 from mpx.location import Location
-from mpx.move import Move
-from mpx.pool import Pool
 from mpx.report import Report
-from mpx.sent_notes import SentNotes
-from mpx.session_pool import SessionPool
-from mpx.state_folder import StateFolder
+from mpx.transfer.commit import Finisher
+from mpx.transfer.journal import Journal, read_files
+from mpx.transfer.sent_notes import SentNotes
 
 FILES = 900
 SESSIONS = 4
@@ -141,7 +141,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_only_what_is_the_same_gets_its_name(folder: Path, seed: int, monkeypatch) -> None:
-    monkeypatch.setattr("mpx.retry.FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr("mpx.engine.retry.FIRST_WAIT_S", 0.001)
     play = Play(folder, seed=seed)
     play.finisher.start()
     moves = [play.move(f"{i}", os.urandom(20 + i % 50)) for i in range(FILES)]
@@ -216,8 +216,8 @@ class Ending(LocalEndpoint):
 
 def test_sessions_that_end_while_they_are_not_needed_do_not_end_the_copy(folder: Path, monkeypatch) -> None:
     """The files take their time, and the server ends more sessions meanwhile than there are retries."""
-    monkeypatch.setattr("mpx.finisher_session.IDLE_TICKS", 1)
-    monkeypatch.setattr("mpx.retry.FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr("mpx.transfer.commit_session.IDLE_TICKS", 1)
+    monkeypatch.setattr("mpx.engine.retry.FIRST_WAIT_S", 0.001)
     ended = threading.Semaphore(0)
     play = Play(folder, retries=3, endpoint=lambda: Ending(ended))
     move = play.move("slow", b"content")

@@ -3,7 +3,7 @@
 import hypothesis.strategies as st
 from hypothesis import given
 
-from mpx.gate import Gate
+from mpx.engine.chunk_gate import Gate
 
 
 @given(st.lists(st.tuples(st.sampled_from(["open", "take", "give back"]), st.integers(1, 1000)), max_size=40))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpx import gridftp_wire as wire
+from mpx.endpoints.ftp import wire
 from mpx.errors import UsageError
 
 FEAT = (

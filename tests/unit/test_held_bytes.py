@@ -4,7 +4,7 @@ import hypothesis.strategies as st
 from hypothesis import given
 from unit.work import a_move
 
-from mpx.ranges import RangeSet
+from mpx.engine.ranges import RangeSet
 
 SIZE = 300
 STEPS = st.lists(

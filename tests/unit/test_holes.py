@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from sites import partials
 
 import mpx
-from mpx import checksum
-from mpx.holes import adler32_of_zeros, is_sparse, next_data
-from mpx.move import Move
+from mpx.engine import checksum
+from mpx.engine.file_transfer import Move
+from mpx.engine.holes import adler32_of_zeros, is_sparse, next_data
 
 MIB = 1024 * 1024
 Pieces = list[tuple[int, bytes]]

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from mpx.errors import UsageError
-from mpx.honour import check_options, within_mode_s
 from mpx.location import parse_location
 from mpx.options import CopyOptions, flag_of
 from mpx.report import Report
-from mpx.schemes import open_endpoint
+from mpx.transfer.option_checks import check_options, within_mode_s
+from mpx.transfer.registry import open_endpoint
 
 HERE = "here"  # within this host
 UP, DOWN = "up", "down"  # in MODE E

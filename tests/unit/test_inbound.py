@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from unit.work import a_work
 
-from mpx import tcp
-from mpx.gridftp_download import Fan, Pull
-from mpx.gridftp_wire import EOD, EOF, HEADER_BYTES, BlockHeader
-from mpx.inbound import MOST_STRANGERS
-from mpx.move import Move
+from mpx.endpoints.ftp.mode_e.data_listener import MOST_STRANGERS
+from mpx.endpoints.ftp.mode_e.download_channel import Fan, Pull
+from mpx.endpoints.ftp.wire import EOD, EOF, HEADER_BYTES, BlockHeader
+from mpx.engine.file_transfer import Move
+from mpx.net import tcp
 
 SERVER = "127.0.0.1"
 STRANGER = "127.0.0.2"

@@ -8,11 +8,11 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from mpx.endpoint import FileInfo, Kind
+from mpx.endpoints.local.endpoint import LocalEndpoint
+from mpx.engine.endpoint import FileInfo, Kind
 from mpx.errors import ConnectionLost
-from mpx.insist import Insistent
-from mpx.local import LocalEndpoint
 from mpx.location import Location
+from mpx.transfer.retrying import Insistent
 
 NAMES = [f"name {i}" for i in range(50)]
 

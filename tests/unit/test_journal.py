@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from mpx import journal
-from mpx.destination_lock import DestinationLock
+from mpx.engine.ranges import RangeSet
 from mpx.errors import DestinationError, NoSpace, UsageError
-from mpx.journal import Journal, Unfinished, boot_id, leftovers
-from mpx.ranges import RangeSet
-from mpx.state_folder import StateFolder
+from mpx.files.state_folder import StateFolder
+from mpx.transfer import journal
+from mpx.transfer.destination_lock import DestinationLock
+from mpx.transfer.journal import Journal, Unfinished, boot_id, leftovers
 
 SOURCE, DESTINATION = "/data/\udcff file", "ftp://host:2811/data/file"
 
@@ -226,7 +226,7 @@ def test_a_lock_that_was_removed_by_hand_does_not_take_the_next_with_it(state: P
 
 def test_a_killed_copy_leaves_no_lock(state: Path) -> None:
     script = (
-        "import os, signal\nfrom mpx.journal import Journal\n"
+        "import os, signal\nfrom mpx.transfer.journal import Journal\n"
         f"j = Journal({SOURCE!r}, {DESTINATION!r})\nj.begin('a', '.a', 5, None)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )

@@ -9,19 +9,19 @@ import sys
 
 import pytest
 
-from mpx.checksum import SECTION_BYTES
+from mpx.engine.checksum import SECTION_BYTES
 
 WITHIN_S = 60
 PREPARE = """
-from mpx.gridftp_wire import *
-from mpx.gridftp_refusals import reply_error, cannot_send, is_missing
-from mpx.gridftp_listing import parse_time, entry_info
-from mpx.list_formats import parse_list_line
+from mpx.endpoints.ftp.wire import *
+from mpx.endpoints.ftp.refusals import reply_error, cannot_send, is_missing
+from mpx.endpoints.ftp.facts import parse_time, entry_info
+from mpx.endpoints.ftp.list_formats import parse_list_line
 from mpx.location import parse_location
 from mpx.probing.target import parse_target
 from mpx.units import parse_rate
 from mpx.errors import SourceError, UsageError
-from mpx.probing import choose
+from mpx.rtt.methods import choose
 
 def read(text):
     reply = Reply(550, (text, text))
@@ -79,7 +79,7 @@ def test_long_text(text: str) -> None:
 
 def test_a_reply_that_comes_byte_by_byte() -> None:
     program = """
-from mpx.gridftp_wire import ReplyReader
+from mpx.endpoints.ftp.wire import ReplyReader
 reader = ReplyReader()
 try:
     for _ in range(1_000_000):
@@ -96,8 +96,8 @@ raise SystemExit(1)
 def test_many_small_blocks_that_are_not_believed(algorithm: str, apart: int) -> None:
     program = f"""
 import tempfile
-from mpx import checksum
-from mpx.move import MOST_PIECES, Move
+from mpx.engine import checksum
+from mpx.engine.file_transfer import MOST_PIECES, Move
 move = Move("source", "final", ".part", {apart} * MOST_PIECES, 1.0, 0o644, sums="{algorithm}")
 pieces = [(at, at + 1) for at in range(0, {apart} * MOST_PIECES, {apart})]
 for start, end in pieces:

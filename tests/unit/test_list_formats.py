@@ -7,8 +7,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from mpx.endpoint import FileInfo, Kind
-from mpx.list_formats import parse_list_line
+from mpx.endpoints.ftp.list_formats import parse_list_line
+from mpx.engine.endpoint import FileInfo, Kind
 
 KINDS = {"-": Kind.FILE, "d": Kind.FOLDER, "l": Kind.LINK, "p": Kind.OTHER, "s": Kind.OTHER}
 NAMES = st.text(

@@ -3,7 +3,7 @@
 import hypothesis.strategies as st
 from hypothesis import given
 
-from mpx.listed_names import ListedNames, Repeat, folded
+from mpx.transfer.listed_names import ListedNames, Repeat, folded
 
 
 @given(st.lists(st.text(st.sampled_from("aAbBßé\u0301e"), max_size=3), max_size=30))

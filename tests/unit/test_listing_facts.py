@@ -4,9 +4,9 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from mpx.endpoint import Kind
-from mpx.gridftp_listing import entry_info, kind_of
-from mpx.gridftp_wire import parse_facts
+from mpx.endpoints.ftp.facts import entry_info, kind_of
+from mpx.endpoints.ftp.wire import parse_facts
+from mpx.engine.endpoint import Kind
 
 VALUES = st.text(st.characters(exclude_characters="; \r\n"), max_size=10)
 NAMES = st.text(st.characters(exclude_characters="\r\n\0", exclude_categories=["Cs"]), min_size=1)

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 import mpx
-from mpx.endpoint import Commit, Stamp
+from mpx.endpoints.local.endpoint import LocalEndpoint
+from mpx.engine.endpoint import Commit, Stamp
 from mpx.errors import DestinationError
-from mpx.local import LocalEndpoint
-from mpx.local_folders import LocalFolders
+from mpx.files.guarded_folders import LocalFolders
+from mpx.files.partial_file import PartialFile
 from mpx.location import Location
-from mpx.partial_file import PartialFile
 
 TREE = mpx.CopyOptions(recursive=True)
 

@@ -7,8 +7,8 @@ from mpx_lab.dataset import draws
 from mpx_lab.dataset.recipe import PROFILES as MEASURED
 from mpx_lab.traffic.spec import TcpSquare, parse
 
-from mpx.mix import ANY_BBR, CUBIC_ONLY, GROUP_OF, GROUPS, MIXES, NOBODY, groups_of, likeliest
-from mpx.ops_kinds import ACTIVE, ACTIVE_SHORT, PROFILES, TRANSFERS, Own
+from mpx.recognition.mix import ANY_BBR, CUBIC_ONLY, GROUP_OF, GROUPS, MIXES, NOBODY, groups_of, likeliest
+from mpx.recognition.observation import ACTIVE, ACTIVE_SHORT, PROFILES, TRANSFERS, Own
 
 
 def test_every_mix_is_in_the_group_that_decides() -> None:

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from unit.work import a_move
 
-from mpx.checksum import SECTION_BYTES
+from mpx.engine.checksum import SECTION_BYTES
+from mpx.engine.file_transfer import Move
+from mpx.engine.ranges import RangeSet
 from mpx.errors import ConnectionLost
-from mpx.move import Move
-from mpx.ranges import RangeSet
 
 SIZE = 1000
 
@@ -152,7 +152,7 @@ def test_what_is_written_over_is_summed_again(tmp_path: Path) -> None:
 
 
 def test_nothing_stays_held_where_pieces_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mpx.move.MOST_PIECES", 3)
+    monkeypatch.setattr("mpx.engine.file_transfer.MOST_PIECES", 3)
     move, pieces = a_move(SIZE), [(start, start + 1) for start in range(0, 15, 5)]
     move.landed(900, 901)
     move.landed(910, 911)

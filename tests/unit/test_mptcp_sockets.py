@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 from unit.work import a_work
 
-from mpx import mptcp, tcp
-from mpx.gridftp_download import Fan
-from mpx.stream import Stream
+from mpx.endpoints.ftp.mode_e.download_channel import Fan
+from mpx.engine.stream import Stream
+from mpx.net import mptcp, tcp
 
 HERE = "127.0.0.1"
 MANY = 3_000_000

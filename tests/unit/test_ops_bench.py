@@ -34,12 +34,12 @@ from recognition.row import Row
 from simulated_background import Wan, simulate
 from small_model import write_small_model
 
-from mpx.dip import Fall
 from mpx.errors import UsageError
-from mpx.mix import MIXES, UNKNOWN, Mix, likeliest
-from mpx.ops_kinds import DIPS_BBR, PASSIVE, TRANSFER_BBR, Own
-from mpx.ops_model import Model, load_model
-from mpx.rtt_series import Probe
+from mpx.recognition.mix import MIXES, UNKNOWN, Mix, likeliest
+from mpx.recognition.model import Model, load_model
+from mpx.recognition.observation import DIPS_BBR, PASSIVE, TRANSFER_BBR, Own
+from mpx.recognition.pulses.pulse import Fall
+from mpx.rtt.series import Probe
 
 PIECES = 5
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpx.mix import MIXES, UNKNOWN, Mix, groups_of, likeliest
-from mpx.ops_chooser import IN_A_ROW, MOST_READINGS, SURE, UNSURE_READINGS, Chooser
+from mpx.recognition.mix import MIXES, UNKNOWN, Mix, groups_of, likeliest
+from mpx.recognition.switching import IN_A_ROW, MOST_READINGS, SURE, UNSURE_READINGS, Chooser
 
 
 def mix(name: str, probability: float = 0.95) -> Mix:

@@ -9,10 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from mpx.ops_features import ECHOES, FEWEST_STEPS, feature_names, features
-from mpx.ops_kinds import ACTIVE, ACTIVE_SHORT, DIPS_BBR, KINDS, PASSIVE, PROFILES, TRANSFER_BBR, period_s
-from mpx.ops_own_data import parts_of
-from mpx.ops_windows import Floats, Windows
+from mpx.recognition.features import ECHOES, FEWEST_STEPS, feature_names, features
+from mpx.recognition.observation import (
+    ACTIVE,
+    ACTIVE_SHORT,
+    DIPS_BBR,
+    KINDS,
+    PASSIVE,
+    PROFILES,
+    TRANSFER_BBR,
+    period_s,
+)
+from mpx.recognition.own_data import parts_of
+from mpx.recognition.windows import Floats, Windows
 
 STEPS = 100
 NAMES = feature_names(STEPS, PASSIVE)

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from ops_examples import simulated
 from small_model import WINDOW_S, small_part, write_small_model
 
-from mpx import ops_model
 from mpx.errors import UsageError
-from mpx.mix import MIXES, UNKNOWN
-from mpx.ops_features import features
-from mpx.ops_kinds import PASSIVE, Own
-from mpx.ops_model import Model, load_model
-from mpx.ops_part import tempered
-from mpx.ops_windows import Windows, bridged, on_grid
-from mpx.rtt_series import Probe
+from mpx.recognition import model as ops_model
+from mpx.recognition.features import features
+from mpx.recognition.mix import MIXES, UNKNOWN
+from mpx.recognition.model import Model, load_model
+from mpx.recognition.observation import PASSIVE, Own
+from mpx.recognition.window_classifier import tempered
+from mpx.recognition.windows import Windows, bridged, on_grid
+from mpx.rtt.series import Probe
 
 STEPS = round(WINDOW_S * 10)
 
@@ -120,6 +120,6 @@ def test_which_model_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_numpy_is_not_imported_before_a_model_is_loaded() -> None:
-    code = "import sys, mpx, mpx.cli, mpx.transfer, mpx.probing.api; print('numpy' in sys.modules)"
+    code = "import sys, mpx, mpx.cli, mpx.transfer.copy, mpx.probing.api; print('numpy' in sys.modules)"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert said.stdout == "False\n"

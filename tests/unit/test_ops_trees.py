@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mpx_train.forest import CLASSES, as_arrays, grow, shares_of
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
-from mpx.ops_trees import LEAF, Trees
+from mpx.recognition.trees import LEAF, Trees
 
 
 def some_rows(count: int, features: int = 9) -> np.ndarray:

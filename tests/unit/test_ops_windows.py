@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpx.dip import Fall
-from mpx.ops_windows import (
+from mpx.recognition.pulses.pulse import Fall
+from mpx.recognition.windows import (
     STEP_S,
     Grid,
     bridged,
@@ -19,7 +19,7 @@ from mpx.ops_windows import (
     steps_of,
     the_end,
 )
-from mpx.rtt_series import Probe
+from mpx.rtt.series import Probe
 
 
 def known(grid: Grid) -> list[float | None]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpx.pacer import CREDIT_S, LOOK_S, Pacer
+from mpx.engine.rate_limiter import CREDIT_S, LOOK_S, Pacer
 
 
 @pytest.mark.parametrize("threads", [1, 8])

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 import mpx
-from mpx.endpoint import Commit, Stamp
+from mpx.endpoints.local.endpoint import LocalEndpoint
+from mpx.engine.endpoint import Commit, Stamp
 from mpx.errors import DestinationError
-from mpx.local import LocalEndpoint
-from mpx.local_folders import LocalFolders
+from mpx.files.guarded_folders import LocalFolders
+from mpx.files.partial_file import NotOurs, PartialFile, open_ours
 from mpx.location import Location
-from mpx.partial_file import NotOurs, PartialFile, open_ours
 
 PRIVATE = b"of somebody else"
 CONTENT = b"what was copied"
@@ -200,11 +200,11 @@ def test_a_file_begun_anew_is_another_one(tmp_path: Path) -> None:
 
 FEW_DESCRIPTORS = """
 import os, resource, sys
-from mpx.endpoint import Commit
-from mpx.local import LocalEndpoint
-from mpx.local_folders import LocalFolders
+from mpx.engine.endpoint import Commit
+from mpx.endpoints.local.endpoint import LocalEndpoint
+from mpx.files.guarded_folders import LocalFolders
 from mpx.location import Location
-from mpx.partial_file import PartialFile
+from mpx.files.partial_file import PartialFile
 
 resource.setrlimit(resource.RLIMIT_NOFILE, (80, 80))
 files = [PartialFile(f"{sys.argv[1]}/.{i}.part") for i in range(100)]

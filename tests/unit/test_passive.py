@@ -5,13 +5,13 @@ import socket
 import pytest
 from free_ports import free_ports
 
-from mpx import tcp
+from mpx.endpoints.ftp.data_address import believed_host
 from mpx.errors import ConnectionLost, UsageError
 from mpx.location import parse_location
+from mpx.net import tcp
 from mpx.options import CopyOptions
-from mpx.passive import believed_host
-from mpx.schemes import open_endpoint
 from mpx.serve import Server
+from mpx.transfer.registry import open_endpoint
 
 PUBLIC, OTHER_PUBLIC = "8.8.8.8", "9.9.9.9"
 

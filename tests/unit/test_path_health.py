@@ -2,7 +2,7 @@
 
 import pytest
 
-from mpx.path_health import (
+from mpx.multipath.health import (
     ALL_ASKED_S,
     FIRST_REST_S,
     LONGEST_REST_S,

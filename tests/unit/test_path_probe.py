@@ -6,10 +6,10 @@ from typing import Any, cast
 
 import pytest
 
-from mpx import path_probe
-from mpx.endpoint import Endpoint, Rtt
+from mpx.engine.endpoint import Endpoint, Rtt
 from mpx.errors import ConnectionLost
-from mpx.path_probe import PathProbe
+from mpx.multipath import prober
+from mpx.multipath.prober import PathProbe
 
 Eventually = Callable[..., None]
 
@@ -46,7 +46,7 @@ def mute(far: Far) -> None:
 
 @pytest.fixture
 def probe(far: Far, monkeypatch: pytest.MonkeyPatch) -> Iterator[PathProbe]:
-    monkeypatch.setattr(path_probe, "INTERVAL_S", 1000.0)
+    monkeypatch.setattr(prober, "INTERVAL_S", 1000.0)
     may_begin = threading.Event()
     may_begin.set()
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mpx.endpoints.ftp.mode_e.carriers import dealt, spread
+from mpx.engine.path_set import interleaved, read_path_set, split
 from mpx.errors import ControllerError
-from mpx.gridftp_data import dealt, spread
-from mpx.path_set import interleaved, read_path_set, split
 
 WEIGHTS = st.lists(st.integers(1, 40), min_size=1, max_size=8)
 

@@ -5,9 +5,9 @@ import threading
 import pytest
 from unit.work import a_move
 
+from mpx.engine.file_queue import Pool
+from mpx.engine.file_transfer import Move
 from mpx.errors import Interrupted
-from mpx.move import Move
-from mpx.pool import Pool
 
 
 def test_the_pool_hands_each_file_to_one_lane_and_ends_when_all_are_settled() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpx.port_book import MOST_AT_ONCE, Asked, Port, PortBook
+from mpx.multipath.port_registry import MOST_AT_ONCE, Asked, Port, PortBook
 
 NAMES = ("0", "1", "2")
 

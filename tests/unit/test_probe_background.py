@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpx.errors import UsageError
-from mpx.mix import GROUPS, UNKNOWN, Mix
-from mpx.ops_chooser import Chooser
-from mpx.ops_policy import POLICIES, before_anything_is_known
 from mpx.probing.background import Decision, background, bottleneck, unrecognised
-from mpx.rtt_series import Probe
+from mpx.recognition.mix import GROUPS, UNKNOWN, Mix
+from mpx.recognition.policy import POLICIES, before_anything_is_known
+from mpx.recognition.switching import Chooser
+from mpx.rtt.series import Probe
 
 SERIES = [Probe(i / 10, 0.06 + 0.01 * (i % 5)) for i in range(100)]
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpx import tcp
 from mpx.errors import ConnectionLost, UsageError
-from mpx.ops_kinds import period_s
+from mpx.net import tcp
 from mpx.probing.bursts import PROFILE_KINDS, Burst, Sender, bursts, permitted_bursts
+from mpx.recognition.observation import period_s
 
 
 def test_the_profiles() -> None:

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from mpx import tcp
-from mpx.echo_wire import EchoPlace
+from mpx.endpoints.ftp.extensions.echo import EchoPlace
 from mpx.errors import ConnectionLost, Interrupted, UsageError
-from mpx.probing.choose import ATTEMPTS, choose
-from mpx.probing.icmp_way import IcmpWay
+from mpx.net import tcp
+from mpx.rtt.methods.choose import ATTEMPTS, choose
+from mpx.rtt.methods.icmp import IcmpWay
 from mpx.serve import Server
 
 
@@ -89,7 +89,7 @@ def echo_at(port: int) -> Callable[[bytes], bytes]:
 
 
 def test_a_session_where_the_echo_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mpx.probing.echo_way.EchoWay.lost_after_s", 0.2)
+    monkeypatch.setattr("mpx.rtt.methods.echo.EchoWay.lost_after_s", 0.2)
     with socket.socket(type=socket.SOCK_DGRAM) as mute:
         mute.bind(("127.0.0.1", 0))
         port = mute.getsockname()[1]
@@ -129,7 +129,7 @@ def test_a_server_that_knows_no_features_and_lets_nobody_in_still_answers() -> N
     ],
 )
 def test_handshakes_where_nobody_speaks_ftp(said: bytes, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mpx.probing.choose.TIMEOUT_S", 0.3)
+    monkeypatch.setattr("mpx.rtt.methods.choose.TIMEOUT_S", 0.3)
     with saying(said) as server:
         name, reason = told("127.0.0.1", server)
     assert name == f"TCP handshake (port {server})"
@@ -202,7 +202,7 @@ def test_interrupted_while_choosing() -> None:
 def test_nothing_stays_open(
     server: Server, monkeypatch: pytest.MonkeyPatch, eventually: Callable[..., None]
 ) -> None:
-    monkeypatch.setattr("mpx.probing.choose.TIMEOUT_S", 0.3)
+    monkeypatch.setattr("mpx.rtt.methods.choose.TIMEOUT_S", 0.3)
     with saying(b"") as mute, socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         descriptors = len(os.listdir("/proc/self/fd"))

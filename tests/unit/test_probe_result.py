@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mpx
-from mpx.mix import UNKNOWN, Mix
 from mpx.probing.background import Background, Bottleneck, Decision
 from mpx.probing.plot import draw
 from mpx.probing.result import ProbeResult, WayTaken
 from mpx.probing.target import parse_target
-from mpx.probing.way import Noise
-from mpx.rtt_series import Probe
+from mpx.recognition.mix import UNKNOWN, Mix
+from mpx.rtt.method import Noise
+from mpx.rtt.series import Probe
 
 SCHEMA = json.loads(files("mpx").joinpath("probe.schema.json").read_text())
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)

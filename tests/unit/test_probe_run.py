@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpx.errors import ConnectionLost, Interrupted
-from mpx.probing.run import Run
-from mpx.probing.schedule import single, trains
-from mpx.probing.way import Answer, Kind, Noise
+from mpx.rtt.method import Answer, Kind, Noise
+from mpx.rtt.runner import Run
+from mpx.rtt.schedule import single, trains
 
 BEGAN_S = 1000.0
 

@@ -6,7 +6,7 @@ import pytest
 from probe_peers import answered, asks_many, hold, scripted_ftp, session_at
 
 from mpx.errors import ConnectionLost
-from mpx.probing.session_way import SessionWay
+from mpx.rtt.methods.session import SessionWay
 from mpx.serve import Server
 
 

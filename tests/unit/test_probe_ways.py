@@ -23,19 +23,19 @@ from probe_peers import (
     session_at,
 )
 
-from mpx import echo_wire
-from mpx.echo_wire import EchoPlace
+from mpx.endpoints.ftp.extensions import echo as echo_wire
+from mpx.endpoints.ftp.extensions.echo import EchoPlace
+from mpx.endpoints.ftp.session import Session, SessionOptions
+from mpx.endpoints.ftp.wire import command, parse_features
 from mpx.errors import ConnectionLost, Interrupted, UsageError
-from mpx.gridftp_session import Session, SessionOptions
-from mpx.gridftp_wire import command, parse_features
 from mpx.location import Location
-from mpx.probing import datagrams
-from mpx.probing.echo_way import EchoWay
-from mpx.probing.handshake_way import MANY_UNANSWERED, HandshakeWay
-from mpx.probing.icmp_way import IcmpWay, checksum
-from mpx.probing.run import Run
-from mpx.probing.schedule import single
-from mpx.rtt_series import summary
+from mpx.rtt.methods import datagrams
+from mpx.rtt.methods.echo import EchoWay
+from mpx.rtt.methods.handshake import MANY_UNANSWERED, HandshakeWay
+from mpx.rtt.methods.icmp import IcmpWay, checksum
+from mpx.rtt.runner import Run
+from mpx.rtt.schedule import single
+from mpx.rtt.series import summary
 from mpx.serve import Server
 
 
@@ -347,7 +347,7 @@ def test_where_no_way_leads_the_first_reason_stays(server: Server) -> None:
 
 def test_a_session_that_keeps_an_echo_is_not_idle() -> None:
     with scripted_ftp() as (session, server), pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mpx.probing.echo_way.KEEP_ALIVE_S", -1.0)
+        patch.setattr("mpx.rtt.methods.echo.KEEP_ALIVE_S", -1.0)
         with closing(EchoWay(session, "127.0.0.1", EchoPlace(9, TOKEN))) as way:
             way.ask(0)
             assert server.recv(100) == b"NOOP\r\n"
@@ -365,7 +365,7 @@ def test_a_session_that_never_falls_silent_holds_nobody_up(monkeypatch: pytest.M
     with scripted_ftp() as (session, server), socket.socket(type=socket.SOCK_DGRAM) as echo:
         echo.bind(("127.0.0.1", 0))
         with closing(EchoWay(session, "127.0.0.1", EchoPlace(echo.getsockname()[1], TOKEN))) as way:
-            monkeypatch.setattr("mpx.tcp.receive", lambda *_: b"200-goes on\r\n")
+            monkeypatch.setattr("mpx.net.tcp.receive", lambda *_: b"200-goes on\r\n")
             server.sendall(b"200-begins\r\n")
             assert way.answers(time.monotonic()) == []
 
@@ -377,7 +377,7 @@ def test_a_session_whose_markers_never_end_is_left_when_told_to(monkeypatch: pyt
         client = Session(Location("ftp", "/", *listening.getsockname()), options)
         server, _ = listening.accept()
         with server, client:
-            monkeypatch.setattr("mpx.tcp.receive", lambda *_: b"112-\r\n112 End\r\n")
+            monkeypatch.setattr("mpx.net.tcp.receive", lambda *_: b"112-\r\n112 End\r\n")
             stops.set()
             with pytest.raises(Interrupted):
                 client.call(command("FEAT"))

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mpx.progress import line_of, view
-from mpx.watcher import Progress
+from mpx.commands.progress import line_of, view
+from mpx.transfer.control_loop import Progress
 
 MIB = 1024**2
 HALF = Progress(

@@ -8,13 +8,13 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from mpx.endpoint import Part
+from mpx.endpoints.local.endpoint import LocalEndpoint
+from mpx.engine.endpoint import Part
+from mpx.engine.file_transfer import Move
+from mpx.engine.ranges import RangeSet
 from mpx.errors import NoChecksum, SourceError
-from mpx.local import LocalEndpoint
 from mpx.location import Location
-from mpx.move import Move
-from mpx.prove import SMALLEST_PIECE, Prover, prove
-from mpx.ranges import RangeSet
+from mpx.transfer.resume_proof import SMALLEST_PIECE, Prover, prove
 
 SIZE = 40 * SMALLEST_PIECE + 12_345
 CONTENT = random.Random(5).randbytes(SIZE)

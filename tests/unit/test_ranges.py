@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpx.ranges import RangeSet
+from mpx.engine.ranges import RangeSet
 
 RANGES = st.lists(
     st.tuples(st.integers(0, 60), st.integers(0, 12)).map(lambda p: (p[0], p[0] + p[1])), max_size=20

@@ -2,9 +2,9 @@
 
 import pytest
 
+from mpx.endpoints.ftp.refusals import cannot_send, cannot_store, is_clear, is_missing, reply_error
+from mpx.endpoints.ftp.wire import Reply
 from mpx.errors import AuthenticationError, ConnectionLost, DestinationError, MpxError, NoSpace, SourceError
-from mpx.gridftp_refusals import cannot_send, cannot_store, is_clear, is_missing, reply_error
-from mpx.gridftp_wire import Reply
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ import threading
 
 import pytest
 
+from mpx.engine.retry import LONGEST_WAIT_S, Retry, wait_s
 from mpx.errors import ConnectionLost, DestinationError
 from mpx.options import CopyOptions
-from mpx.retry import LONGEST_WAIT_S, Retry, wait_s
 
 
 def test_the_default_outlasts_a_server_that_is_started_anew() -> None:
@@ -17,7 +17,7 @@ def test_the_default_outlasts_a_server_that_is_started_anew() -> None:
 
 
 def test_attempts_are_counted_from_the_last_progress(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mpx.retry.FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr("mpx.engine.retry.FIRST_WAIT_S", 0.001)
     retry, lost = Retry(2, threading.Event()), ConnectionLost("lost")
     for _ in range(3):
         retry.again(lost)

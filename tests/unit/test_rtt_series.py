@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpx.rtt_series import Probe, p99, resampled, summary
+from mpx.rtt.series import Probe, p99, resampled, summary
 
 TIMES = st.floats(0, 100)
 RTTS = st.none() | st.floats(1e-6, 10)

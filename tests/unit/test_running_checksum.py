@@ -13,9 +13,9 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from mpx import block_digests, checksum, running_checksum
-from mpx.checksum import of_file
-from mpx.running_checksum import Running, RunningAdler32, RunningHash, Unread, running
+from mpx.engine import block_digests, checksum, running_checksum
+from mpx.engine.checksum import of_file
+from mpx.engine.running_checksum import Running, RunningAdler32, RunningHash, Unread, running
 
 SECTION = 4096  # instead of 64 MiB, so that a short file has several
 BLOCK = 512

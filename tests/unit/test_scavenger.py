@@ -3,9 +3,9 @@
 import threading
 from collections.abc import Sequence
 
-from mpx.pacer import Pacer
-from mpx.rtt_series import Probe
-from mpx.scavenger import PIECE_S, SPARE_S, Scavenger
+from mpx.engine.rate_limiter import Pacer
+from mpx.recognition.scavenger import PIECE_S, SPARE_S, Scavenger
+from mpx.rtt.series import Probe
 
 BASE_S = 0.02
 

@@ -6,21 +6,21 @@ from itertools import pairwise
 
 import pytest
 
-from mpx.dip import Fall
-from mpx.dip_rests import AFTER, CHANGED, FIRST_S, LATELY, LATEST_S, LONGEST_S, MORE
+from mpx.engine.tuner import Sample
 from mpx.errors import UsageError
-from mpx.mix import MIXES, UNKNOWN, Mix, groups_of, likeliest
-from mpx.ops_chooser import IN_A_ROW, UNSURE_READINGS, Chooser
-from mpx.ops_kinds import DIPS_CUBIC, TRANSFER_BBR, Own
-from mpx.rtt_series import Probe
-from mpx.selection import (
+from mpx.recognition.mix import MIXES, UNKNOWN, Mix, groups_of, likeliest
+from mpx.recognition.monitor import (
     READ_S,
     SETTLES_RTT,
     SETTLES_S,
     Loading,
     Selection,
 )
-from mpx.tuner import Sample
+from mpx.recognition.observation import DIPS_CUBIC, TRANSFER_BBR, Own
+from mpx.recognition.pulses.pulse import Fall
+from mpx.recognition.pulses.rests import AFTER, CHANGED, FIRST_S, LATELY, LATEST_S, LONGEST_S, MORE
+from mpx.recognition.switching import IN_A_ROW, UNSURE_READINGS, Chooser
+from mpx.rtt.series import Probe
 
 WINDOW_S, LONGER_S, RTT_S = 5.0, 8.0, 0.05
 SETTLED_S = SETTLES_S + SETTLES_RTT * RTT_S

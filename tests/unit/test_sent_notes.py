@@ -7,10 +7,10 @@ import resource
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpx.endpoint import FileInfo, Kind
+from mpx.engine.endpoint import FileInfo, Kind
+from mpx.files.state_folder import StateFolder
 from mpx.location import Location
-from mpx.sent_notes import Sent, SentNotes, is_unchanged
-from mpx.state_folder import StateFolder
+from mpx.transfer.sent_notes import Sent, SentNotes, is_unchanged
 
 HERE = Location("ftp", "/up", "host", 21)
 TIMES = st.one_of(st.none(), st.floats(0, 4e9))

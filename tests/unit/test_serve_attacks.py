@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from raw_client import RawClient, block, connect, end
 
-from mpx import gridftp_wire as wire
+from mpx.endpoints.ftp import wire
 from mpx.serve import Limits, Server
 from mpx.serve.admission import Room
 

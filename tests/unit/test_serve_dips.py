@@ -17,17 +17,17 @@ from test_dip import sending
 from test_serve_echo import Asker, place_of, session_from
 
 import mpx
-from mpx import echo_wire
-from mpx.echo_wire import BYTES, DIP_FEATURE, DipAsked
+from mpx.endpoints.ftp.extensions import echo
+from mpx.endpoints.ftp.extensions.echo import BYTES, DIP_FEATURE, DipAsked
+from mpx.endpoints.ftp.wire import parse_features
 from mpx.errors import Interrupted
-from mpx.gridftp_wire import parse_features
+from mpx.net.tcp import limit_pace
 from mpx.options import CopyOptions
+from mpx.recognition.pulses.local_pacing import Slowed
 from mpx.serve import Server
 from mpx.serve.buffers import BLOCK_BYTES, ConnectionBudget
 from mpx.serve.data import Connection, DataChannel
-from mpx.serve.dipping import Dipping
-from mpx.slowed import Slowed
-from mpx.tcp import limit_pace
+from mpx.serve.pacing_requests import Dipping
 
 TOKEN = b"8 bytes."
 
@@ -35,30 +35,30 @@ TOKEN = b"8 bytes."
 @pytest.fixture(autouse=True)
 def far(monkeypatch: pytest.MonkeyPatch) -> None:
     """Loopback is a long way here."""
-    monkeypatch.setattr("mpx.slowed.SHORTEST_RTT_S", 0.0)
+    monkeypatch.setattr("mpx.recognition.pulses.local_pacing.SHORTEST_RTT_S", 0.0)
 
 
 @given(st.integers(0, 2**64 - 1), st.floats(0.001, 0.04), st.floats(0.25, 0.99), st.floats(0, 1))
 def test_what_is_asked_and_answered_reads_back(
     number: int, seconds: float, share: float, depth: float
 ) -> None:
-    asked = echo_wire.ask_to_dip(TOKEN, number, seconds, share)
-    assert echo_wire.token_in(asked) == TOKEN
-    assert echo_wire.parse_dip(asked) == DipAsked(seconds, share)
-    answered = echo_wire.answer_dip(asked, depth)
+    asked = echo.ask_to_dip(TOKEN, number, seconds, share)
+    assert echo.token_in(asked) == TOKEN
+    assert echo.parse_dip(asked) == DipAsked(seconds, share)
+    answered = echo.answer_dip(asked, depth)
     assert len(asked) == len(answered) == BYTES
-    assert echo_wire.parse_dipped(answered, TOKEN) == (number, depth)
-    assert echo_wire.parse_dipped(answered, b"another.") is None
+    assert echo.parse_dipped(answered, TOKEN) == (number, depth)
+    assert echo.parse_dipped(answered, b"another.") is None
     for each in (asked, answered):  # neither is taken for a probe, nor an answer for a question
-        assert not echo_wire.is_question(each) and echo_wire.parse_answer(each) is None
-    assert echo_wire.parse_dip(answered) is None and echo_wire.parse_dipped(asked, TOKEN) is None
+        assert not echo.is_question(each) and echo.parse_answer(each) is None
+    assert echo.parse_dip(answered) is None and echo.parse_dipped(asked, TOKEN) is None
 
 
 def test_the_datagrams_are_as_the_page_draws_them() -> None:
     asked = b"mpx~" + bytes(4) + TOKEN + (258).to_bytes(8, "big") + struct.pack("!dd", 0.02, 0.25) + bytes(24)
-    assert echo_wire.ask_to_dip(TOKEN, 258, 0.02, 0.25) == asked
+    assert echo.ask_to_dip(TOKEN, 258, 0.02, 0.25) == asked
     answered = b"mpx-" + asked[4:24] + struct.pack("!d", 0.75) + bytes(32)
-    assert echo_wire.answer_dip(asked, 0.75) == answered
+    assert echo.answer_dip(asked, 0.75) == answered
 
 
 @pytest.mark.parametrize(
@@ -67,22 +67,22 @@ def test_the_datagrams_are_as_the_page_draws_them() -> None:
      (0.02, 1.0), (0.02, math.nan), (0.02, -1.0)],
 )  # fmt: skip
 def test_nobody_can_ask_for_more_than_a_moment(seconds: float, share: float) -> None:
-    assert echo_wire.parse_dip(echo_wire.ask_to_dip(TOKEN, 1, seconds, share)) is None
+    assert echo.parse_dip(echo.ask_to_dip(TOKEN, 1, seconds, share)) is None
 
 
 @given(st.binary(max_size=200))
 def test_no_datagram_breaks_the_reader(datagram: bytes) -> None:
-    echo_wire.parse_dip(datagram)
-    echo_wire.parse_dipped(datagram, TOKEN)
+    echo.parse_dip(datagram)
+    echo.parse_dipped(datagram, TOKEN)
 
 
 def test_a_client_to_whom_nothing_is_sent_is_told_so(client: RawClient) -> None:
     assert DIP_FEATURE in parse_features(client.do("FEAT"))
     place = place_of(client)
     with Asker(place) as asker:
-        (data,) = asker.ask(echo_wire.ask_to_dip(place.token, 7, 0.02, 0.25))
-        assert echo_wire.parse_dipped(data, place.token) == (7, 0.0)
-        assert asker.ask(echo_wire.ask_to_dip(TOKEN, 8, 0.02, 0.25)) == []  # nobody's
+        (data,) = asker.ask(echo.ask_to_dip(place.token, 7, 0.02, 0.25))
+        assert echo.parse_dipped(data, place.token) == (7, 0.0)
+        assert asker.ask(echo.ask_to_dip(TOKEN, 8, 0.02, 0.25)) == []  # nobody's
 
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=100))
@@ -112,8 +112,8 @@ def test_where_bbr_sends_there_are_as_many_as_a_copy_makes_that_rests(
             made.append(now_s)
             return False  # so that nothing is waited for
 
-    monkeypatch.setattr("mpx.serve.dipping.Slowed", Noted)
-    monkeypatch.setattr("mpx.tcp.congestion_of", lambda _: congestion)
+    monkeypatch.setattr("mpx.serve.pacing_requests.Slowed", Noted)
+    monkeypatch.setattr("mpx.net.tcp.congestion_of", lambda _: congestion)
     now_s = 0.0
     with sending(2) as sent:
         dipping = Dipping(lambda _: sent.connections(), clock=lambda: now_s)
@@ -148,8 +148,8 @@ def test_only_the_clients_own_data_are_slowed(
 
         def asked() -> bool:
             for (place, asker), found in zip(askers, depths, strict=True):
-                asker.sock.send(echo_wire.ask_to_dip(place.token, 1, 0.04, 0.25))
-                told = echo_wire.parse_dipped(asker.sock.recv(100), place.token)
+                asker.sock.send(echo.ask_to_dip(place.token, 1, 0.04, 0.25))
+                told = echo.parse_dipped(asker.sock.recv(100), place.token)
                 found.extend([told[1]] if told else [])
             return sum(depth > 0 for depth in depths[0]) > 2 and len(depths[1]) > 2
 
@@ -187,7 +187,7 @@ def test_data_are_slowed_and_then_not_any_more(eventually: Callable[..., None]) 
 def test_further_retrieves_over_connections_that_are_kept_end_no_dip(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("mpx.tcp.PACED_RTT_S", 0.0)
+    monkeypatch.setattr("mpx.net.tcp.PACED_RTT_S", 0.0)
     with sending(1) as sent:
         (sock,) = sent.connections()
         connection = Connection(sock, BLOCK_BYTES, lambda: None)

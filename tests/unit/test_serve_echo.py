@@ -15,13 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from raw_client import RawClient
 
-from mpx import echo_wire, tcp
-from mpx.echo_wire import EchoPlace
-from mpx.gridftp_wire import Reply, ReplyReader, parse_features
+from mpx.endpoints.ftp.extensions import echo as echo_wire
+from mpx.endpoints.ftp.extensions.echo import EchoPlace
+from mpx.endpoints.ftp.wire import Reply, ReplyReader, parse_features
+from mpx.net import tcp
 from mpx.serve import Server, echo
-from mpx.serve.allowance import Allowance
 from mpx.serve.echo import BORNE_BURST, BURST, RATE
 from mpx.serve.echo_filter import MOST_TOKENS, attach
+from mpx.serve.token_bucket import Allowance
 
 TIMEOUT_S = 30
 WRONG = bytes(8)  # a token that nobody was told

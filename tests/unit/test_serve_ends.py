@@ -10,7 +10,7 @@ import threading
 import pytest
 from raw_client import CONTENT, RawClient, block, connect, drain, end
 
-from mpx import gridftp_wire as wire
+from mpx.endpoints.ftp import wire
 from mpx.serve import Limits, Server
 
 # --- ends ------------------------------------------------------------------------------------------

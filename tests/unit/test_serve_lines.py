@@ -8,7 +8,7 @@ import time
 import pytest
 from raw_client import RawClient, connect
 
-from mpx import gridftp_wire as wire
+from mpx.endpoints.ftp import wire
 from mpx.serve import Limits, Server
 from mpx.serve.control import LONGEST_BEFORE_LOGIN_BYTES, LONGEST_LINE_BYTES, LONGEST_QUEUE_BYTES
 

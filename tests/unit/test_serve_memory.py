@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from raw_client import CONTENT, RawClient, block, connect, end, read_blocks
 
-from mpx.gridftp_wire import range_marker
-from mpx.ranges import RangeSet
+from mpx.endpoints.ftp.wire import range_marker
+from mpx.engine.ranges import RangeSet
 from mpx.serve.buffers import BLOCK_BYTES, Buffer
 from mpx.serve.progress import MOST_NEW_RANGES, Progress
 

@@ -7,8 +7,8 @@ import threading
 import pytest
 from raw_client import CONTENT, RawClient, block, connect, drain, end, read_blocks, store
 
-from mpx import gridftp_wire as wire
-from mpx.ranges import RangeSet
+from mpx.endpoints.ftp import wire
+from mpx.engine.ranges import RangeSet
 
 # --- MODE E, storing -------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpx.ranges import RangeSet
+from mpx.engine.ranges import RangeSet
 from mpx.serve.checksum import checksum
 from mpx.serve.listing import FACTS, Item, facts_line, items, long_line, tree
 from mpx.serve.progress import Progress, checksum_marker, performance_marker, restart_marker

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from raw_client import CONTENT, RawClient, connect, drain
 
-from mpx import gridftp_wire as wire
+from mpx.endpoints.ftp import wire
 from mpx.serve import Server
 from mpx.serve.buffers import BLOCK_BYTES
 from mpx.serve.data import Connection

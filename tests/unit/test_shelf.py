@@ -6,11 +6,11 @@ import weakref
 import pytest
 from unit.work import a_move, a_work
 
-from mpx import tcp
-from mpx.gridftp_download import Fan
-from mpx.gridftp_retrieve import Pull
-from mpx.move import Move
-from mpx.shelf import Pending, Piece, Shelf
+from mpx.endpoints.ftp.mode_e.download_channel import Fan
+from mpx.endpoints.ftp.mode_e.retrieve import Pull
+from mpx.engine.file_transfer import Move
+from mpx.engine.range_scheduler import Pending, Piece, Shelf
+from mpx.net import tcp
 
 
 def a_shelf(files: int | None) -> tuple[Shelf, list[Move]]:

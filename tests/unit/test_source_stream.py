@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from mpx.endpoints.local.source_stream import SourceStream
+from mpx.engine.file_transfer import Move
 from mpx.errors import Interrupted, SourceError
-from mpx.fifo_writer import FifoWriter
-from mpx.move import Move
-from mpx.source_stream import SourceStream
+from mpx.files.fifo_writer import FifoWriter
 
 CONTENT = random.Random(3).randbytes(3_000_001)
 
@@ -99,8 +99,8 @@ def test_a_file_that_waits_for_what_is_to_come_is_an_error(
 ) -> None:
     """As /proc/kmsg does, which calls itself a regular file; to read that would take it from others."""
     os.mkfifo(tmp_path / "pipe")
-    monkeypatch.setattr("mpx.source_stream.stat.S_ISREG", lambda _: True)
-    monkeypatch.setattr("mpx.source_stream.stat.S_ISFIFO", lambda _: False)
+    monkeypatch.setattr("mpx.endpoints.local.source_stream.stat.S_ISREG", lambda _: True)
+    monkeypatch.setattr("mpx.endpoints.local.source_stream.stat.S_ISFIFO", lambda _: False)
     move = a_move(tmp_path / "pipe")
     with pytest.raises(SourceError, match="has no end"):
         opened(move).read(memoryview(bytearray(10)))
@@ -109,7 +109,7 @@ def test_a_file_that_waits_for_what_is_to_come_is_an_error(
 
 def test_a_fifo_that_nobody_opens_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.mkfifo(tmp_path / "pipe")
-    monkeypatch.setattr("mpx.source_stream.WRITER_WAIT_S", 0.1)
+    monkeypatch.setattr("mpx.endpoints.local.source_stream.WRITER_WAIT_S", 0.1)
     move = a_move(tmp_path / "pipe")
     with pytest.raises(SourceError, match=r"nobody has opened the fifo .*/pipe for writing in 0.1 s; start"):
         opened(move).read(memoryview(bytearray(10)))
@@ -170,7 +170,7 @@ def test_a_writer_who_has_come_may_take_his_time(
     with (tmp_path / "pipe").open("wb") as out:
         reading.start()
         eventually(seen.is_set)
-        monkeypatch.setattr("mpx.source_stream.WRITER_WAIT_S", 0.0)
+        monkeypatch.setattr("mpx.endpoints.local.source_stream.WRITER_WAIT_S", 0.0)
         out.write(CONTENT)
     reading.join()
     assert joined(came) == CONTENT

@@ -10,9 +10,9 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from mpx import spool
 from mpx.errors import DestinationError, NoSpace
-from mpx.spool import Spool
+from mpx.transfer import spool
+from mpx.transfer.spool import Spool
 
 RECORDS = st.lists(st.tuples(st.text(), st.floats(allow_nan=False) | st.none(), st.integers(), st.booleans()))
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 import mpx
-from mpx.endpoint import FileInfo, Kind
+from mpx.engine.endpoint import FileInfo, Kind
 from mpx.errors import UsageError
-from mpx.journal import Journal, copy_tag, leftovers
+from mpx.files.state_folder import StateFolder
 from mpx.location import Location
-from mpx.sent_notes import Sent, SentNotes
-from mpx.state_folder import StateFolder
+from mpx.transfer.journal import Journal, copy_tag, leftovers
+from mpx.transfer.sent_notes import Sent, SentNotes
 
 SOURCE, DESTINATION = "/data/file", "ftp://host:2811/data/file"
 TAG = copy_tag(SOURCE, DESTINATION)

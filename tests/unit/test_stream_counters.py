@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from mpx import tcp
-from mpx.stream import Stream, StreamTotals
+from mpx.engine.stream import Stream, StreamTotals
+from mpx.net import tcp
 
 
 def pair() -> tuple[socket.socket, socket.socket]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mpx.telnet_escape import wants_doubled
+from mpx.endpoints.ftp.telnet_escape import wants_doubled
 
 ESCAPE = "\udcff"
 

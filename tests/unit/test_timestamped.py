@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from mpx.timestamped import receive, stamp_arrivals
+from mpx.rtt.timestamps import receive, stamp_arrivals
 
 LATER_S = 0.05
 

@@ -16,8 +16,10 @@ from mpx_train.train_command import train_command
 from ops_examples import example, simulated, with_our_copy
 
 from mpx.errors import UsageError
-from mpx.mix import GROUP_OF
-from mpx.ops_kinds import (
+from mpx.recognition.mix import GROUP_OF
+from mpx.recognition.model import load_model
+from mpx.recognition.model_file import ARRAYS_NAME
+from mpx.recognition.observation import (
     ACTIVE,
     ACTIVE_SHORT,
     DIPS,
@@ -27,8 +29,6 @@ from mpx.ops_kinds import (
     TRANSFER_CUBIC,
     Own,
 )
-from mpx.ops_model import load_model
-from mpx.ops_model_file import ARRAYS_NAME
 
 SECONDS = 12.0
 QUICK = Settings(trees=20, copies=2, folds=3)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from mpx_train.calibrate import calibration_error, lie, ranks_of, temperature_of
 
-from mpx.mix import MIXES
-from mpx.ops_part import FALSE_ALARMS, tempered
-from mpx.ops_strange import share_below
+from mpx.recognition.mix import MIXES
+from mpx.recognition.novelty import share_below
+from mpx.recognition.window_classifier import FALSE_ALARMS, tempered
 
 DICE = np.random.default_rng(1)
 

@@ -12,9 +12,9 @@ from mpx_train.learn import Judged, Kind
 from mpx_train.unknown import alarms, said_to_be_unknown
 from ops_examples import example
 
-from mpx.mix import MIXES, UNKNOWN
-from mpx.ops_kinds import PASSIVE, TRANSFER_BBR
-from mpx.rtt_series import Probe
+from mpx.recognition.mix import MIXES, UNKNOWN
+from mpx.recognition.observation import PASSIVE, TRANSFER_BBR
+from mpx.rtt.series import Probe
 
 LINKS, EACH = 8, 30
 

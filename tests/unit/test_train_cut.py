@@ -8,8 +8,8 @@ from mpx_train.cut import BASE_TOO_HIGH, MISALIGNED, drawn, even, gridded, joine
 from ops_examples import example
 from simulated_background import Wan
 
-from mpx.ops_kinds import ACTIVE, ACTIVE_SHORT, TRANSFER_BBR
-from mpx.rtt_series import Probe
+from mpx.recognition.observation import ACTIVE, ACTIVE_SHORT, TRANSFER_BBR
+from mpx.rtt.series import Probe
 
 WAN = Wan(50e6, 0.05, 1.0)
 

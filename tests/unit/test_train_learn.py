@@ -13,9 +13,9 @@ from mpx_train.scores import Scores
 from ops_examples import simulated
 
 from mpx.errors import UsageError
-from mpx.mix import MIXES
-from mpx.ops_features import features
-from mpx.ops_kinds import PASSIVE
+from mpx.recognition.features import features
+from mpx.recognition.mix import MIXES
+from mpx.recognition.observation import PASSIVE
 
 KIND = Kind(PASSIVE, 5.0)
 QUICK = Settings(trees=20, copies=2, folds=4)

@@ -8,7 +8,7 @@ from mpx_train.quant import quantiles
 from mpx_train.rocket import Rocket
 from mpx_train.scores import Scores, confusion_lines, report_lines, worst_pairs
 
-from mpx.mix import MIXES
+from mpx.recognition.mix import MIXES
 
 DICE = np.random.default_rng(2)
 

@@ -10,7 +10,7 @@ from ops_examples import example
 from simulated_background import Wan
 
 from mpx.errors import UsageError
-from mpx.mix import MIXES
+from mpx.recognition.mix import MIXES
 
 runs = st.lists(st.tuples(st.integers(1, 8), st.sampled_from(MIXES)), min_size=12, max_size=80)
 

@@ -9,11 +9,11 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from mpx import tree_walk
-from mpx.endpoint import FileInfo, Kind
+from mpx.engine.endpoint import FileInfo, Kind
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError, NoSpace, SourceError, UsageError
 from mpx.options import CopyOptions
-from mpx.tree_walk import Task, walk
+from mpx.transfer import tree_walk
+from mpx.transfer.tree_walk import Task, walk
 
 FOLDER, FILE = FileInfo(Kind.FOLDER), FileInfo(Kind.FILE, 1)
 Listed = tuple[str, FileInfo | MpxError]

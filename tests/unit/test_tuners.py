@@ -1,11 +1,11 @@
 """Which tuner a copy gets, and where that starts."""
 
-from mpx.apt_auto import AutoTuner
 from mpx.apt_gss import PaperGss
+from mpx.engine.path_set import read_path_set
+from mpx.engine.tuner import Sample
 from mpx.options import CopyOptions
-from mpx.path_set import read_path_set
-from mpx.tuner import Sample
-from mpx.tuners import first_by_path, first_streams, tuner_for, tuners_by_group
+from mpx.transfer.tuner_choice import first_by_path, first_streams, tuner_for, tuners_by_group
+from mpx.tuning.adaptive import AutoTuner
 
 FAR = {"path": Sample(0, 0, 10**12, rtt_s=0.1)}
 

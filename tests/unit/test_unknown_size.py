@@ -2,11 +2,11 @@
 
 import pytest
 
-from mpx.endpoint import FileInfo, Kind
-from mpx.move import Move
-from mpx.planner import same
+from mpx.engine.endpoint import FileInfo, Kind
+from mpx.engine.file_transfer import Move
+from mpx.engine.source_change import changed
 from mpx.report import Report
-from mpx.source_change import changed
+from mpx.transfer.planner import same
 
 
 def streamed() -> Move:

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from mpx import gridftp_upload_watch
-from mpx.gridftp_upload_watch import UploadWatch
-from mpx.path_set import DEFAULT_PATH
-from mpx.stream import StreamTotals
+from mpx.endpoints.ftp.mode_e import upload_watch
+from mpx.endpoints.ftp.mode_e.upload_watch import UploadWatch
+from mpx.engine.path_set import DEFAULT_PATH
+from mpx.engine.stream import StreamTotals
 
 
 class Port:
@@ -42,7 +42,7 @@ def test_the_slower_the_others_the_longer_it_is_waited_for(
 ) -> None:
     port: Any = Port(bps)
     transfer: Any = SimpleNamespace(number=0, move=SimpleNamespace(todo_bytes=1 << 40, final="x"))
-    monkeypatch.setattr(gridftp_upload_watch, "time", SimpleNamespace(monotonic=lambda: port.now_s))
+    monkeypatch.setattr(upload_watch, "time", SimpleNamespace(monotonic=lambda: port.now_s))
     watch = UploadWatch(60.0, 0.01)
     while port.now_s < 1059:
         port.now_s += 0.05

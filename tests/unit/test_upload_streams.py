@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 from unit.work import a_work
 
-from mpx.gridftp_transfer import Transfer
-from mpx.gridftp_upload import BYTES_PER_STREAM, DataPort
-from mpx.gridftp_upload_stream import UploadStream
-from mpx.gridftp_wire import CLOSE, HEADER_BYTES, unpack_header
-from mpx.move import Move
-from mpx.path_set import DEFAULT_PATH
+from mpx.endpoints.ftp.mode_e.store import Transfer
+from mpx.endpoints.ftp.mode_e.upload_channel import BYTES_PER_STREAM, DataPort
+from mpx.endpoints.ftp.mode_e.upload_stream import UploadStream
+from mpx.endpoints.ftp.wire import CLOSE, HEADER_BYTES, unpack_header
+from mpx.engine.file_transfer import Move
+from mpx.engine.path_set import DEFAULT_PATH
 
 PATIENCE_S = 30
 BLOCK_BYTES = 64 * 1024

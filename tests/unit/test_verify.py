@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from mpx.backlog import Backlog, Section
-from mpx.checksum_choice import ChecksumChoice
-from mpx.endpoint import Part
+from mpx.endpoints.local.endpoint import LocalEndpoint
+from mpx.endpoints.local.source_stream import SourceStream
+from mpx.engine.checksum_choice import ChecksumChoice
+from mpx.engine.endpoint import Part
+from mpx.engine.file_transfer import Move
 from mpx.errors import MpxError, NoChecksum
-from mpx.local import LocalEndpoint
 from mpx.location import Location
-from mpx.move import Move
-from mpx.source_stream import SourceStream
-from mpx.verify import compare
+from mpx.transfer.compare import compare
+from mpx.transfer.verify_queue import Backlog, Section
 
 CONTENT = bytes(range(256)) * 1200  # more than is read at once
 

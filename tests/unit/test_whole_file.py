@@ -11,8 +11,8 @@ import pytest
 
 import mpx
 from mpx.errors import UsageError
-from mpx.open_descriptor import named_descriptor
-from mpx.whole_file import check_writable, whole
+from mpx.files.atomic_file import check_writable, whole
+from mpx.files.open_descriptor import named_descriptor
 
 
 def test_what_was_there_is_replaced_at_the_end(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_what_was_swapped_while_it_was_written_gets_no_name(tmp_path: Path, how:
 def test_what_a_killed_run_left_is_removed_once_it_is_old(tmp_path: Path) -> None:
     """What is younger may be written just now, on another host that has the same folder."""
     write = (
-        "import os, signal, sys\nfrom mpx.whole_file import whole\n"
+        "import os, signal, sys\nfrom mpx.files.atomic_file import whole\n"
         "with whole(sys.argv[1]) as file:\n"
         "    file.write(b'half')\n    os.kill(os.getpid(), signal.SIGKILL)\n"
     )

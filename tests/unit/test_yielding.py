@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpx.probing.way import LOST_AFTER_S
-from mpx.rtt_series import Probe
-from mpx.yielding import ARRIVED_S, LEAST_SEGMENTS, SEGMENT_BYTES, Phase, Yielding
+from mpx.recognition.scavenger_rate import ARRIVED_S, LEAST_SEGMENTS, SEGMENT_BYTES, Phase, Yielding
+from mpx.rtt.method import LOST_AFTER_S
+from mpx.rtt.series import Probe
 
 STEP_S = 0.005
 PACKET_BITS = 12_000

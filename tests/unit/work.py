@@ -2,13 +2,13 @@
 
 import threading
 
-from mpx.carrier import Work
-from mpx.failure import Failure
-from mpx.gate import Gate
-from mpx.move import Move
+from mpx.engine.carrier import Work
+from mpx.engine.chunk_gate import Gate
+from mpx.engine.file_queue import Pool
+from mpx.engine.file_transfer import Move
+from mpx.engine.rate_limiter import Pacer
+from mpx.engine.stop import Failure
 from mpx.options import CopyOptions
-from mpx.pacer import Pacer
-from mpx.pool import Pool
 
 
 def a_work(**options: object) -> Work:

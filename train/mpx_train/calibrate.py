@@ -5,10 +5,10 @@ All of it is learnt from windows of links that the trees and the distances were 
 
 import numpy as np
 
-from mpx.mix import MIXES
-from mpx.ops_part import tempered
-from mpx.ops_strange import FARTHEST, Places, Ranks, strangeness
-from mpx.ops_windows import Floats
+from mpx.recognition.mix import MIXES
+from mpx.recognition.novelty import FARTHEST, Places, Ranks, strangeness
+from mpx.recognition.window_classifier import tempered
+from mpx.recognition.windows import Floats
 from mpx_train.cut import Texts
 
 SHRINK = 0.05  # of the covariance towards that of independent numbers

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mpx.mix import MIXES, UNKNOWN
-from mpx.ops_part import FALSE_ALARMS, tempered
-from mpx.ops_windows import Booleans, Floats
+from mpx.recognition.mix import MIXES, UNKNOWN
+from mpx.recognition.window_classifier import FALSE_ALARMS, tempered
+from mpx.recognition.windows import Booleans, Floats
 from mpx_train.calibrate import calibrated
 from mpx_train.cut import Texts
 from mpx_train.learn import Judged

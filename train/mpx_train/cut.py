@@ -8,8 +8,8 @@ import numpy as np
 from mpx_lab.dataset.load import Example
 from numpy.typing import NDArray
 
-from mpx.ops_kinds import DIPS, PASSIVE, period_s
-from mpx.ops_windows import (
+from mpx.recognition.observation import DIPS, PASSIVE, period_s
+from mpx.recognition.windows import (
     STEP_S,
     Booleans,
     Floats,
@@ -21,7 +21,7 @@ from mpx.ops_windows import (
     rates_on_grid,
     steps_of,
 )
-from mpx.rtt_series import resampled
+from mpx.rtt.series import resampled
 
 Texts = NDArray[np.str_]
 BASE_TOO_HIGH = 0.4  # a queue that never empties hides so much of the base at most

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from mpx.mix import MIXES, UNKNOWN
-from mpx.ops_kinds import TRANSFERS
-from mpx.ops_part import FALSE_ALARMS
-from mpx.ops_windows import Booleans
+from mpx.recognition.mix import MIXES, UNKNOWN
+from mpx.recognition.observation import TRANSFERS
+from mpx.recognition.window_classifier import FALSE_ALARMS
+from mpx.recognition.windows import Booleans
 from mpx_train.calibrate import calibration_error
 from mpx_train.crossfit import Heard, heard
 from mpx_train.learn import Judged, Kind

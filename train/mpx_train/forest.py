@@ -1,11 +1,11 @@
-"""Grows extra trees and turns them into the arrays that mpx reads (mpx/ops_trees.py)."""
+"""Grows extra trees and turns them into the arrays that mpx reads (mpx/recognition/trees.py)."""
 
 import numpy as np
 from sklearn.ensemble import ExtraTreesClassifier
 
-from mpx.mix import MIXES
-from mpx.ops_trees import LEAF, Trees
-from mpx.ops_windows import Floats
+from mpx.recognition.mix import MIXES
+from mpx.recognition.trees import LEAF, Trees
+from mpx.recognition.windows import Floats
 from mpx_train.cut import Texts
 
 OUTSIDE = "outside"  # what the trees call traffic that is none of the mixes

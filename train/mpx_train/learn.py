@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpx.errors import UsageError
-from mpx.mix import MIXES
-from mpx.ops_features import features
-from mpx.ops_part import Part
-from mpx.ops_strange import Places
-from mpx.ops_trees import Trees
-from mpx.ops_windows import Booleans, Floats
+from mpx.recognition.features import features
+from mpx.recognition.mix import MIXES
+from mpx.recognition.novelty import Places
+from mpx.recognition.trees import Trees
+from mpx.recognition.window_classifier import Part
+from mpx.recognition.windows import Booleans, Floats
 from mpx_train.calibrate import calibrated, lie
 from mpx_train.cut import Gridded, Labelled, Texts, drawn, even, joined
 from mpx_train.forest import OUTSIDE, grow, shares_of

@@ -1,4 +1,4 @@
-"""Writes a model as mpx/ops_model_file.py reads it."""
+"""Writes a model as mpx/recognition/model_file.py reads it."""
 
 import hashlib
 import io
@@ -11,12 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpx.errors import UsageError
-from mpx.mix import MIXES
-from mpx.ops_features import feature_names
-from mpx.ops_model_file import ARRAYS_NAME, FORMAT, JSON_NAME, PLACES, RANKS, TREES, read_model, sum_of
-from mpx.ops_part import Part
-from mpx.ops_windows import STEP_S, steps_of
-from mpx.whole_file import check_writable, whole
+from mpx.files.atomic_file import check_writable, whole
+from mpx.recognition.features import feature_names
+from mpx.recognition.mix import MIXES
+from mpx.recognition.model_file import (
+    ARRAYS_NAME,
+    FORMAT,
+    JSON_NAME,
+    PLACES,
+    RANKS,
+    TREES,
+    read_model,
+    sum_of,
+)
+from mpx.recognition.window_classifier import Part
+from mpx.recognition.windows import STEP_S, steps_of
 
 
 def check_model_writable(folder: Path) -> None:

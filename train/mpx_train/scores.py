@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mpx.mix import GROUP_OF, MIXES
+from mpx.recognition.mix import GROUP_OF, MIXES
 from mpx_train.cut import Texts
 
 Rows = NDArray[np.bool_]

@@ -10,8 +10,8 @@ from mpx_lab.dataset.load import Example, load_dataset
 
 from mpx._version import __version__
 from mpx.errors import UsageError
-from mpx.mix import MIXES, UNKNOWN
-from mpx.ops_kinds import (
+from mpx.recognition.mix import MIXES, UNKNOWN
+from mpx.recognition.observation import (
     ACTIVE,
     ACTIVE_SHORT,
     DIPS_BBR,
@@ -21,7 +21,7 @@ from mpx.ops_kinds import (
     TRANSFER_CUBIC,
     period_s,
 )
-from mpx.ops_part import Part
+from mpx.recognition.window_classifier import Part
 from mpx_train.card import data_of
 from mpx_train.cut import gridded
 from mpx_train.figures import BASES, figures_of

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from mpx.path_set import interleaved
+from mpx.engine.path_set import interleaved
 
 BYTES_PER_STREAM = 1_900_000.0  # of bandwidth times round-trip time: the fewest that huang found (PRAGMA)
 LEARNS = 0.25  # weight of what one transfer reports, and ...

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mpx.dip import Fall
 from mpx.errors import UsageError
-from mpx.rtt_series import Probe
+from mpx.recognition.pulses.pulse import Fall
+from mpx.rtt.series import Probe
 from mpx_lab.dataset.acknowledged import acknowledged
 from mpx_lab.dataset.generators import BURST, COPY
 from mpx_lab.dataset.store import runs_of

@@ -11,8 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from mpx import tcp
 from mpx.errors import MpxError
+from mpx.net import tcp
 from mpx_lab.traffic.process import Host, TrafficProcess
 from mpx_lab.traffic.spec import Spec, parse, protocol_of, show
 

@@ -12,8 +12,8 @@ import sys
 import time
 from collections.abc import Sequence
 
-from mpx import tcp
-from mpx.timestamped import receive, stamp_arrivals
+from mpx.net import tcp
+from mpx.rtt.timestamps import receive, stamp_arrivals
 from mpx_lab.traffic.ending import Ending
 from mpx_lab.traffic.punctual import be_punctual
 

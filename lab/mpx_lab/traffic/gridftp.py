@@ -12,11 +12,11 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from mpx import tcp
-from mpx.dips import Dips
 from mpx.errors import ConnectionLost, MpxError
-from mpx.rtt_watch import RttWatch
-from mpx.slowed import Slowed
+from mpx.net import tcp
+from mpx.recognition.pulses.local_pacing import Slowed
+from mpx.recognition.pulses.maker import Dips
+from mpx.recognition.watch import RttWatch
 from mpx_lab.traffic.borrowed import Borrowed, sockets_of
 from mpx_lab.traffic.ending import Ending
 from mpx_lab.traffic.log import Log, next_tick, now_s

@@ -13,10 +13,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from mpx import tcp
 from mpx.errors import UsageError
-from mpx.probing.schedule import later
-from mpx.timestamped import receive, stamp_arrivals
+from mpx.net import tcp
+from mpx.rtt.schedule import later
+from mpx.rtt.timestamps import receive, stamp_arrivals
 from mpx_lab.traffic.echo import PROBE
 from mpx_lab.traffic.ending import Ending
 from mpx_lab.traffic.log import Log, now_s

@@ -11,8 +11,8 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from mpx import tcp
 from mpx.errors import MpxError
+from mpx.net import tcp
 from mpx_lab.traffic.ending import Ending
 from mpx_lab.traffic.goodput_log import GoodputLog
 from mpx_lab.traffic.gridftp import GridFtpSink

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from mpx import tcp
 from mpx.errors import MpxError, UsageError
+from mpx.net import tcp
 from mpx_lab.traffic.ending import Ending
 from mpx_lab.traffic.gridftp import GridFtpSender
 from mpx_lab.traffic.log import now_s

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from mpx import tcp
 from mpx.errors import ConnectionLost
+from mpx.net import tcp
 from mpx_lab.traffic.ending import Ending
 from mpx_lab.traffic.log import Log, now_s
 from mpx_lab.traffic.schedule import Arrival

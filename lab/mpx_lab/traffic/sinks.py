@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from typing import Protocol
 
-from mpx import tcp
+from mpx.net import tcp
 from mpx_lab.traffic.tcp_sender import STREAM
 
 _PIECE_BYTES = 1 << 20

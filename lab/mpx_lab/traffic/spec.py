@@ -116,7 +116,8 @@ class UdpBursty:
 class GridFtp:
     """A real copy: `mpx copy --streams N` to a real `mpx serve`, file after file for as long as it runs.
 
-    With `dips` 1 it sends less for a moment each second, and writes what that tells (mpx.dip).
+    With `dips` 1 it sends less for a moment each second, and writes what that tells
+    (mpx.recognition.pulses.pulse).
     """
 
     name: ClassVar[str] = "gridftp"

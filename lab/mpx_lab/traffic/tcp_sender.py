@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from mpx import tcp
 from mpx.errors import ConnectionLost, Interrupted, MpxError
+from mpx.net import tcp
 from mpx_lab.traffic.ending import Ending
 from mpx_lab.traffic.log import Log, next_tick, now_s
 from mpx_lab.traffic.schedule import Phase

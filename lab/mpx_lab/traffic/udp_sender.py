@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from mpx import tcp
+from mpx.net import tcp
 from mpx_lab.traffic.ending import Ending
 from mpx_lab.traffic.log import Log, now_s
 from mpx_lab.traffic.punctual import wake_in_time

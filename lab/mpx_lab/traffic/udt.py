@@ -11,8 +11,8 @@ import struct
 import threading
 from pathlib import Path
 
-from mpx import tcp
 from mpx.errors import ConnectionLost, MpxError
+from mpx.net import tcp
 from mpx_lab.simulated import is_simulated
 from mpx_lab.traffic.ending import Ending
 from mpx_lab.traffic.log import Log, now_s

@@ -6,7 +6,7 @@ import os
 import socket
 import tempfile
 
-from mpx.gridftp_wire import CLOSE, EOD, EOF, HEADER
+from mpx.endpoints.ftp.wire import CLOSE, EOD, EOF, HEADER
 from mpx.serve.data import Connection
 from mpx.serve.progress import MOST_NEW_RANGES, Progress
 from mpx.serve.receive import BlockReceiver

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from unit.work import a_work
 
-from mpx import tcp
-from mpx.gridftp_download import Fan
-from mpx.gridftp_retrieve import BEYOND_BYTES, Pull
-from mpx.gridftp_wire import CLOSE, EOD, EOF, HEADER, HEADER_BYTES
-from mpx.move import Move
+from mpx.endpoints.ftp.mode_e.download_channel import Fan
+from mpx.endpoints.ftp.mode_e.retrieve import BEYOND_BYTES, Pull
+from mpx.endpoints.ftp.wire import CLOSE, EOD, EOF, HEADER, HEADER_BYTES
+from mpx.engine.file_transfer import Move
+from mpx.net import tcp
 from targets.blocks_from_clients import block
 
 HERE = "127.0.0.1"

@@ -6,9 +6,9 @@ from canned_server import CannedServer
 from mpx_controller.asking import Asking
 from mpx_controller.stock.netmgr.mpx_netmgr.client import Client, Unsteered
 
-from mpx.controller_client import ControllerClient
+from mpx.engine.path_set import MOST_PATHS, PathSet, interleaved, split
 from mpx.errors import ControllerError, MpxError
-from mpx.path_set import MOST_PATHS, PathSet, interleaved, split
+from mpx.sdn_client import ControllerClient
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n"
 SET = (

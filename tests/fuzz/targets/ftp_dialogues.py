@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Any
 from unittest import mock
 
-from mpx.endpoint import Commit, FileInfo, Kind, Part, Stamp
+from mpx.endpoints.ftp.data_address import FIRST_PORT
+from mpx.endpoints.ftp.session import Session, SessionOptions
+from mpx.engine.endpoint import Commit, FileInfo, Kind, Part, Stamp
 from mpx.errors import MpxError
 from mpx.gridftp import GridFtpEndpoint
-from mpx.gridftp_session import Session, SessionOptions
 from mpx.location import Location
-from mpx.passive import FIRST_PORT
 
 SPLIT = b"=====\r\n"  # between the control connection and what comes on each data connection
 OPTIONS = SessionOptions(timeout_s=5.0)
@@ -147,8 +147,8 @@ def parse(data: bytes) -> None:
         return near
 
     endpoint = GridFtpEndpoint(SERVER, OPTIONS, writing=True)
-    listings = mock.patch("mpx.listing_transfer.connect_data", connect)
-    sessions = mock.patch("mpx.session_pool.Session", lambda *_: FedSession(here))
+    listings = mock.patch("mpx.endpoints.ftp.listing_transfer.connect_data", connect)
+    sessions = mock.patch("mpx.endpoints.ftp.session_pool.Session", lambda *_: FedSession(here))
     with there, here, listings, sessions:
         try:
             what(endpoint)

@@ -3,16 +3,15 @@
 from contextlib import suppress
 from types import SimpleNamespace
 
-from mpx import gridftp_refusals, passive
-from mpx import gridftp_wire as wire
-from mpx.checksum import ALGORITHMS
-from mpx.checksum_forms import digest_in
-from mpx.echo_wire import parse_place
-from mpx.endpoint import FileInfo, Part
+from mpx.endpoints.ftp import data_address, refusals, wire
+from mpx.endpoints.ftp.checksum_forms import digest_in
+from mpx.endpoints.ftp.extensions.echo import parse_place
+from mpx.endpoints.ftp.facts import entry_info, kind_of, parse_time
+from mpx.endpoints.ftp.sizes import size_of, sized, trusts_sizes
+from mpx.endpoints.ftp.telnet_escape import wants_doubled
+from mpx.engine.checksum import ALGORITHMS
+from mpx.engine.endpoint import FileInfo, Part
 from mpx.errors import ConnectionLost, MpxError, SourceError
-from mpx.gridftp_listing import entry_info, kind_of, parse_time
-from mpx.gridftp_sizes import size_of, sized, trusts_sizes
-from mpx.telnet_escape import wants_doubled
 
 MOST_SAID = 2500  # characters of a message about what a server says
 
@@ -111,21 +110,21 @@ def _address(reply: wire.Reply) -> None:
         asked = SimpleNamespace(
             peer="ftp://peer",
             peer_host="127.0.0.1",
-            passive=(b"EPSV\r\n",),
+            data_address=(b"EPSV\r\n",),
             options=SimpleNamespace(data_address_from_server=believed),
         )
         with suppress(ConnectionLost):
-            _, port = passive.passive_reply(asked, reply)  # type: ignore[arg-type]
-            assert passive.FIRST_PORT <= port < 65536
+            _, port = data_address.passive_reply(asked, reply)  # type: ignore[arg-type]
+            assert data_address.FIRST_PORT <= port < 65536
 
 
 def _refusal(reply: wire.Reply) -> None:
-    gridftp_refusals.is_missing(reply)
-    gridftp_refusals.is_unsupported(reply)
-    gridftp_refusals.says_why(reply)
+    refusals.is_missing(reply)
+    refusals.is_unsupported(reply)
+    refusals.says_why(reply)
     for error in (
-        gridftp_refusals.reply_error(reply, "peer cannot send it", SourceError),
-        gridftp_refusals.cannot_store(reply, "peer", "name", ".name.part"),
-        gridftp_refusals.cannot_send(reply, "peer", "name"),
+        refusals.reply_error(reply, "peer cannot send it", SourceError),
+        refusals.cannot_store(reply, "peer", "name", ".name.part"),
+        refusals.cannot_send(reply, "peer", "name"),
     ):
         assert len(str(error)) <= MOST_SAID

@@ -5,11 +5,11 @@ import os
 import tempfile
 from pathlib import Path
 
-from mpx.endpoint import FileInfo, Kind
-from mpx.journal import boot_id, leftovers, read_files
+from mpx.engine.endpoint import FileInfo, Kind
+from mpx.files.state_folder import StateFolder
 from mpx.location import Location
-from mpx.sent_notes import Sent, SentNotes
-from mpx.state_folder import StateFolder
+from mpx.transfer.journal import boot_id, leftovers, read_files
+from mpx.transfer.sent_notes import Sent, SentNotes
 
 _folder = tempfile.TemporaryDirectory()
 atexit.register(_folder.cleanup)

@@ -2,11 +2,11 @@
 
 from contextlib import suppress
 
-from mpx.endpoint import FileInfo, Kind
-from mpx.gridftp_listing import entry_info, kind_of
-from mpx.gridftp_wire import parse_facts
-from mpx.list_formats import parse_list_line
-from mpx.listed_names import ListedNames, folded
+from mpx.endpoints.ftp.facts import entry_info, kind_of
+from mpx.endpoints.ftp.list_formats import parse_list_line
+from mpx.endpoints.ftp.wire import parse_facts
+from mpx.engine.endpoint import FileInfo, Kind
+from mpx.transfer.listed_names import ListedNames, folded
 
 SEEDS = [
     b"Type=file;Modify=20240102030405;Size=7;Perm=r;UNIX.mode=0644;UNIX.uid=0;Unique=801-5;"

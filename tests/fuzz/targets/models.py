@@ -12,12 +12,21 @@ from pathlib import Path
 import numpy as np
 
 from mpx.errors import UsageError
-from mpx.mix import MIXES
-from mpx.ops_features import feature_names
-from mpx.ops_kinds import PASSIVE
-from mpx.ops_model_file import ARRAYS_NAME, FORMAT, JSON_NAME, PLACES, RANKS, TREES, read_model, sum_of
-from mpx.ops_trees import LEAF
-from mpx.ops_windows import STEP_S, steps_of
+from mpx.recognition.features import feature_names
+from mpx.recognition.mix import MIXES
+from mpx.recognition.model_file import (
+    ARRAYS_NAME,
+    FORMAT,
+    JSON_NAME,
+    PLACES,
+    RANKS,
+    TREES,
+    read_model,
+    sum_of,
+)
+from mpx.recognition.observation import PASSIVE
+from mpx.recognition.trees import LEAF
+from mpx.recognition.windows import STEP_S, steps_of
 
 WINDOW_S = 5.0
 FEATURES = feature_names(steps_of(WINDOW_S), PASSIVE)

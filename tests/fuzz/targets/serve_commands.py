@@ -10,8 +10,8 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-from mpx.gridftp_wire import ReplyReader
-from mpx.ranges import RangeSet
+from mpx.endpoints.ftp.wire import ReplyReader
+from mpx.engine.ranges import RangeSet
 from mpx.serve import arguments
 from mpx.serve.buffers import ConnectionBudget
 from mpx.serve.commands import COMMANDS

@@ -4,11 +4,11 @@ import os
 
 from mpx_controller.asking import Asking
 
-from mpx.controller_client import ControllerClient
 from mpx.errors import UsageError
 from mpx.location import parse_location
 from mpx.probing.target import parse_target, sink_of
-from mpx.shown import shown
+from mpx.sdn_client import ControllerClient
+from mpx.text import shown
 from mpx.units import format_duration, format_rate, format_size, parse_duration, parse_rate, parse_size
 
 SEEDS = [

@@ -1,0 +1,1 @@
+"""The subcommands of `mpx`, a file each, and what they show."""

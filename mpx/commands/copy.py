@@ -1,0 +1,295 @@
+"""`mpx copy`: reads the command line into CopyOptions, shows progress, writes the report."""
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mpx.cli import complain
+from mpx.commands.copy_options import with_options
+from mpx.errors import Interrupted, MpxError, UsageError
+from mpx.options import CopyOptions
+from mpx.signals import Signals
+from mpx.text import shown
+from mpx.units import format_duration, format_rate, format_size
+
+if TYPE_CHECKING:  # what a copy itself needs is imported once it begins, not to show the help
+    from mpx.report import Report
+
+_MOST_LIST_BYTES = 256 * 1024 * 1024  # of sources
+
+_EPILOG = """
+\b
+Examples:
+  mpx copy results.h5 ftp://dtn.example.org/data/
+  mpx copy -r ftp://dtn.example.org/data/run7 run7
+  mpx copy --rate 800Mbit/s --report r.json big.dat ftp://me@host:2811/~/
+
+The password of a user comes from MPX_PASSWORD or ~/.netrc. The same SRC and DST again continue an
+interrupted copy.
+
+Exit codes: 0 done, 1 unexpected, 2 usage or cannot be honoured, 3 source not found or not readable,
+4 destination refused or locked, 5 not authenticated, 6 cannot reach, 7 timed out, 8 checksum mismatch
+or source changed, 9 no space, 10 some files of several failed, 11 no paths from the controller that is
+required, 129, 130 and 143 interrupted.
+
+The guide: docs/user-guide.md in the sources of mpx.
+"""
+
+
+@click.command("copy", epilog=_EPILOG)
+@click.argument("names", nargs=-1, metavar="SRC... DST")
+@with_options()
+@click.option(
+    "--from-file",
+    metavar="FILE",
+    help="read sources from FILE (- is standard input), one per line, "
+    "each with an optional tab and name at the destination",
+)
+@click.option("--report", "report_file", metavar="FILE", help="write the JSON report to FILE")
+@click.option(
+    "--progress",
+    type=click.Choice(("auto", "plain", "json", "none")),
+    default="auto",
+    help="how progress is shown  [default: auto]",
+)
+@click.option("-v", "--verbose", is_flag=True, help="print every decision and note at the end")
+@click.option(
+    "-q", "--quiet", is_flag=True, help="print nothing but errors, and progress if --progress is given"
+)
+@click.pass_context
+def copy_command(
+    context: click.Context,
+    /,
+    names: tuple[str, ...],
+    from_file: str | None,
+    report_file: str | None,
+    progress: str,
+    verbose: bool,
+    quiet: bool,
+    **given: Any,
+) -> None:
+    """Copy files, and with -r folders, between this host and a GridFTP server, or within this host.
+
+    SRC and DST are plain names, file: URLs or ftp://HOST[:PORT]/NAME. One source goes to DST, or into
+    it if DST ends in / or is a folder; several go into DST.
+    """
+    from mpx.commands.progress import view
+    from mpx.files.atomic_file import check_writable
+    from mpx.report import Report
+    from mpx.transfer.copy import copy
+
+    explicit = {
+        name for name in given if context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
+    }
+    if verbose and quiet:
+        raise UsageError("-v and -q exclude each other; give one of them")
+    if quiet and context.get_parameter_source("progress") is click.core.ParameterSource.DEFAULT:
+        progress = "none"
+    options = CopyOptions(**{name: given[name] for name in explicit}, explicit=frozenset(explicit))
+    sources, targets, destination = _sources(list(names), from_file)
+    if report_file:
+        from mpx.commands.report_place import check_apart
+
+        check_apart(report_file, sources, destination)
+        check_writable(report_file)
+    report = Report(" ".join(sources), destination, dry_run=options.dry_run)  # until there is a real one
+
+    def begun(real: "Report") -> None:
+        nonlocal report
+        report = real
+
+    with Signals() as signals:
+        signals.last_words = lambda: _write_interrupted(report, signals, report_file, sources, destination)
+        try:
+            with view(progress) as show:
+                copy(
+                    sources,
+                    destination,
+                    options,
+                    targets=targets,
+                    on_begun=begun,
+                    on_progress=show,
+                    on_rehearsed=None if quiet else _say,
+                    cancel=signals.cancel,
+                )
+        except MpxError as error:
+            failure = signals.translate(error)
+            report.ended_by(failure)
+            _write(report, report_file, sources, destination)
+            _details(report, verbose=verbose, quiet=quiet)
+            raise failure from None
+        _write(report, report_file, sources, destination)
+        _details(report, verbose=verbose, quiet=quiet)
+        if not quiet:
+            if report.dry_run:
+                _rehearsed(report)
+            else:
+                _summary(report, verbose=verbose)
+
+
+def _sources(names: list[str], from_file: str | None) -> tuple[list[str], list[str | None] | None, str]:
+    """Tell sources from destination; raises UsageError."""
+    if not names:
+        raise UsageError("nothing to copy; give SRC and DST, see mpx copy --help")
+    *sources, destination = names
+    if from_file is None:
+        if not sources:
+            raise UsageError(f"a source or the destination is missing beside {destination}; give SRC and DST")
+        return sources, None, destination
+    if sources:
+        raise UsageError("give sources either on the command line or with --from-file, not both")
+    listed, targets = read_list(from_file)
+    return listed, targets, destination
+
+
+def read_list(name: str) -> tuple[list[str], list[str | None]]:
+    """Read --from-file: one source per line, with an optional tab and target. Raises UsageError."""
+    try:
+        if name == "-":
+            text = sys.stdin.buffer.read(_MOST_LIST_BYTES + 1) if sys.stdin else b""
+        else:
+            from pathlib import Path
+
+            with Path(name).open("rb") as file:
+                text = file.read(_MOST_LIST_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"cannot read {name}: {error.strerror}") from None
+    if len(text) > _MOST_LIST_BYTES:
+        raise UsageError(f"{name} has more than {format_size(_MOST_LIST_BYTES)}; copy with several lists")
+    sources: list[str] = []
+    targets: list[str | None] = []
+    for line in text.decode("utf-8", "surrogateescape").split("\n"):
+        source, tab, target = line.removesuffix("\r").partition("\t")
+        if source:
+            sources.append(source)
+            targets.append(target if tab and target else None)
+    if not sources:
+        raise UsageError(f"{name} names no source")
+    return sources, targets
+
+
+def _is_said(note: str) -> bool:
+    """Tell whether a note is no detail."""
+    from mpx.engine.endpoint import MAY_HIDE
+    from mpx.engine.source_change import END_DECIDES
+    from mpx.recognition.observation import MODEL_VARIABLE
+    from mpx.report import ONE_SUBFLOW
+    from mpx.transfer.congestion_plan import FAST_NOT_HAD
+    from mpx.transfer.option_checks import WHOLE_FILES
+    from mpx.transfer.planner import STARTING_OVER
+    from mpx.transfer.tree_walk import LISTS_MANY
+
+    by_hand = (  # what was asked for by hand and is not had
+        *(FAST_NOT_HAD, MODEL_VARIABLE, ONE_SUBFLOW),
+        *("the controller at ", "one path is used: ", "plain TCP instead"),
+    )
+    said = (*by_hand, STARTING_OVER, END_DECIDES, WHOLE_FILES, LISTS_MANY, MAY_HIDE)
+    return any(words in note for words in said)
+
+
+def _say(line: str) -> None:
+    print(shown(line))
+
+
+def _write(report: "Report", name: str | None, sources: list[str], destination: str) -> None:
+    """Write the report; the exit code stays that of the copy where that fails."""
+    if name:
+        from mpx.commands.report_place import check_apart
+
+        try:
+            check_apart(name, sources, destination)  # a copied file may have the name by now
+            report.write(name)
+        except UsageError as error:
+            complain(f"no report was written: {error}")
+
+
+def _write_interrupted(
+    report: "Report", signals: Signals, name: str | None, sources: list[str], destination: str
+) -> None:
+    """Write the report of a copy that does not end although it is to."""
+    report.ended_by(signals.translate(Interrupted()))
+    report.close()
+    _write(report, name, sources, destination)
+
+
+def _details(report: "Report", *, verbose: bool, quiet: bool) -> None:
+    """Print what failed, and unless `quiet` what surprises; if `verbose`, every decision and note too."""
+    if not quiet:
+        _surprises(report, verbose=verbose)
+    if report.files.total > 1:
+        for entry in report.failures:
+            complain(f"not copied {entry['name']}: {entry['error']}")
+
+
+def _surprises(report: "Report", *, verbose: bool) -> None:
+    """Print what was left out or began anew; if `verbose`, every decision and note."""
+    from mpx.engine.path_set import DEFAULT_PATH
+    from mpx.transfer.planner import EXISTS, SAME
+
+    if verbose:
+        for event in report.timeline:
+            rate = format_rate(event.goodput_bps)
+            kind = f"{event.congestion} stream" if event.congestion else "stream"
+            streams = f"{event.streams:4d} {kind}{'' if event.streams == 1 else 's'}"
+            path = "" if event.path == DEFAULT_PATH else f" path {event.path:<3}"
+            _say(f"{event.t_s:8.2f} s{path} {streams:<18} {rate:>14}  {event.reason}")
+        for each in report.decisions.get("paths") or ():
+            if "carried_bytes" in each:
+                _say(f"path {each['path']}: {format_size(each['carried_bytes'])} arrived over it")
+    for note in report.notes:
+        if verbose or _is_said(note):
+            _say(f"note: {note}")
+    if report.dry_run:
+        return  # it has told what it would leave alone
+    for entry in report.skipped:
+        if verbose or entry["reason"] not in (EXISTS, SAME):
+            _say(f"left alone {entry['name']}: {entry['reason']}")
+
+
+def _rehearsed(report: "Report") -> None:
+    """Print what would be done, in one line."""
+    files, size = report.files, report.bytes
+    line = f"dry run: {files.total - files.skipped} of {files.total} files to copy, "
+    print(f"{line}{format_size(size.total - size.skipped)}; nothing was copied")
+
+
+def _summary(report: "Report", *, verbose: bool) -> None:
+    """Print what was done, in one line."""
+    from mpx.engine.checksum_choice import UNVERIFIED
+    from mpx.transfer.planner import EXISTS, SAME
+
+    files, size = report.files, report.bytes
+    if not files.total:
+        print("nothing to copy: there are no files")
+        return
+    done = files.moved + files.resumed
+    if not done:
+        untold = not verbose and any(entry["reason"] in (EXISTS, SAME) for entry in report.skipped)
+        why = ", -v says why" if untold else ""
+        print(f"nothing to copy: {files.skipped} of {files.total} files left alone{why}")
+        return
+    moved = format_size(size.moved + size.resumed)
+    line = f"copied {done} of {files.total} files to {report.destination}, {moved} in "
+    line += f"{format_duration(report.duration_s)}, "
+    if size.resumed:
+        line += f"{format_size(size.resumed)} of it by an earlier run, "
+    line += f"{format_rate(report.goodput_bps)}, {_verified(report)}"
+    if files.skipped:
+        line += f", {files.skipped} left alone"
+    _say(line)
+    for note in report.notes:
+        if note.startswith(UNVERIFIED):
+            print(note)
+
+
+def _verified(report: "Report") -> str:
+    """Return what was compared, by which checksum, and of how many bytes if there were several."""
+    checksum = report.checksum
+    compared: dict[str, int] = checksum["bytes"]
+    if checksum["result"] != "verified" or not compared:
+        by = [f"{name} {format_size(count)}" for name, count in compared.items() if name != "none"]
+        return f"{checksum['result']} ({', '.join(by)})" if by else str(checksum["result"])
+    if len(compared) == 1:
+        return f"verified ({checksum['algorithm']})"
+    return f"verified ({', '.join(f'{name} {format_size(count)}' for name, count in compared.items())})"

@@ -1,0 +1,120 @@
+"""`mpx list` and `mpx unfinished`."""
+
+import contextlib
+import os
+import sys
+from datetime import UTC, datetime
+
+import click
+
+from mpx.commands.copy_options import with_options
+from mpx.engine.endpoint import FileInfo, Kind
+from mpx.errors import MpxError, PartialFailure, SourceError, UsageError
+from mpx.options import CopyOptions
+from mpx.text import shown
+
+
+@click.command("list")
+@click.argument("url", metavar="URL")
+@click.option("-l", "--long", is_flag=True, help="show kind, mode, size and time beside the name")
+@with_options("data_address_from_server")
+def list_command(url: str, long: bool, data_address_from_server: bool | None) -> None:
+    """List a folder, or describe a file, of a server or of this host, in the order in which it answers."""
+    from mpx.location import parse_location
+    from mpx.transfer.registry import open_endpoint
+
+    location = parse_location(url).absolute()
+    is_local = location.scheme == "file"
+    options = CopyOptions(data_address_from_server=bool(data_address_from_server))
+    endpoint = open_endpoint(location, options, lambda: False, writing=False)
+    failed: list[MpxError] = []
+    try:
+        info = endpoint.stat(location.name) or endpoint.stat(location.name, follow=False)
+        if info is None:
+            raise SourceError(f"{url} does not exist")
+        if info.kind is not Kind.FOLDER:
+            _print(_line(location.name.rsplit("/", 1)[-1], info, long=long), is_local=is_local)
+            return
+        for name, entry in endpoint.entries(location.name):
+            if isinstance(entry, MpxError):
+                failed = [*failed, entry] if len(failed) < _MOST_LINES else failed
+            else:
+                _print(_line(name, entry, long=long), is_local=is_local)
+        if long and (note := endpoint.listing_note()):
+            click.echo(shown(f"note: {note}"), err=True)
+    finally:
+        endpoint.close()
+    for error in failed:
+        click.echo(shown(f"mpx: not listed: {error}"), err=True)
+    if failed:
+        raise PartialFailure(f"{url}: the listing has entries that cannot be read; they are named above")
+
+
+_MOST_LINES = 1000  # about entries that cannot be listed
+
+
+def _print(line: str, *, is_local: bool) -> None:
+    """Print a name: to a program byte for byte as it is there, to a terminal so that it does no harm."""
+    if sys.stdout.isatty():
+        raw = shown(line).encode(sys.stdout.encoding, "backslashreplace")
+    else:
+        raw = os.fsencode(line) if is_local else line.encode("utf-8", "surrogateescape")
+    sys.stdout.buffer.write(raw + b"\n")
+
+
+def _line(name: str, info: FileInfo, *, long: bool) -> str:
+    name += "/" if info.kind is Kind.FOLDER else ""
+    if not long:
+        return name
+    when = "-"
+    if info.modified_s is not None:
+        with contextlib.suppress(ValueError, OverflowError, OSError):  # a year that nobody can write
+            when = datetime.fromtimestamp(info.modified_s, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    mode = "----" if info.mode is None else f"{info.mode:04o}"
+    size = "-" if info.size_bytes is None else str(info.size_bytes)
+    arrow = f" -> {info.link_target}" if info.link_target else ""
+    return f"{info.kind.value:<7}{mode:>5} {size:>15} {when:>20} {name}{arrow}"
+
+
+@click.command("unfinished")
+@click.option("--discard", is_flag=True, help="remove the partial files and forget them")
+@click.option("--forget", is_flag=True, help="forget them here, and leave the partial files where they are")
+def unfinished_command(discard: bool, forget: bool) -> None:
+    """Show the copies that were interrupted here; the same SRC and DST again continue each."""
+    from mpx.location import parse_location
+    from mpx.transfer.journal import leftovers
+    from mpx.transfer.registry import open_endpoint
+
+    if discard and forget:
+        raise UsageError("--discard and --forget exclude each other; give one of them")
+    kept: list[MpxError] = []
+    found = False
+    for leftover in leftovers():
+        found = True
+        click.echo(shown(f"{leftover.source} -> {leftover.destination}"))
+        for file in leftover.files:
+            click.echo(shown(f"    {file.arrived.size} of {file.size_bytes} bytes in {file.partial}"))
+        if forget:
+            leftover.forget()
+            click.echo("    forgotten")
+        if not discard:
+            continue
+        destination = parse_location(leftover.destination)
+        endpoint = open_endpoint(destination, CopyOptions(), lambda: False, writing=True)
+        try:
+            for file in leftover.files:
+                endpoint.remove(file.partial)
+            leftover.forget()
+            click.echo("    discarded")
+        except MpxError as error:
+            click.echo(shown(f"    kept: {error}"))
+            kept.append(error)
+        finally:
+            endpoint.close()
+    if not found:
+        click.echo("nothing is unfinished here", err=True)
+    if kept:
+        raise type(kept[0])(
+            f"not discarded: {len(kept)}, the first because {kept[0]}; if a server is gone for good, "
+            "mpx unfinished --forget forgets them here"
+        )

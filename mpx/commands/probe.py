@@ -1,0 +1,155 @@
+"""`mpx probe`: reads the command line, prints what was found, draws it."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import click
+from click.core import ParameterSource
+
+from mpx.cli import complain
+from mpx.errors import MpxError, UsageError
+from mpx.files.atomic_file import check_writable
+from mpx.probing.api import MODES, PASSIVE_MODE, probe
+from mpx.probing.bursts import PROFILE_KINDS, SHORT, whole_periods_s
+from mpx.probing.result import ProbeResult
+from mpx.recognition.policy import FAIR, POLICIES
+from mpx.rtt.schedule import SAMPLINGS
+from mpx.signals import Signals
+from mpx.text import shown
+from mpx.units import format_duration, parse_duration
+
+MUCH_LONGER = 1.1  # than was asked for: worth a line
+_FORMATS = (".png", ".svg", ".pdf")
+
+_EPILOG = """
+\b
+Examples:
+  mpx probe ftp://dtn.example.org/
+  mpx probe --window 1min --json dtn.example.org:2811
+  mpx probe --mode active ftp://dtn.example.org/
+  mpx probe --plot rtt.png 192.0.2.7:22
+
+Exit codes: 0 done, 2 usage, 5 login refused, 6 cannot reach or lost, 7 takes no more, 129, 130
+and 143 interrupted. What is known by then is printed first.
+
+More: docs/probe.md in the sources of mpx.
+"""
+
+
+@click.command("probe", epilog=_EPILOG)
+@click.argument("target", metavar="TARGET")
+@click.option(
+    "--mode",
+    type=click.Choice(MODES),
+    default=PASSIVE_MODE,
+    show_default=True,
+    help="whether to send bursts of data beside the probes: they tell rate and queue, and disturb others",
+)
+@click.option(
+    "--profile",
+    type=click.Choice(tuple(PROFILE_KINDS)),
+    default=SHORT,
+    show_default=True,
+    help="of the bursts: CUBIC, BBR, nothing (2, 2, 1 s), or the paper's CUBIC, BBR, CUBIC, nothing (5 s)",
+)
+@click.option("--window", metavar="TIME", default="10s", show_default=True, help="how long to probe")
+@click.option(
+    "--sampling",
+    type=click.Choice(tuple(SAMPLINGS)),
+    default="single",
+    show_default=True,
+    help="ten probes a second, or as in the paper ten probes 1 ms apart each second",
+)
+@click.option(
+    "--policy",
+    type=click.Choice(POLICIES),
+    default=FAIR,
+    show_default=True,
+    help="what the decision is for, as of mpx copy",
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="print the result as JSON, with the series of round-trip times"
+)
+@click.option("--plot", metavar="FILE", help="draw the round-trip times into FILE (.png, .svg, .pdf)")
+@click.option("-4", "--ipv4", is_flag=True, help="use IPv4 only")
+@click.option("-6", "--ipv6", is_flag=True, help="use IPv6 only")
+def probe_command(
+    target: str,
+    mode: str,
+    profile: str,
+    window: str,
+    sampling: str,
+    policy: str,
+    as_json: bool,
+    plot: str | None,
+    ipv4: bool,
+    ipv6: bool,
+) -> None:
+    """Measure the round-trip time to a host, and tell who shares the path and what a copy would do about it.
+
+    TARGET is a URL, HOST or HOST:PORT. Nothing is stored there, and without --mode active nothing is logged
+    in to.
+    """
+    window_s = parse_duration(window)
+    context = click.get_current_context()
+    given = context.get_parameter_source("profile") is not ParameterSource.DEFAULT
+    if given and mode == PASSIVE_MODE:
+        raise UsageError("--profile is of the bursts, so it needs --mode active; give that, or leave it out")
+    if plot:
+        _check_plot(plot)
+    whole_s = window_s if mode == PASSIVE_MODE else whole_periods_s(PROFILE_KINDS[profile], window_s)
+    if whole_s > MUCH_LONGER * window_s:
+        complain(f"probing for {format_duration(whole_s)}, as bursts have whole periods")
+    with Signals(unfinished="interrupted") as signals:
+        try:
+            result = probe(
+                target,
+                window_s=window_s,
+                sampling=sampling,
+                mode=mode,
+                profile=profile,
+                policy=policy,
+                ipv4=ipv4,
+                ipv6=ipv6,
+                cancel=signals.cancel,
+            )
+        except MpxError as error:
+            failure = signals.translate(error)
+            if failure.result:
+                _show_what_is_known(replace(failure.result, exit_code=failure.exit_code), as_json, plot)
+            raise failure from None
+    _show(result, as_json=as_json, plot=plot)
+
+
+def _check_plot(file: str) -> None:
+    """Raise UsageError now rather than after the window."""
+    if Path(file).suffix.lower() not in _FORMATS:
+        raise UsageError(f"--plot {file}: no such format; end the name in .png, .svg or .pdf")
+    try:
+        import mpx.probing.plot  # noqa: F401
+    except ImportError as error:
+        raise UsageError(
+            f"--plot needs matplotlib ({error}); install it with mpx, in its sources: pip install '.[plot]'"
+        ) from None
+    check_writable(file)
+
+
+def _show_what_is_known(result: ProbeResult, as_json: bool, plot: str | None) -> None:
+    """Show a result that is not whole; the exit code is that of what ended it, even if it cannot be drawn."""
+    try:
+        _show(result, as_json=as_json, plot=plot)
+    except UsageError as error:
+        complain(str(error))
+
+
+def _show(result: ProbeResult, *, as_json: bool, plot: str | None) -> None:
+    if as_json:
+        click.echo(json.dumps(result.as_dict()))
+    else:
+        for line in result.as_lines():
+            click.echo(shown(line))
+    if plot:
+        from mpx.probing.plot import draw
+
+        draw(result, plot)

@@ -1,0 +1,1 @@
+"""The places that files are copied from and to, a package for each protocol."""

@@ -1,0 +1,1 @@
+"""GridFTP and FTP servers: the control channel, names and listings, checksums, data connections."""

@@ -1,0 +1,1 @@
+"""What `mpx serve` offers beyond GridFTP (docs/extensions.md)."""

@@ -1,0 +1,351 @@
+"""Lists a folder of a server: MLSD, else LIST; what a listing leaves open is asked once it has ended.
+
+Nothing that a server lists is left out in silence: an entry that cannot be understood is an error in its
+place. Lines are read as they come; only entries that have to be asked about are kept until then.
+"""
+
+import contextlib
+import posixpath
+import re
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from mpx.endpoints.ftp.empty_folders import is_itself, stat_lists
+from mpx.endpoints.ftp.facts import entry_info, kind_of, parse_time
+from mpx.endpoints.ftp.list_formats import parse_list_line
+from mpx.endpoints.ftp.listing_transfer import CutLine, ListingTransfer
+from mpx.endpoints.ftp.session import Session
+from mpx.endpoints.ftp.sizes import size_of
+from mpx.endpoints.ftp.wire import Reply, command, lines_of_facts, parse_facts
+from mpx.engine.endpoint import FileInfo, Kind, Note
+from mpx.errors import ListingBroken, MpxError, PartialFailure
+
+Listed = tuple[str, FileInfo | MpxError]
+Refused = Callable[[Reply], MpxError]
+
+LIST_NOTE = (
+    "{peer} has no MLSD, so folders were listed with LIST: times come from MDTM, where the server has it; "
+    "folders keep no times, and a file without a time is copied again by the next run"
+)
+GROUP = 200  # names that are asked about together
+MOST_KEPT_BYTES = 40 * 1024 * 1024  # lines of one folder that wait to be asked about, some 500,000
+MOST_UNREADABLE = 1000  # lines of one folder, after which it is no listing
+_MOST_LOOKED_AT = 10_000  # lines of a folder above one of which nothing is listed
+_LINE_COSTS_BYTES = 41  # beside its text
+_NOT_IMPLEMENTED = (500, 501, 502, 504)
+_NO_DATA = (421, 425, 426)
+_NOTHING_THERE = re.compile(r"no (such )?(files?|director|entries)|not found|does not exist|empty")
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """An entry of which something has to be asked."""
+
+    name: str
+    info: FileInfo
+    is_kind_known: bool
+    why: str = ""  # the line is in doubt, and what is not there is an error for this reason
+
+
+class FolderListing:
+    """Lists folders of one server. Remembers in which way that lists.
+
+    `session` returns the session to ask over; where the endpoint let it go meanwhile, that is another.
+    """
+
+    def __init__(self, session: Callable[[], Session], note: Note = lambda _: None) -> None:
+        self.promised = 0  # how many entries a Globus server says that there are
+        self.count = 0  # how many it listed
+        self.may_hide = False  # names with a leading dot, as the server takes no -a
+        self._open = session
+        self._note = note
+        self._transfer: ListingTransfer | None = None  # under way
+        features = self._session.features
+        self._has_mlst = "MLST" in features
+        self.uses_list = not self._has_mlst and "MLSD" not in features
+        self._unreadable_lines = 0
+        self._has_begun = False  # a line of LIST was read that is not blank
+        self._shows_itself: bool | None = None  # LIST -a begins with the folder itself; None: not seen yet
+        self._list_words = ["-a", ""]  # of LIST, in the order in which they are tried
+
+    @property
+    def _session(self) -> Session:
+        return self._open()
+
+    def read_ahead(self) -> bool:
+        """Read a listing under way to its end, and keep it; False where it is too long for that."""
+        return self._transfer is None or self._transfer.read_ahead()
+
+    def give_up(self) -> None:
+        """Have a listing under way fail as if its connection were lost."""
+        if self._transfer is not None:
+            self._transfer.give_up()
+
+    def entries(self, full: str, refused: Refused) -> Iterator[Listed]:
+        """Yield what is in the folder `full`; raises what `refused` makes of a refusal."""
+        self.promised = self.count = self._unreadable_lines = 0
+        self._has_begun = False
+        waiting: list[bytes] = []
+        kept_bytes = 0
+        cut: CutLine | None = None
+        for line in self._lines(full, refused):
+            self.count += 1
+            found = self._read(full, line)
+            if isinstance(found, _Open) and isinstance(line, CutLine):
+                cut = line
+            elif isinstance(found, _Open):
+                waiting.append(line.encode("utf-8", "surrogateescape"))
+                kept_bytes += len(waiting[-1]) + _LINE_COSTS_BYTES
+                if kept_bytes > MOST_KEPT_BYTES:
+                    raise PartialFailure(
+                        f"{self._session.peer} lists too many entries in {full} that have to be asked about "
+                        f"one by one ({len(waiting)}); copy its parts apart"
+                    )
+            elif found:
+                yield found
+        waiting.reverse()
+        while waiting:
+            lines = [waiting.pop() for _ in range(min(GROUP, len(waiting)))]
+            yield from self._asked(full, [line.decode("utf-8", "surrogateescape") for line in lines])
+        if cut is not None:
+            yield from self._asked(full, [cut])
+
+    # --- listing -------------------------------------------------------------------------------------
+
+    def _transferred(self, full: str, line: bytes) -> Generator[str]:
+        """Yield what a listing of the folder `full` says; one of nothing is asked for again if in doubt."""
+        for is_second in (False, True):
+            self._transfer = transfer = ListingTransfer(self._session, line, _Refusal)
+            try:
+                yield from transfer.lines()
+            finally:
+                self._transfer = None
+            if not transfer.doubt:
+                return
+            what = f"{self._session.peer} says that it has listed {full}, and {transfer.doubt}"
+            lists = stat_lists(self._session, full)
+            if lists:
+                raise ListingBroken(f"{what}; the folder is not empty")
+            if lists is None and is_second:
+                self._note(f"{what}; {full} is taken for empty")
+            elif lists is not None:
+                return
+
+    def _lines(self, full: str, refused: Refused) -> Iterator[str]:
+        if not self.uses_list:
+            lines = 0
+            try:
+                for line in self._transferred(full, command("MLSD", full)):
+                    lines += 1
+                    yield line
+            except _Refusal as refusal:
+                if refusal.reply.code not in _NOT_IMPLEMENTED or lines:
+                    self._unless_empty(full, refusal.reply, lines, refused)
+                    return
+                self.uses_list = True
+            else:
+                return
+        yield from self._lines_of_list(full, refused)
+
+    def _lines_of_list(self, full: str, refused: Refused) -> Iterator[str]:
+        """Yield what LIST says from within the folder: as an argument its name could be taken for a pattern.
+
+        Servers that hide names with a leading dot show them for -a; others take that for the name of a file.
+        """
+        entered = self._session.call(command("CWD", full))
+        if not entered.is_ok:
+            raise refused(entered)
+        is_name = False
+        refusal: _Refusal | None = None
+        for words in list(self._list_words):
+            lines = 0
+            refusal = None
+            held: list[str] = []  # a line that is of a file `-a` where no other follows it
+            try:
+                for line in self._transferred(full, command("LIST", *words.split())):
+                    if not lines and not held and words and line.endswith(f" {words}"):
+                        held.append(line)
+                        continue
+                    if words and not self._shows_itself:
+                        self._shows_itself = is_itself(line)
+                    lines += 1 + len(held)
+                    yield from (*held, line)
+                    held.clear()
+            except _Refusal as error:
+                refusal = error
+            is_name = is_name or bool(held)
+            if lines and words != self._list_words[0] and not is_name:
+                self._list_words = [words]
+                self.may_hide = True
+            if refusal and (lines or words == self._list_words[-1] or refusal.reply.code in _NO_DATA):
+                self._unless_empty(full, refusal.reply, lines, refused)
+            if lines:
+                return
+        if refusal is None and self._may_be_unreadable(full):
+            raise PartialFailure(
+                f"{self._session.peer} lists nothing in {full}, and of other folders at least themselves; "
+                "may it read this one?"
+            )
+
+    def _may_be_unreadable(self, full: str) -> bool:
+        """Tell whether LIST -a shows other folders among what they hold: those before, else those above."""
+        above = full
+        while self._shows_itself is None and self._list_words[0] and above.strip("/"):
+            above = posixpath.dirname(above.rstrip("/"))
+            if not self._session.call(command("CWD", above)).is_ok:
+                continue
+            listed = self._transferred(above, command("LIST", self._list_words[0]))
+            with contextlib.suppress(_Refusal, ListingBroken), contextlib.closing(listed):
+                for line in islice(listed, _MOST_LOOKED_AT):
+                    self._shows_itself = self._shows_itself or is_itself(line)
+        return bool(self._shows_itself)
+
+    def _unless_empty(self, full: str, reply: Reply, lines: int, refused: Refused) -> None:
+        """Raise what a refusal means, unless it only says that nothing is in a folder that is there."""
+        is_empty = reply.code in (450, 550) and _NOTHING_THERE.search(reply.text.lower())
+        if not is_empty or lines or not self._session.call(command("CWD", full)).is_ok:
+            raise refused(reply)
+
+    # --- lines ---------------------------------------------------------------------------------------
+
+    def _read(self, full: str, line: str) -> "Listed | _Open | None":
+        return self._read_list(full, line) if self.uses_list else self._read_facts(full, line)
+
+    def _read_facts(self, full: str, line: str) -> Listed | _Open | None:
+        try:
+            entry = parse_facts(line)
+        except ValueError:
+            return self._unreadable(full, line) if line.strip() else None
+        told = entry.facts.get("type", "").lower()
+        if told in ("cdir", "pdir"):
+            count = entry.facts.get("x.count", "")
+            self.promised = max(self.promised, int(count) if re.fullmatch("[0-9]{1,9}", count) else 0)
+            return None
+        kind = kind_of(entry)
+        name = self._name(full, entry.name, kind)
+        if not isinstance(name, str):
+            return name
+        info = entry_info(entry)
+        why = "" if entry.is_sure and not isinstance(line, CutLine) else self._doubt(full, line)
+        if kind is None or info.size_bytes is None or why:
+            return _Open(name, info, kind is not None, why)
+        return name, info
+
+    def _read_list(self, full: str, line: str) -> Listed | _Open | None:
+        try:
+            found = parse_list_line(line)
+        except ValueError:
+            return self._unreadable(full, line)
+        if found is None:  # a blank line, or the sum that some begin with
+            is_first, self._has_begun = not self._has_begun, self._has_begun or bool(line.strip())
+            return None if is_first or not line.strip() else self._unreadable(full, line)
+        self._has_begun = True
+        told, info = found
+        name = self._name(full, told, info.kind)
+        if not isinstance(name, str):
+            return name
+        why = self._doubt(full, line) if isinstance(line, CutLine) else ""
+        if info.kind is Kind.FILE or why:
+            return _Open(name, info, True, why)
+        return name, info
+
+    def _name(self, full: str, told: str, kind: Kind | None) -> str | Listed | None:
+        """Return the name that a line gives; None for the folder itself and the one above it."""
+        name = told.rstrip("/") if kind is Kind.FOLDER else told
+        if name in (".", "..") and kind in (Kind.FOLDER, None):
+            return None
+        if name.startswith("/") and posixpath.dirname(name) == full.rstrip("/"):
+            name = posixpath.basename(name)  # some servers give whole paths
+        if "/" in name or name in ("", ".", ".."):
+            return told, PartialFailure(
+                f"{self._session.peer} lists {told[:255]!r} in {full}, which is no name of a file; "
+                "not trusting it"
+            )
+        return name
+
+    def _unreadable(self, full: str, line: str) -> Listed:
+        self._unreadable_lines += 1
+        if self._unreadable_lines > MOST_UNREADABLE:
+            raise PartialFailure(
+                f"{self._session.peer} lists in {full} more than {MOST_UNREADABLE} lines that cannot be read"
+            )
+        return "", PartialFailure(
+            f"{self._session.peer} lists in {full} a line that cannot be read: {line[:200]!r}"
+        )
+
+    def _doubt(self, full: str, line: str) -> str:
+        how = "ends in the middle of a line" if isinstance(line, CutLine) else "has a line that is not clear"
+        return f"the listing of {full} by {self._session.peer} {how}: {str(line[:200])!r}"
+
+    # --- asking --------------------------------------------------------------------------------------
+
+    def _asked(self, full: str, lines: list[str]) -> Iterator[Listed]:
+        """Ask about what lines leave open, all at once, and yield the entries as they turn out to be."""
+        entries = [entry for line in lines if isinstance(entry := self._read(full, line), _Open)]
+        questions = [self._questions(full, entry) for entry in entries]
+        replies = iter(self._session.pipeline([line for each in questions for line in each]))
+        for entry, answers in [
+            (e, list(islice(replies, len(q)))) for e, q in zip(entries, questions, strict=True)
+        ]:
+            yield entry.name, self._judged(full, entry, answers)
+
+    def _questions(self, full: str, entry: _Open) -> list[bytes]:
+        name = posixpath.join(full, entry.name)
+        try:
+            ask = [command("SIZE", name), command("MDTM", name)]
+            if not entry.is_kind_known or entry.why:
+                ask.append(command("CWD", name))
+                if self._has_mlst:
+                    ask.append(command("MLST", name))
+        except MpxError:  # a name that no command can carry
+            return []
+        return ask
+
+    def _judged(self, full: str, entry: _Open, answers: list[Reply]) -> FileInfo | MpxError:
+        name = posixpath.join(full, entry.name)
+        if not answers:
+            return entry.info  # whoever uses the name is told why it cannot be used
+        size, modified, *more = answers
+        size_bytes = size_of(size)
+        modified_s = entry.info.modified_s
+        if modified_s is None and modified.code == 213:
+            modified_s = parse_time(modified.text)
+        told = replace(entry.info, modified_s=modified_s)
+        if entry.is_kind_known and not entry.why:
+            return replace(told, size_bytes=told.size_bytes if size_bytes is None else size_bytes)
+        described = self._described(more[1]) if len(more) > 1 else None
+        if described and described.kind is not Kind.OTHER:
+            told = replace(described, modified_s=described.modified_s or modified_s)
+        elif more[0].is_ok:
+            told = replace(told, kind=Kind.FOLDER, size_bytes=0)
+        elif size_bytes is not None or modified.code == 213:
+            told = replace(told, kind=Kind.FILE)
+        elif described and not entry.why:
+            return described
+        else:
+            what = entry.why or f"{self._session.peer} does not say what {name} is"
+            return PartialFailure(f"{what}; asked about it, it says: {size.reason}")
+        if told.kind is Kind.FILE and size_bytes is not None:
+            told = replace(told, size_bytes=size_bytes)
+        return told
+
+    @staticmethod
+    def _described(reply: Reply) -> FileInfo | None:
+        """Return what MLST says, None where that says nothing clear."""
+        for line in lines_of_facts(reply):
+            try:
+                entry = parse_facts(line, is_indented=True)
+            except ValueError:
+                continue
+            if kind_of(entry):
+                return entry_info(entry)
+        return None
+
+
+class _Refusal(MpxError):
+    """A listing command was refused; what that means is decided by whoever sent it."""
+
+    def __init__(self, reply: Reply) -> None:
+        super().__init__(reply.text)
+        self.reply = reply

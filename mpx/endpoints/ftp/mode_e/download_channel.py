@@ -1,0 +1,251 @@
+"""Downloads in MODE E, the streams: connections that the server opens to our listening port.
+
+The server fixes their number when it answers PORT, so one session has a fixed fan of connections; it is
+fed with partial retrieves (ERET) that are queued ahead, and all connections of the fan serve one after
+the other. Each connection tells by EOD that it is done with a retrieve and goes on to the next.
+Each fan listens on a port of its own, so that none gets a connection that was meant for another.
+"""
+
+import os
+import socket
+import threading
+import time
+
+from mpx.endpoints.ftp.mode_e.data_listener import Inbound
+from mpx.endpoints.ftp.mode_e.retrieve import Pull, SentTooMuch
+from mpx.endpoints.ftp.wire import HEADER_BYTES, BlockHeader, unpack_header
+from mpx.endpoints.local.endpoint import local_error
+from mpx.engine.carrier import Work
+from mpx.engine.file_transfer import Move
+from mpx.engine.stream import BUFFER_BYTES, Stream, StreamTotals
+from mpx.errors import ConnectionLost, ControllerError, DestinationError, MpxError
+
+SLOW_PIECE_S = 0.05  # a piece that takes longer is recorded as it trickles in
+
+
+class Fan:
+    """The connections that the server opened for one PORT, and the retrieves they serve in order."""
+
+    def __init__(self, work: Work, parallelism: int, listener: socket.socket, server_host: str) -> None:
+        self.work = work
+        self.parallelism = parallelism
+        self.broken: MpxError | None = None
+        self.spoiled: Move | None = None  # the one file that is to blame for it, if one is
+        self.reached = False  # somebody has connected; most likely the server
+        self._server_host = server_host
+        self._inbound = Inbound(
+            listener,
+            parallelism,
+            server_host=server_host,
+            connected=self._was_reached,
+            admit=self.admit,
+            stays_open=work.over_mptcp,
+        )
+        self._changed = threading.Condition()
+        self._pulls: dict[int, Pull] = {}
+        self._added = 0
+        self._streams: list[DownloadStream] = []
+        self._past = StreamTotals()
+        self._closed = False
+
+    def add(self, pull: Pull) -> None:
+        """Queue a retrieve, before its ERET is sent."""
+        with self._changed:
+            pull.number = self._added
+            self._pulls[self._added] = pull
+            self._added += 1
+            self._changed.notify_all()
+
+    def start(self) -> None:
+        """Let connections in, before PORT is sent."""
+        self._inbound.start()
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where the server is to connect to."""
+        return self._inbound.address
+
+    def _was_reached(self, host: str) -> None:
+        self.reached = True
+        if host == self._server_host:
+            self.work.inbound.set()
+
+    def connections(self) -> list[socket.socket]:
+        """Return those that are open."""
+        with self._changed:
+            streams = list(self._streams)
+        return [stream.connection for stream in streams if stream.connection is not None]
+
+    def admit(self, connection: socket.socket, header: BlockHeader) -> bool:
+        """Start a stream on a connection whose first header is this; False if it does not belong here.
+
+        It begins with the oldest retrieve that is not done: one that connects late had no part in those
+        before, as what they said of their number shows.
+        """
+        with self._changed:
+            waiting = [number for number, pull in self._pulls.items() if not pull.is_done]
+            if self._closed or not waiting or not self._pulls[min(waiting)].admits(header):
+                return False
+            self.work.inbound.set()
+            try:
+                self.work.paths.lead_to(str(connection.getpeername()[0]))
+            except ControllerError as error:
+                self.fail(error)
+                return False
+            stream = DownloadStream(self, connection, first=min(waiting))
+            try:
+                stream.start()  # within the lock: it must run before anybody may join it
+            except RuntimeError as error:
+                self.fail(ConnectionLost(f"no thread for a data connection: {error}"))
+                return False
+            self._streams.append(stream)
+            return True
+
+    def pull_at(self, index: int) -> Pull | None:
+        """Return the retrieve number `index`, waiting for it; None when the fan is closed.
+
+        Raises ConnectionLost when all the others say that they were done with it without this one.
+        """
+        with self._changed:
+            while self._added <= index and not self._closed:
+                self._changed.wait()
+            if self._closed:
+                return None
+            if index not in self._pulls:
+                raise ConnectionLost("the server's data connections do not agree on their number")
+            return self._pulls[index]
+
+    def forget(self, pull: Pull) -> None:
+        """Let go of a retrieve that every connection is past."""
+        with self._changed:
+            self._pulls.pop(pull.number, None)
+
+    def fail(self, error: MpxError, spoiled: Move | None = None) -> None:
+        """Say that the retrieves under way cannot be completed; `spoiled`: the file that it is due to."""
+        with self._changed:
+            if not self._closed and self.broken is None:
+                self.broken, self.spoiled = error, spoiled
+
+    def left(self, stream: "DownloadStream") -> None:
+        """Forget a stream that has ended, keeping its counters."""
+        totals = stream.totals()
+        with self._changed:
+            self._streams.remove(stream)
+            self._past.add(totals)
+
+    def totals(self) -> StreamTotals:
+        """Return the counters of the fan's connections."""
+        sums = StreamTotals()
+        with self._changed:
+            for stream in self._streams:
+                sums.add(stream.totals())
+            sums.add(self._past)
+        return sums
+
+    def cut(self) -> None:
+        """Reset every connection and let no more in; their threads end soon."""
+        self._inbound.close()
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+            streams = list(self._streams)
+        for stream in streams:
+            stream.cut()
+
+    def join(self) -> None:
+        """Wait until the threads have ended."""
+        self._inbound.join()
+        with self._changed:
+            streams = list(self._streams)
+        for stream in streams:
+            stream.join()
+
+
+class DownloadStream(Stream):
+    """One connection of a fan."""
+
+    def __init__(self, fan: Fan, connection: socket.socket, *, first: int) -> None:
+        super().__init__("mpx-download-stream", fan.work.subflows if fan.work.over_mptcp else None)
+        self._fan = fan
+        self._first = first  # number of the retrieve that its first block is part of
+        self._buffer = memoryview(bytearray(BUFFER_BYTES))
+        self._header = memoryview(bytearray(HEADER_BYTES))
+        self._slow = True
+        self._new_bytes = 0  # that had not come before
+        self.opened(connection)
+
+    def run(self) -> None:
+        """Receive one retrieve after the other."""
+        fan, index, pull = self._fan, self._first, None
+        try:
+            while (pull := fan.pull_at(index)) is not None and self._receive(pull):
+                index += 1
+        except DestinationError as error:
+            fan.fail(error, pull.move if pull else None)
+        except MpxError as error:
+            fan.fail(error)
+        except (OSError, ValueError) as error:
+            fan.fail(ConnectionLost(f"a data connection was lost: {error}"))
+        except Exception as error:
+            fan.fail(MpxError(f"unexpected: {type(error).__name__}: {error}"))
+        finally:
+            self.closed(clean=False)
+            fan.left(self)
+
+    def totals(self) -> StreamTotals:
+        """Return the counters; what arrived is counted by us, since the kernel counts only what we send."""
+        with self._guard:
+            self._count_subflows()
+            return StreamTotals(
+                streams=1 if self.connection is not None else 0,
+                bytes=self.passed_bytes,
+                new_bytes=self._new_bytes,
+            )
+
+    def _receive(self, pull: Pull) -> bool:
+        """Receive this connection's share of a retrieve; False when the server closed it in between."""
+        connection = self.connection
+        assert connection is not None
+        first, received, reached = True, 0, 0
+        while True:
+            got = connection.recv_into(self._header, HEADER_BYTES, socket.MSG_WAITALL)
+            if got == 0 and first:
+                return False
+            if got < HEADER_BYTES:
+                raise ConnectionLost("the server closed a data connection in the middle of a transfer")
+            header = unpack_header(self._header)
+            if not pull.fits(header):
+                raise SentTooMuch(pull)
+            self._receive_block(connection, pull, pull.start + header.offset, header.count)
+            first = False
+            received += header.count
+            reached = max(reached, header.offset + header.count if header.count else 0)
+            if header.ends_data:
+                pull.ended(header.total_streams, received, reached)
+                return True
+
+    def _receive_block(self, connection: socket.socket, pull: Pull, start: int, count: int) -> None:
+        move, pacer, view = pull.move, self._fan.work.pacer, self._buffer
+        while count:
+            began = time.monotonic()
+            want = min(count, pacer.piece(BUFFER_BYTES))
+            got = connection.recv_into(view, want, 0 if self._slow else socket.MSG_WAITALL)
+            if got == 0:
+                raise ConnectionLost("the server closed a data connection in the middle of a block")
+            self._slow = time.monotonic() - began > SLOW_PIECE_S
+            pacer.wait(got)
+            piece = view[: pull.within(start, start + got)]
+            end = start + len(piece)
+            # What comes late must touch neither a finished file nor what was summed already.
+            if len(piece) and pull.may_write(start, end):
+                try:
+                    written = 0
+                    while written < len(piece):  # a disk that fills up takes what fits, then says why
+                        written += os.pwrite(pull.fd, piece[written:], start + written)
+                except OSError as error:
+                    raise local_error(error, move.final, writing=True) from None
+                self._new_bytes += len(piece)
+                move.sums.passed(start, piece)
+            self.passed_bytes += got
+            start += got
+            count -= got

@@ -1,0 +1,344 @@
+"""Downloads in MODE E, one session: the retrieves queued at the server, the connections it opened for them.
+
+Connections come in fans whose size is fixed. Another number is another fan: the command for it is queued
+behind the retrieves under way, which the old connections still serve.
+"""
+
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+from mpx.endpoints.ftp.extensions import sink
+from mpx.endpoints.ftp.mode_e.download_channel import Fan
+from mpx.endpoints.ftp.mode_e.retrieve import Pull, SentTooMuch
+from mpx.endpoints.ftp.refusals import cannot_send, is_missing, reply_error
+from mpx.endpoints.ftp.session import SessionOptions
+from mpx.endpoints.ftp.session_pool import open_session
+from mpx.endpoints.ftp.wire import Reply, command, port_command
+from mpx.engine.carrier import Work
+from mpx.engine.file_transfer import Move
+from mpx.engine.stream import StreamTotals
+from mpx.errors import ConnectionLost, InboundBlocked, MpxError, NoSpace
+from mpx.location import Location
+from mpx.net import mptcp, tcp
+from mpx.units import counted
+
+_CONGESTION = "a congestion control"
+_ONE_CONNECTION = "1 connection at once"
+_OUR_PORT = "our data port"
+_NEVER = (500, 501, 502, 504, 522)  # of PORT: there is no MODE E in this direction
+ENDS = 2  # of files are read before a part from within one is believed
+VERDICT_S = 2.0  # after a data connection broke, wait so long for what the server says of it
+
+
+class RetrieveRefused(ConnectionLost):
+    """A file was refused, so connections and the retrieves queued behind it do not match any more.
+
+    `may_be_exact`: perhaps only because one byte more was asked for than it has.
+    """
+
+    def __init__(self, move: Move, why: MpxError, *, may_be_exact: bool = False) -> None:
+        super().__init__(str(why))
+        self.move = move
+        self.why = why
+        self.may_be_exact = may_be_exact
+
+
+class DownloadSession:
+    """A session of a lane, logged in.
+
+    The lane's thread uses it; others may call `totals`, `cut` and `is_switching`.
+    """
+
+    def __init__(self, location: Location, options: SessionOptions, work: Work, path: str) -> None:
+        self.rtt_s = 0.0
+        self.proven_to = 0  # the largest offset from which files ended where they should
+        self.lengths_proven = False  # a part that ends within its file had its length
+        self.believed_bytes = 0
+        self._kept_part = False  # some of a part that ends within its file came before the session was lost
+        self._ends_believed = 0
+        self._ends_asked = 0  # how often a retrieve was queued that reaches the end of its file
+        self._asked_to = 0  # as `proven_to`, with what is queued
+        self._path = path  # that its connections take
+        self.congestion = ""  # congestion control of further retrieves; empty: the server's kernel chooses
+        self.pulls: deque[Pull] = deque()  # under way, the oldest first
+        self._host = location.host
+        self._work = work
+        self._control = open_session(location, options)
+        self._fans: list[Fan] = []  # the last one is current; earlier ones still have retrieves to finish
+        self._answers: deque[Pull | str] = (
+            deque()
+        )  # what the next replies are about; text: what it may refuse
+        self._unsent: list[bytes] = []
+        self._past = StreamTotals()
+        self._counting = threading.Lock()  # nothing is counted twice, or not at all, while it changes hands
+
+    def open(self) -> None:
+        """Turn to MODE E; raises ConnectionLost."""
+        control = self._control
+        self.rtt_s = control.rtt_s or 0.0
+        mode = control.call(command("MODE", "E"))
+        if not mode.is_ok:
+            raise ConnectionLost(f"{control.peer} refuses MODE E: {mode.reason}")
+
+    # --- connections ---------------------------------------------------------------------------------
+
+    @property
+    def connections(self) -> int:
+        """How many connections further retrieves will use; 0 before the first fan."""
+        return self._fans[-1].parallelism if self._fans else 0
+
+    def open_connections(self) -> list[socket.socket]:
+        """Return those that data may come over now."""
+        return [connection for fan in list(self._fans) for connection in fan.connections()]
+
+    @property
+    def has_connected(self) -> bool:
+        """Whether somebody, most likely the server, has opened a connection for the oldest retrieve."""
+        return bool(self._fans and self._fans[0].reached)
+
+    @property
+    def is_switching(self) -> bool:
+        """Whether new connections replace old ones and nothing has come over them yet."""
+        fans = list(self._fans)
+        return len(fans) > 1 and fans[-1].totals().bytes == 0
+
+    @property
+    def is_changing(self) -> bool:
+        """Whether retrieves are under way over connections that further ones will not use."""
+        return len(self._fans) > 1
+
+    @property
+    def data_port(self) -> str:
+        """Where the server is to connect to, as shown to people."""
+        return tcp.show(self._fans[0].address) if self._fans else "(closed)"
+
+    def connect(self, connections: int) -> None:
+        """Have the server open so many connections, which further retrieves will use.
+
+        Raises UsageError when no port is free to listen on.
+        """
+        control = self._control
+        host = self._work.options.data_address or control.local_host
+        listener = tcp.listen(host, self._work.listen_ports, over_mptcp=self._work.over_mptcp)
+        if steer := self._work.paths.register(self._path, "sink"):
+            steer(int(listener.getsockname()[1]))
+        fan = Fan(self._work, connections, listener, control.peer_host)
+        fan.start()
+        self._fans.append(fan)
+        over_mptcp = self._work.over_mptcp and mptcp.FEATURE in control.features
+        transport = f"Transport={mptcp.TRANSPORT};" if over_mptcp else ""
+        self._answers.extend([f"{counted(connections, 'connection')} at once", _OUR_PORT])
+        self._unsent += [
+            command("OPTS", "RETR", f"Parallelism={connections},{connections},{connections};{transport}"),
+            port_command(fan.address),
+        ]
+
+    def congest(self, name: str) -> None:
+        """Have the server send further retrieves with that congestion control, over the same connections."""
+        self.congestion = name
+        self._answers.append(_CONGESTION)
+        self._unsent.append(command("OPTS", "RETR", f"Congestion={name};"))
+
+    def _retire(self, fan: Fan) -> None:
+        fan.cut()
+        fan.join()
+        self._work.paths.ended(fan.address[1], "sink")
+        with self._counting:
+            self._past.add(fan.totals())
+            self._past.streams = 0
+            self._fans.remove(fan)
+
+    # --- retrieves -----------------------------------------------------------------------------------
+
+    def proofs_needed(self, start: int, *, is_last: bool) -> int:
+        """Return how often the end of a file has to be asked for before a part that begins at `start`.
+
+        More than once in a session: what is honoured the first time may be forgotten then. And before a
+        part that is itself the end: its offset may be just what the size was wrong by.
+        """
+        if not start:
+            return 0
+        return max(ENDS - self._ends_asked - is_last, int(start > self._asked_to and not is_last), 0)
+
+    def retrieve(self, move: Move, start: int, end: int, fd: int, *, exact: bool = False) -> None:
+        """Queue a retrieve of [start, end), to be written to `fd`; it goes out with the next `flush`.
+
+        What reaches the end of the file is asked for with some bytes more, so that the server shows that the
+        file ends there: this proves both the offset and the size. `exact`: it is not, and nothing is proven.
+        """
+        name = self._control.name(move.source)
+        is_last = end == move.size_bytes and not move.is_streamed and not exact
+        pull = Pull(move, start, end, fd, self._fans[-1], is_last=is_last)
+        pull.fan.add(pull)
+        self.pulls.append(pull)
+        self._answers.append(pull)
+        if pull.is_stream:
+            self._unsent.append(command("RETR", name))
+        else:
+            self._unsent.append(command("ERET", "P", start, pull.most_bytes, name))
+        if is_last:
+            self._asked_to = max(self._asked_to, start)
+            self._ends_asked += start > 0
+
+    @property
+    def brought_only_ends(self) -> bool:
+        """Whether it has proven itself and has then brought no part of a file."""
+        return self._ends_believed > 0 and not self.lengths_proven and not self._kept_part
+
+    def believe(self, pull: Pull) -> None:
+        """Take what a retrieve brought for what was asked for; to be called in their order."""
+        if pull.is_last:
+            self._ends_believed += pull.start > 0
+            self.proven_to = max(self.proven_to, pull.start)
+        elif not pull.is_stream:
+            self.lengths_proven = True
+        self.believed_bytes += pull.believe()
+
+    def flush(self) -> None:
+        """Send what is queued, in one write."""
+        lines, self._unsent = self._unsent, []
+        if lines:
+            self._control.send(*lines)
+
+    def check(self) -> None:
+        """Raise what broke a connection, if one is broken; what the server says of it comes first.
+
+        Raises RetrieveRefused where a single file is to blame.
+        """
+        for fan in self._fans:
+            if fan.broken and fan.spoiled:
+                raise RetrieveRefused(fan.spoiled, fan.broken)
+            if fan.broken:
+                raise self._verdict(fan.broken)
+
+    def hear(self, timeout_s: float) -> None:
+        """Wait so long for the server's replies; raises RetrieveRefused, ConnectionLost, NoSpace."""
+        reply = self._control.poll_reply(timeout_s)
+        while reply:
+            self._heard(reply)
+            reply = self._control.waiting_reply()
+
+    def _verdict(self, error: MpxError) -> MpxError:
+        deadline = time.monotonic() + VERDICT_S
+        while error.may_retry and time.monotonic() < deadline:
+            if isinstance(error, SentTooMuch) and error.pull.begun:
+                break  # so it was not refused
+            reply = self._control.poll_reply(0.1)
+            if reply and (reply.is_preliminary or reply.is_ok):
+                self._heard(reply)
+            elif reply and isinstance(error, SentTooMuch):
+                self._heard(reply)  # a retrieve was refused, and the data of the next were taken for its own
+            elif reply:
+                said = reply_error(reply, f"{self._control.peer} stopped sending", ConnectionLost)
+                return said if isinstance(said, NoSpace) else ConnectionLost(str(said))
+        return error
+
+    def _heard(self, reply: Reply) -> None:
+        """Match a reply with the oldest command that has none."""
+        if reply.is_preliminary:
+            if self._answers and isinstance(first := self._answers[0], Pull):
+                first.begun = True
+            return
+        if not self._answers:
+            raise ConnectionLost(f"a reply without a command: {reply.code} {reply.reason}")
+        pull = self._answers.popleft()
+        if reply.is_ok:
+            if isinstance(pull, Pull):
+                pull.replied = True
+            return
+        if pull == _CONGESTION:
+            self._work.note(f"{self._host} does not send with {self.congestion}, and goes on: {reply.reason}")
+            self._work.congestion_refused.set()
+            return
+        if pull == _ONE_CONNECTION:
+            return  # it opens one without being told so
+        if pull == _OUR_PORT and reply.code in _NEVER and not self._work.inbound.is_set():
+            raise InboundBlocked(f"{self._host} refuses {pull}: {reply.reason}")
+        if isinstance(pull, str):
+            raise reply_error(reply, f"{self._host} refuses {pull}", ConnectionLost)
+        error = cannot_send(reply, self._host, pull.move.source)
+        if isinstance(error, ConnectionLost) and not self._work.inbound.is_set():
+            raise InboundBlocked(str(error))
+        if error.may_retry:
+            raise error
+        may_be_exact = pull.is_last and not self._cuts_short and not is_missing(reply)
+        raise RetrieveRefused(pull.move, error, may_be_exact=may_be_exact)
+
+    @property
+    def _cuts_short(self) -> bool:
+        """Whether this server is known to cut a retrieve short at the end of the file."""
+        features = self._control.features
+        return "DSI" in features or sink.FEATURE in features  # a Globus server, or mpx serve
+
+    def reap(self) -> Iterator[Pull]:
+        """Yield the retrieves that are done, in their order; connections that serve none any more go."""
+        while self.pulls and self.pulls[0].replied and self.pulls[0].is_done:
+            pull = self.pulls.popleft()
+            pull.fan.forget(pull)
+            while self._fans[0] is not pull.fan:
+                self._retire(self._fans[0])
+            yield pull
+
+    @property
+    def files(self) -> list[Move]:
+        """The files that are under way."""
+        return list({pull.move for pull in self.pulls})
+
+    # --- for the carrier, and the end ----------------------------------------------------------------
+
+    def totals(self) -> StreamTotals:
+        """Return the counters of all streams that there are and were.
+
+        The server does one retrieve after the other, so those of the oldest that is not done carry bytes.
+        """
+        sums = StreamTotals()
+        pulls = list(self.pulls)
+        with self._counting:
+            sums.add(self._past)
+            for fan in self._fans:
+                sums.add(fan.totals())
+            is_single = len(self._fans) == 1  # as nearly always: it has all of the retrieves
+        if not pulls:
+            sums.streams = 0
+        elif not is_single:
+            carrying = next((pull.fan for pull in pulls if not pull.is_done), pulls[-1].fan)
+            sums.streams = carrying.totals().streams
+        return sums
+
+    def cut(self) -> None:
+        """Reset everything."""
+        self._control.abort()
+        for fan in list(self._fans):
+            fan.cut()
+
+    def _keep(self, left: Sequence[Pull]) -> None:
+        """Believe what has come of retrieves that are not complete, as far as it is certain whose it is.
+
+        Not beyond one that the server may yet refuse: the data of the next are taken for its own then.
+        """
+        for pull in left:
+            if not (pull.begun or pull.replied):
+                return
+            is_proven = self._ends_believed >= ENDS and pull.start <= self.proven_to
+            if not pull.is_stream and not pull.is_last and (is_proven or not pull.start):
+                kept = pull.believe()
+                self.believed_bytes += kept
+                self._kept_part |= kept > 0
+
+    def close(self) -> list[Pull]:
+        """Reset everything and wait until no stream writes any more; return what is left to be retrieved."""
+        self._control.abort()
+        self._control.close()
+        is_sound = not any(isinstance(fan.broken, SentTooMuch) for fan in self._fans)
+        for fan in list(self._fans):
+            self._retire(fan)
+        left = list(self.pulls)
+        self.pulls.clear()
+        if is_sound:
+            self._keep(left)
+        for pull in left:
+            pull.disbelieve()
+        return left

@@ -1,0 +1,153 @@
+"""Downloads in MODE E, one retrieve: what was asked for, what has come, and whether the two agree."""
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from mpx.endpoints.ftp.wire import BlockHeader
+from mpx.engine.file_transfer import Move
+from mpx.engine.ranges import RangeSet
+from mpx.errors import ConnectionLost
+
+if TYPE_CHECKING:
+    from mpx.endpoints.ftp.mode_e.download_channel import Fan
+
+
+BEYOND_BYTES = 4096  # asked for beyond the end of a file, to see that it is the end; one would do for most
+
+LARGEST_BYTES = 1 << 50  # of any file; a header that says more was not made by a server
+
+
+class SentTooMuch(ConnectionLost):
+    """The server sends more than a retrieve asked for."""
+
+    def __init__(self, pull: "Pull") -> None:
+        super().__init__(f"the server sends more of {pull.move.source} than it was asked for")
+        self.pull = pull
+
+
+class Pull:
+    """One retrieve, queued at the server: [start, end) of a file, or all of one that is streamed.
+
+    `is_last`: the file is to end by itself after it, so some bytes more are asked for. What comes is held: it
+    counts as arrived only when the lane believes it, as a retrieve before it may have been refused, or have
+    shown that the server sends other parts than those that it is asked for.
+    """
+
+    def __init__(
+        self,
+        move: Move,
+        start: int,
+        end: int,
+        fd: int,
+        fan: "Fan",
+        *,
+        is_last: bool = False,
+    ) -> None:
+        self.fan = fan
+        self.is_stream = move.is_streamed
+        self.is_last = is_last
+        self.number = 0  # in its fan
+        self.move = move
+        self.start = start
+        self.end = end
+        self.fd = fd
+        self.sent_s = time.monotonic()
+        self.begun = False  # the server has said that it sends this one now
+        self.replied = False
+        self._lock = threading.Lock()
+        self._ended = 0  # connections that are done with it
+        self._total: int | None = None  # connections in all, once one of them has told
+        self._received = 0  # with what came twice
+        self._reached = 0
+        self._held = RangeSet()
+
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes it is to bring; 0 of a file that is streamed."""
+        return self.end - self.start
+
+    @property
+    def most_bytes(self) -> int:
+        """How many bytes are asked for, if it is not a stream."""
+        return self.size_bytes + (BEYOND_BYTES if self.is_last else 0)
+
+    def fits(self, header: BlockHeader) -> bool:
+        """Tell whether a block with this header can be part of what was asked for."""
+        return self.is_stream or not header.count or header.offset + header.count <= self.most_bytes
+
+    def admits(self, header: BlockHeader) -> bool:
+        """Tell whether a connection that begins with this block may be the server's.
+
+        One that sends too much of the end of a file is, and shows by it that it cannot be believed.
+        """
+        return self.fits(header) or (self.is_last and header.offset + header.count <= LARGEST_BYTES)
+
+    def within(self, start: int, end: int) -> int:
+        """Return how many of the bytes [start, end) of the file belong to what it is to bring."""
+        return end - start if self.is_stream else max(0, min(end, self.end) - start)
+
+    def may_write(self, start: int, end: int) -> bool:
+        """Tell whether there is use for bytes that came, and hold them: no finished file, nothing twice."""
+        if self.move.is_claimed or not self.move.hold(start, end):
+            return False
+        with self._lock:
+            self._held.add(start, end)
+        return True
+
+    @property
+    def reached_bytes(self) -> int:
+        """How far what has come reaches from its start: the size, of all of a file."""
+        with self._lock:
+            return self._reached
+
+    def believe(self) -> int:
+        """Count as arrived what was held; return how many bytes had not arrived before."""
+        with self._lock:
+            held, self._held = self._held, RangeSet()
+        return self.move.believe(held)
+
+    def disbelieve(self) -> None:
+        """Let go of what was held."""
+        with self._lock:
+            held, self._held = self._held, RangeSet()
+        self.move.disbelieve(held)
+
+    def missing(self) -> RangeSet:
+        """Return what of it has not come: neither arrived nor held."""
+        missing = self.move.missing_within(self.start, self.end)
+        with self._lock:
+            for start, end in self._held:
+                missing.remove(start, end)
+        return missing
+
+    def ended(self, total: int | None, received_bytes: int, reached_bytes: int) -> None:
+        """Note that one more connection is done, what it brought, how far, and the total if it told."""
+        with self._lock:
+            self._ended += 1
+            self._received += received_bytes
+            self._reached = max(self._reached, reached_bytes)
+            self._total = total or self._total
+
+    @property
+    def is_short(self) -> bool:
+        """Whether fewer bytes came than it is to bring: the file has no more."""
+        with self._lock:
+            return min(self._received, self._reached) < self.size_bytes
+
+    @property
+    def is_long(self) -> bool:
+        """Whether more came: the file does not end there, or what came is another part of it."""
+        return not self.is_stream and self.reached_bytes > self.size_bytes
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every connection is done with it."""
+        with self._lock:
+            return self._total is not None and self._ended >= self._total
+
+    @property
+    def is_gapless(self) -> bool:
+        """Whether what is held is all of the file as far as it came, from its first byte on."""
+        with self._lock:
+            return self._held == RangeSet([(0, self._reached)])

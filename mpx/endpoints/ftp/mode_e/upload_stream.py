@@ -1,0 +1,197 @@
+"""Uploads in MODE E, one connection: it sends block after block, in turn with others, and leaves."""
+
+import contextlib
+import os
+import time
+from typing import TYPE_CHECKING
+
+from mpx.endpoints.ftp.data_address import unreachable
+from mpx.endpoints.ftp.mode_e.store import Transfer
+from mpx.endpoints.ftp.wire import BlockHeader
+from mpx.endpoints.local.endpoint import local_error
+from mpx.endpoints.local.source_stream import SourceStream
+from mpx.engine.stream import BUFFER_BYTES, BlockSize, Stream
+from mpx.errors import ConnectionLost, IntegrityError, MpxError, UsageError
+from mpx.net import tcp
+
+if TYPE_CHECKING:
+    from mpx.endpoints.ftp.mode_e.upload_channel import DataPort
+
+UNSENT_S = (
+    0.05  # the kernel may hold so much unsent; more would delay leaving, less would let a fast one starve
+)
+DRAIN_TICK_S = 0.02
+DRAIN_S = 30.0
+
+
+class UploadStream(Stream):
+    """One connection to a DataPort; walks through the port's transfers in order."""
+
+    def __init__(self, port: "DataPort", first: Transfer, path: str) -> None:
+        super().__init__("mpx-upload-stream", port.work.subflows if port.work.over_mptcp else None)
+        self.path = path
+        self.has_joined = False  # is open and counted
+        self.leaving = False  # takes part in no later transfer
+        self.at = first.number  # the transfer that it sends
+        self.idle = False  # waits for the next transfer
+        self._port = port
+        self._first = first
+        self._steer = port.work.paths.register(path, "source") if port.is_steered else None
+        self._steered_port = 0
+        self._block = BlockSize(port.work.options.block_size_bytes)
+        self._buffer = memoryview(bytearray(BUFFER_BYTES))
+
+    def run(self) -> None:
+        """Connect, then send until retired or the port is closed."""
+        port, transfer = self._port, None
+        try:
+            if not self._join():
+                return
+            index = self._first.number
+            while (transfer := port.transfer_at(index, self)) is not None and self._send(transfer, index):
+                self.at = index = index + 1
+            self._drain()
+        except MpxError as error:
+            port.fail(error, transfer)
+        except OSError as error:
+            lost = ConnectionLost(f"a data connection to {tcp.show(port.address)} was lost: {error}")
+            port.fail(lost, transfer)
+        except Exception as error:
+            port.fail(MpxError(f"unexpected: {type(error).__name__}: {error}"), transfer)
+        finally:
+            self.closed(clean=port.broken is None)
+            if self._steered_port:
+                port.work.paths.ended(self._steered_port, "source")
+            port.left(self)
+
+    def _drain(self) -> None:
+        """Wait until the other side has everything, so that goodput counts it when it arrives."""
+        until_s = time.monotonic() + DRAIN_S
+        while not self._port.is_closed and tcp.unacknowledged_bytes(self.connection):
+            if self._port.work.failure.cancel.wait(DRAIN_TICK_S) or time.monotonic() > until_s:
+                return
+
+    def _bound(self, number: int) -> None:
+        self._steered_port = number
+        if self._steer:
+            self._steer(number)
+
+    def _join(self) -> bool:
+        port, options = self._port, self._port.work.options
+        transfer = self._first
+        if port.is_closed:
+            transfer.ends.not_joined()
+            return False
+        congestion = port.congestion
+        try:
+            connection = tcp.connect(
+                port.address,
+                options.connect_timeout_s,
+                source_ports=port.work.source_ports,
+                source_host=options.data_address,
+                congestion=congestion,
+                paced=True,
+                over_mptcp=port.work.over_mptcp,
+                bound=self._bound if self._steer else None,
+                stop=lambda: port.is_closed,
+            )
+            tcp.limit_unsent(connection, self._block.share_bytes(UNSENT_S))
+        except BaseException as error:
+            transfer.ends.not_joined()
+            if isinstance(error, ConnectionLost):
+                error = unreachable(error, from_server=options.data_address_from_server)
+            if isinstance(error, MpxError):
+                port.was_refused(error)
+                return False
+            raise
+        self.opened(connection)
+        if port.congestion and port.congestion != congestion:  # switched while this one was connecting
+            with contextlib.suppress(OSError, UsageError):
+                tcp.set_congestion(connection, port.congestion)
+        port.joined(self, transfer)
+        return True
+
+    def _send(self, transfer: Transfer, index: int) -> bool:
+        """Send this stream's share of one file; return whether the connection stays for the next."""
+        finished = False
+        while not self.retire and not finished:
+            finished = not self._send_some(transfer)
+            if broken := self._port.broken_in(transfer):
+                raise broken
+            if self._port.is_closed:
+                raise ConnectionLost("the session was given up")
+        finished = self._port.may_announce(index) and (finished or transfer.is_taken)
+        close = self._port.may_close(self, index)
+        self._write([transfer.ends.leave(finished=finished, close=close).pack()])
+        return not close
+
+    def _send_some(self, transfer: Transfer) -> bool:
+        """Send the next block, if the gate lets one through; return whether more may be left."""
+        if transfer.source is not None:
+            return self._send_next(transfer, transfer.source)
+        move, gate = transfer.move, self._port.work.gate
+        allowed = gate.take(self._block.bytes)
+        piece = move.take(allowed) if allowed else None
+        if piece:
+            gate.give_back(allowed - (piece[1] - piece[0]))
+            self._send_block(transfer, *piece)
+        elif allowed or not move.todo_bytes:
+            gate.give_back(allowed)
+            return False
+        return True
+
+    def _send_next(self, transfer: Transfer, source: SourceStream) -> bool:
+        """Send what comes next of a file of unknown size; return whether there was anything."""
+        piece = source.read(self._buffer)
+        if piece is None:
+            return False
+        start, end = piece
+        data = self._buffer[: end - start]
+        self._port.work.pacer.wait(len(data))
+        self._write([BlockHeader(0, end - start, start).pack(), data])
+        self.passed_bytes += len(data)
+        transfer.sent(len(data))
+        return True
+
+    def _send_block(self, transfer: Transfer, start: int, end: int) -> None:
+        began = time.monotonic()
+        pacer, view, move = self._port.work.pacer, self._buffer, transfer.move
+        parts: list[bytes | memoryview] = [BlockHeader(0, end - start, start).pack()]
+        position = start
+        while position < end:
+            try:
+                got = os.preadv(
+                    transfer.fd, [view[: min(end - position, pacer.piece(BUFFER_BYTES))]], position
+                )
+            except OSError as error:
+                raise local_error(error, move.source, writing=False) from None
+            if not got:
+                raise IntegrityError(
+                    f"{move.source} became shorter while it was copied; run the command again"
+                )
+            piece = view[:got]
+            move.sums.passed(position, piece)
+            pacer.wait(got)
+            parts.append(piece)
+            self._write(parts)
+            parts = []
+            position += got
+            self.passed_bytes += got
+        transfer.sent(end - start)
+        before = self._block.bytes
+        self._block.took(end - start, time.monotonic() - began)
+        if self._block.bytes != before and self.connection is not None:
+            tcp.limit_unsent(self.connection, self._block.share_bytes(UNSENT_S))
+
+    def _write(self, parts: list[bytes | memoryview]) -> None:
+        """Send all of it; raises OSError when the connection is cut."""
+        connection = self.connection
+        assert connection is not None
+        self.offered_bytes += sum(map(len, parts))
+        sent = connection.sendmsg(parts)
+        for part in parts:
+            if sent >= len(part):
+                sent -= len(part)
+            else:
+                connection.sendall(memoryview(part)[sent:])
+                sent = 0

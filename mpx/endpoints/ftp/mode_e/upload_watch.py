@@ -1,0 +1,85 @@
+"""Uploads in MODE E: noticing that nothing moves, or that one stream hangs while the others do."""
+
+import time
+from collections import deque
+
+from mpx.endpoints.ftp import wire
+from mpx.endpoints.ftp.mode_e.store import Transfer
+from mpx.endpoints.ftp.mode_e.upload_channel import DataPort
+from mpx.endpoints.ftp.wire import Reply
+from mpx.engine.file_transfer import Move
+from mpx.errors import ConnectionLost, TransferTimeout
+from mpx.net import tcp
+
+TICK_S = 0.1
+STALL_S = 5.0  # one silent stream among others that move is given up after this, or 20 RTT, ...
+STALL_BYTES = 1 << 20  # ... and so much by the others: a server may read few at a time
+PASSED_EVERY_S = 1.0  # that is noted
+
+
+class UploadWatch:
+    """Watches one transfer after the other; `look` is to be called again and again."""
+
+    def __init__(self, timeout_s: float, rtt_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._stream_s = min(timeout_s, max(STALL_S, 20 * rtt_s))
+        self._heard_s = time.monotonic()
+        self._looked_s = self._heard_s  # a short file has ended before the first look
+        self._passed: deque[tuple[float, int]] = deque()  # when, bytes of all streams
+
+    def heard(self) -> None:
+        """Note a sign of life from the server."""
+        self._heard_s = time.monotonic()
+
+    def look(self, port: DataPort, transfer: Transfer) -> None:
+        """Raise TransferTimeout if nothing moves; break the transfer if a single stream hangs.
+
+        However often it is called, it looks ten times a second.
+        """
+        if time.monotonic() < self._looked_s + TICK_S:
+            return
+        self._looked_s = time.monotonic()
+        streams = [stream for stream in port.live_streams() if stream.connection is not None]
+        waiting = [(idle_s, stream) for stream in streams if (idle_s := stream.unanswered_s()) is not None]
+        idle = [idle_s for idle_s, _ in waiting]
+        # What has run ahead to a later file is not read before this one has ended.
+        here = max((idle_s for idle_s, stream in waiting if stream.at <= transfer.number), default=0.0)
+        now = time.monotonic()
+        self._note_passed(port, now)
+        if idle and min(idle) < self._timeout_s:
+            others_move = min(idle) < 1.0 and self._passed_since(now - here) >= STALL_BYTES
+            if here > self._stream_s and (others_move or not transfer.move.todo_bytes):
+                port.fail(ConnectionLost(f"a data connection to {tcp.show(port.address)} hung"), transfer)
+                for stream in port.live_streams():
+                    stream.cut()
+            if min(idle) < 1.0:
+                self._heard_s = now
+        if now - self._heard_s > self._timeout_s:
+            raise TransferTimeout(
+                f"nothing has moved for {self._timeout_s:g} s while storing {transfer.move.final} "
+                f"at {tcp.show(port.address)}"
+            )
+
+    def _note_passed(self, port: DataPort, now_s: float) -> None:
+        """Note once a second what all streams have passed: it is asked of the kernel, stream by stream."""
+        if not self._passed or now_s >= self._passed[-1][0] + PASSED_EVERY_S:
+            self._passed.append((now_s, sum(each.bytes for each in port.totals().values())))
+        while self._passed[0][0] < now_s - self._timeout_s - PASSED_EVERY_S:
+            self._passed.popleft()
+
+    def _passed_since(self, since_s: float) -> int:
+        """Return what all streams have passed since then, as far as it was noted."""
+        before = [passed for at_s, passed in self._passed if at_s <= since_s]
+        return self._passed[-1][1] - (before[-1] if before else self._passed[0][1])
+
+
+def marked(move: Move, reply: Reply) -> int:
+    """Record what a restart marker says; return how many bytes are new. Raises ConnectionLost."""
+    try:
+        return sum(
+            move.landed(start, min(end, move.size_bytes))
+            for start, end in wire.range_marker(reply)
+            if start < move.size_bytes
+        )
+    except ValueError as error:
+        raise ConnectionLost(f"the server sends a broken restart marker: {error}") from None

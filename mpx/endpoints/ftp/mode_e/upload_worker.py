@@ -1,0 +1,401 @@
+"""Uploads in MODE E, the sessions: each stores one large file, or a batch of smaller ones, at a time.
+
+The STORs of a batch go out in one write and run back to back on the same connections. A failing one
+does not stop those queued behind it, which then would read the wrong data; so after a failure the
+session is given up, and what followed is stored again. Nothing gets its final name before its own
+completion was read.
+"""
+
+import contextlib
+import os
+import socket
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from mpx.endpoints.ftp import telnet_escape
+from mpx.endpoints.ftp.data_address import passive_address
+from mpx.endpoints.ftp.mode_e.store import Transfer
+from mpx.endpoints.ftp.mode_e.upload_channel import DataPort
+from mpx.endpoints.ftp.mode_e.upload_watch import TICK_S, UploadWatch, marked
+from mpx.endpoints.ftp.refusals import cannot_store
+from mpx.endpoints.ftp.session import Session, SessionOptions
+from mpx.endpoints.ftp.session_pool import SessionsFull, open_session
+from mpx.endpoints.ftp.wire import Reply, command
+from mpx.endpoints.local.endpoint import local_error
+from mpx.engine.carrier import Work
+from mpx.engine.file_transfer import Move
+from mpx.engine.retry import Retry
+from mpx.engine.stream import StreamTotals, summed
+from mpx.errors import (
+    AuthenticationError,
+    ConnectionLost,
+    Interrupted,
+    MpxError,
+    NoSpace,
+    SourceError,
+    TransferTimeout,
+    UsageError,
+)
+from mpx.location import Location
+from mpx.net import tcp
+
+BATCH_FILES = 64
+BATCH_BYTES = 16 * 1024 * 1024
+BATCH_RTTS = 10  # a batch lasts so long or longer, so that the wait for its last reply weighs little
+LARGEST_BATCH = 1024 * 1024 * 1024
+VERDICT_S = 10.0  # after a data connection broke, wait so long for what the server says of it
+CONNECT_FAILURES = 3
+
+
+class UploadLane(threading.Thread):
+    """One session that stores files."""
+
+    def __init__(self, number: int, location: Location, options: SessionOptions, work: Work) -> None:
+        super().__init__(name=f"mpx-upload-{number}", daemon=True)
+        self.location = location
+        self.work = work
+        self.target: Sequence[str] = work.paths.names[:1]  # the path of each stream
+        self.sessions = 1  # how many lanes share what waits
+        self._batch: list[Move] = []  # is being stored
+        self.allowed = threading.Event()  # whether this lane may take files now
+        self.gone = False  # the server lets no further session in, so others are to have its share
+        self.congestion = work.congestion
+        self._number = number
+        self._options = replace(options, waits_for_turn=number == 0)  # one lane is enough
+        self._session: Session | None = None
+        self._port: DataPort | None = None
+        self._past: dict[str, StreamTotals] = {}  # by path
+        self._counting = threading.Lock()  # nothing is counted twice, or not at all, while it changes hands
+        self._batch_files = BATCH_FILES
+        self._batch_bytes = BATCH_BYTES
+        self._ever_opened = False
+        self._retry = Retry(work.options.retries, work.failure.cancel)
+        self._was_open = False  # there was a session in the latest attempt
+
+    # --- for the carrier -----------------------------------------------------------------------------
+
+    def totals(self) -> dict[str, StreamTotals]:
+        """Return the counters of all streams that there are and were, by path; unused ones are not counted.
+
+        Those between two batches are, as a pause of an RTT says nothing of how many there should be.
+        """
+        with self._counting:
+            sums = summed(self._past, self._port.totals() if self._port else {})
+        return sums if self.is_busy else {path: each.none_open() for path, each in sums.items()}
+
+    def silent_s(self, path: str) -> float | None:
+        """Return for how long nothing sent on a path has been acknowledged; None where nothing is owed.
+
+        As with `Stream.unanswered_s`, it is to be asked again and again.
+        """
+        port = self._port
+        streams = [stream for stream in port.live_streams() if stream.path == path] if port else []
+        silent = [stream.unanswered_s() for stream in streams if stream.connection is not None]
+        return min((each for each in silent if each is not None), default=None)
+
+    def renew(self) -> None:
+        """Replace every stream at its next block edge."""
+        if self._port:
+            self._port.renew()
+
+    def switch_congestion(self, name: str) -> None:
+        """Use `name`, which is permitted, on open streams and later ones; locked routes keep theirs."""
+        self.congestion = name
+        if port := self._port:
+            port.congestion = name
+        for connection in self.connections():
+            with contextlib.suppress(OSError, UsageError):  # it has ended, or may not
+                tcp.set_congestion(connection, name)
+
+    def connections(self) -> list[socket.socket]:
+        """Return those that are open."""
+        port = self._port
+        streams = port.live_streams() if port else []
+        return [stream.connection for stream in streams if stream.connection is not None]
+
+    def cut(self) -> None:
+        """Reset everything; the lane's thread ends soon."""
+        session, port = self._session, self._port
+        if session:
+            session.abort()
+        if port:
+            port.close()
+            for stream in port.live_streams():
+                stream.cut()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether it stores files, or is about to take the next ones."""
+        return bool(self._batch) or (self._port is not None and self.work.pool.waiting_bytes > 0)
+
+    @property
+    def todo_bytes(self) -> int:
+        """How much is left for it to send: of the files that it stores, and its share of those that wait."""
+        in_hand = sum(move.todo_bytes for move in list(self._batch))
+        return in_hand + self.work.pool.waiting_bytes // self.sessions
+
+    # --- the thread ----------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Store files until the pool is settled or the copy stops."""
+        pool = self.work.pool
+        with self.work.failure.guard():
+            while self._may_go_on() and (move := pool.take(self._pause)) is not None:
+                self._batch = [move, *self._more(move)]
+                self._carry(self._batch)
+                self._batch = []
+        self._batch = []
+        self._drop(politely=True)
+
+    def _may_go_on(self) -> bool:
+        while not self.allowed.wait(0.2):
+            if self.work.failure.cancel.is_set() or self.work.pool.is_settled:
+                return False
+            self._pause()
+        return True
+
+    def _pause(self) -> None:
+        """Give up the session while there is nothing to store, if others wait for it."""
+        if self.work.sessions.is_wanted:
+            self._drop(politely=True)
+
+    def _more(self, first: Move) -> list[Move]:
+        """Take what is to be stored together with `first`: no more than a fair share of what waits."""
+        more: list[Move] = []
+        total = first.size_bytes
+        most = max(BATCH_BYTES, min(self._batch_bytes, self.work.pool.waiting_bytes // self.sessions))
+
+        def fits(move: Move) -> bool:
+            return total + move.size_bytes <= most
+
+        while len(more) + 1 < self._batch_files and (move := self.work.pool.take_more(fits)):
+            more.append(move)
+            total += move.size_bytes
+        return more
+
+    def _carry(self, pending: list[Move]) -> None:
+        """Store every file of the batch, trying again over new sessions as often as is allowed."""
+        (retry := self._retry).begin()
+        interrupted: list[Move] = []  # what of them has arrived is not known yet
+        files, settled = len(pending), _arrived(pending)
+        while pending:
+            self._was_open = False
+            try:
+                while interrupted:
+                    self._rescue(interrupted[-1], pending)
+                    interrupted.pop()
+                self._store(pending)
+                retry.progressed()
+                interrupted = list(pending)  # behind a refused file streams have taken what nobody stored
+            except (AuthenticationError, ConnectionLost, TransferTimeout) as error:
+                self._drop()
+                is_further = not self._ever_opened and (self._number > 0 or self.work.let_in.is_set())
+                if is_further or isinstance(error, SessionsFull):
+                    self._give_lane_up(pending, error)
+                    return
+                is_less, arrived = len(pending) < files, _arrived(pending)
+                if is_less or arrived > settled:
+                    retry.progressed()
+                # What a marker claimed may be gone, and come again: only more than ever before is progress.
+                settled = arrived if is_less else max(settled, arrived)
+                if self._was_open and self.work.pool.listed_files > 1 and retry.may_give_up(error):
+                    self.work.given_up(pending.pop(0), error)
+                    settled = _arrived(pending)
+                else:
+                    retry.again(error)
+                    self.work.note(f"trying again after: {error}")
+                files, interrupted = len(pending), list(pending)
+
+    def _give_lane_up(self, pending: list[Move], error: MpxError) -> None:
+        """Leave the files to the other lanes: this server admits no more sessions than there are."""
+        if not isinstance(error, SessionsFull):  # else it was noted
+            self.work.note(f"no further session with {self.location.host}: {error}")
+        self.gone = True
+        for move in reversed(pending):
+            self.work.pool.put_again(move)
+        raise Interrupted("lane given up")
+
+    def _rescue(self, move: Move, pending: list[Move]) -> None:
+        """Find out what of an interrupted file has arrived, so that only the rest is sent again.
+
+        One that is there whole, or cannot be read any more, leaves `pending`. Raises ConnectionLost or
+        TransferTimeout when the server cannot be asked.
+        """
+        try:
+            if not move.is_small or move.arrived_bytes or (move.sent_whole and move.listed_bytes is not None):
+                self.work.prove(move)
+        except SourceError as error:
+            pending.remove(move)
+            self.work.given_up(move, error)
+        else:
+            if move.redo_missing() == 0 and move.sent_whole and move.size_bytes:
+                pending.remove(move)
+                self.work.whole(move)
+            move.sent_whole = False
+
+    # --- one batch -----------------------------------------------------------------------------------
+
+    def _store(self, pending: list[Move]) -> None:
+        """Store the files; those that are done leave the list. Raises ConnectionLost, TransferTimeout."""
+        session = self._open_session()
+        if self._port is not None and self._port.is_deserted:
+            self._leave_port(politely=True)  # nothing could begin the next transfer there
+        if self._port is None:
+            self._port = DataPort(passive_address(session), self.work, self.congestion)
+        port = self._port
+        transfers: list[Transfer] = []
+        began_s, todo_bytes = time.monotonic(), sum(move.todo_bytes for move in pending)
+        try:
+            self._begin(session, port, pending, transfers)
+            for transfer in transfers:
+                error = self._complete(session, port, transfer)
+                if error is not None and (error.may_retry or isinstance(error, NoSpace)):
+                    raise error
+                pending.remove(transfer.move)
+                if error is not None:
+                    self.work.given_up(transfer.move, error)
+                    return  # the others of the batch start anew
+                self.work.whole(transfer.move)
+            self._size_batches(todo_bytes / (time.monotonic() - began_s), session.rtt_s or 0.0)
+        finally:
+            if any(transfer.move in pending for transfer in transfers):
+                self._drop()  # no stream reads from these files any more
+            for transfer in transfers:
+                transfer.move.sent_whole = transfer.move in pending and transfer.is_complete
+                transfer.move.close()
+
+    def _size_batches(self, goodput: float, rtt_s: float) -> None:
+        """Take the next batch so large that it lasts `BATCH_RTTS`, going by the bytes/s of this one."""
+        self._batch_bytes = int(min(max(BATCH_BYTES, goodput * BATCH_RTTS * rtt_s), LARGEST_BATCH))
+
+    def _begin(
+        self, session: Session, port: DataPort, pending: list[Move], transfers: list[Transfer]
+    ) -> None:
+        """Open the files and have the server store them; what cannot be opened is given up."""
+        lines = []
+        for move in list(pending):
+            telnet_escape.learn(session, move.partial)
+            name = session.name(move.partial)
+            try:
+                transfers.append(self._open(move, port))
+            except SourceError as error:
+                pending.remove(move)
+                self.work.given_up(move, error)
+                continue
+            port.add(transfers[-1])
+            lines.append(command("ESTO", "A", 0, name) if move.arrived_bytes else command("STOR", name))
+        session.send(*lines)
+
+    def _open(self, move: Move, port: DataPort) -> Transfer:
+        """Open a source; raises SourceError."""
+        try:
+            fd = move.open(move.source, os.O_RDONLY)
+        except OSError as error:
+            raise local_error(error, move.source, writing=False) from None
+        try:
+            return Transfer(move, fd, lambda: port.is_closed or self.work.failure.cancel.is_set())
+        except BaseException:
+            move.close()
+            raise
+
+    def _complete(self, session: Session, port: DataPort, transfer: Transfer) -> MpxError | None:
+        """See a transfer to its end; return what kept it from that."""
+        reply = self._await(session, port, transfer)
+        move, broken = transfer.move, port.broken_in(transfer)
+        if reply.is_ok and transfer.ends.announced and not broken and transfer.is_complete:
+            port.forget(transfer)
+            move.all_landed()
+            self._batch_files = min(BATCH_FILES, self._batch_files * 2)
+            return None
+        self._batch_files = 1
+        refusal = self._refusal(session, reply, move)
+        self._drop()
+        if broken and (refusal.may_retry or not broken.may_retry):
+            return broken  # the server's word counts only where it says more than that
+        return refusal
+
+    def _refusal(self, session: Session, reply: Reply, move: Move) -> MpxError:
+        if reply.is_ok:
+            return ConnectionLost(f"{session.peer} ended the transfer of {move.final} before its end")
+        return cannot_store(reply, session.peer, move.final, move.partial)
+
+    def _await(self, session: Session, port: DataPort, transfer: Transfer) -> Reply:
+        """Keep the right number of streams until the server says that the file is complete."""
+        watch = UploadWatch(self.work.options.timeout_s, session.rtt_s or 0.0)
+        broken_s: float | None = None
+        was_accepted = False
+        # The first transfer begins with its first connection. Later ones begin with those that there are;
+        # until then a stock server (globus_ftp_control_data.c) loses its listener to a new connection.
+        has_begun = transfer.number == 0
+        if has_begun and not port.broken:
+            port.adjust(transfer, self.target)
+        while True:
+            if self.work.failure.cancel.is_set():
+                raise Interrupted("stopped")
+            reply = session.poll_reply(TICK_S)
+            if reply is not None and not reply.is_preliminary:
+                return reply
+            if reply is not None and reply.code == 111:
+                if marked(transfer.move, reply):
+                    watch.heard()
+            elif reply is not None:
+                has_begun = True
+                if not reply.is_marker and not was_accepted:
+                    was_accepted = True
+                    watch.heard()
+            # What follows is not left to silence: a server can send preliminary replies without end.
+            if port.broken:
+                broken = port.broken_in(transfer)
+                broken_s = broken_s or time.monotonic()
+                is_late = time.monotonic() - broken_s > VERDICT_S
+                if broken and not broken.may_retry and (reply is None or is_late):
+                    return Reply(426, (str(broken),))
+                if is_late:
+                    raise broken or ConnectionLost(str(port.broken))
+            elif port.refused and port.refusals >= CONNECT_FAILURES and not transfer.ends.taking_part:
+                raise port.refused
+            else:
+                if has_begun:
+                    port.adjust(transfer, self.target)
+                watch.look(port, transfer)
+
+    # --- the session ---------------------------------------------------------------------------------
+
+    def _open_session(self) -> Session:
+        if self._session is None:
+            self._session = session = open_session(self.location, self._options)
+            setup = [command("MODE", "E"), command("TREV", "RESTART", 1), command("TREV", "PERF", 1)]
+            mode = session.pipeline(setup)[0]
+            if not mode.is_ok:
+                raise ConnectionLost(f"{session.peer} refuses MODE E: {mode.reason}")
+            self._ever_opened = True
+            self.work.let_in.set()
+        self._was_open = True
+        return self._session
+
+    def _drop(self, *, politely: bool = False) -> None:
+        """Give up the session and its streams."""
+        self._leave_port(politely=politely and not self.work.failure.cancel.is_set())
+        if self._session:
+            self._session.close()
+        self._session = None
+
+    def _leave_port(self, *, politely: bool) -> None:
+        port = self._port
+        if port is None:
+            return
+        if politely:
+            port.leave()
+        else:
+            port.cut()
+        with self._counting:
+            ended = {path: each.none_open() for path, each in port.totals().items()}
+            self._past = summed(self._past, ended)
+            self._port = None
+
+
+def _arrived(moves: Sequence[Move]) -> int:
+    """Return how many bytes of these files have arrived, as far as it is known."""
+    return sum(move.arrived_bytes for move in moves)

@@ -1,0 +1,202 @@
+"""Downloads in MODE S, one session: no part of a file is believed before the session has proven itself.
+
+A server may acknowledge REST and ignore it, honour it in one order of commands only, or once. What comes
+has the right size all the same. So a session first reads the end of a file, with the very commands that
+parts take: the data have to end by themselves after exactly as many bytes as the file has from there on.
+It does so once more after its first part that ends within a file, for which the connection is closed from
+our side. A file that is read from its first byte to its end proves itself.
+"""
+
+import os
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mpx.endpoints.local.endpoint import local_error
+from mpx.engine.carrier import Work
+from mpx.engine.checksum import SECTION_BYTES
+from mpx.engine.file_transfer import Move
+from mpx.engine.range_scheduler import Piece, Shelf
+from mpx.engine.source_change import end_proof, why_elsewhere, why_too_short
+from mpx.engine.stream import BUFFER_BYTES
+from mpx.errors import ConnectionLost, IntegrityError, OffsetsUnproven
+from mpx.units import counted
+
+MOST_FRUITLESS = 2
+
+
+@dataclass(slots=True)
+class Incoming:
+    """What one RETR brought: so many bytes, and whether the server ended them."""
+
+    bytes: int = 0
+    is_ended: bool = False
+
+
+Receive = Callable[[socket.socket, Callable[[int], None]], Incoming]
+Retrieve = Callable[[Move, int, int | None, Receive], Incoming]
+
+
+class StreamDownload:
+    """Brings pieces over one session at a time.
+
+    `retrieve(move, offset, expected_bytes, receive)` runs one RETR from an offset and has what comes
+    received by `receive(connection, count)`.
+    """
+
+    def __init__(self, work: Work, shelf: Shelf, retrieve: Retrieve) -> None:
+        self._work = work
+        self._shelf = shelf
+        self._retrieve = retrieve
+        self.new_bytes = 0  # that have arrived for the first time
+        self._serial = 0  # of the session
+        self._fruitless = 0  # sessions in a row that were lost while they proved themselves
+        self._buffer = memoryview(bytearray(BUFFER_BYTES))
+        self.begin_session()
+
+    def begin_session(self) -> None:
+        """Believe nothing of what another session has proven: it may have been another server.
+
+        To be called when a session has gone, and whatever it was reading with it.
+        """
+        self._serial += 1
+        self._ends_read = 0
+        self._proven_to = 0  # the largest offset from which a file ended where it should
+        self._is_confirmed = False  # once more, after a part that ended within its file
+
+    def bring(self, piece: Piece, fd: int) -> None:
+        """Bring a piece, and find out where the file ends if it reaches its end.
+
+        Raises OffsetsUnproven, IntegrityError where the file has changed, and what `retrieve` raises.
+        """
+        move = piece.move
+        if piece.start == 0 and (move.is_streamed or piece.end >= move.size_bytes):
+            self._bring_whole(move, fd)
+        elif piece.end >= move.size_bytes:
+            self._bring_end(move, piece.start, fd)
+        else:
+            self._bring_part(piece, fd)
+
+    def _bring_whole(self, move: Move, fd: int) -> None:
+        size_bytes = None if move.is_streamed else move.size_bytes
+        came = self._read(move, 0, None, fd, expected=size_bytes, lands=True).bytes
+        if came < (move.listed_bytes or 0):
+            why = why_too_short(self._work.describe(move.source), move, came)
+            if why:
+                raise why
+        if came != size_bytes:
+            self._shelf.ended(move, came)
+            try:
+                os.ftruncate(fd, came)
+            except OSError as error:
+                raise local_error(error, move.final, writing=True) from None
+        self.new_bytes += move.landed(0, came)
+
+    def _bring_end(self, move: Move, start: int, fd: int) -> None:
+        rest, serial = move.size_bytes - start, self._serial
+        came = self._read(move, start, rest + 1, fd, expected=rest, lands=False)
+        self._check(move, start, came, rest, serial)
+        if self._ends_read < 2:  # the offset may be just what the size is wrong by
+            self._prove(move, beside=start)
+        self._check_same(serial)
+        self.new_bytes += move.landed(start, move.size_bytes)
+
+    def _bring_part(self, piece: Piece, fd: int) -> None:
+        move, start, want = piece.move, piece.start, piece.end - piece.start
+        serial = self._serial
+        if start > self._proven_to:
+            self._prove(move)
+            self._check_same(serial)
+        lands = self._is_confirmed or start == 0
+        came = self._read(move, start, want, fd, expected=None, lands=lands)
+        if came.bytes < want:
+            raise self._contradicted(move, start, came)
+        if not lands:
+            self._check_same(serial)
+            self._prove(move)
+            self._check_same(serial)
+            self._is_confirmed, self._fruitless = True, 0
+            self.new_bytes += move.landed(start, piece.end)
+
+    def _prove(self, move: Move, beside: int = 0) -> None:
+        """Read the last byte of a file, after which it has to end; two if that is what it is `beside`."""
+        start = end_proof(beside, move.size_bytes)
+        rest, serial = move.size_bytes - start, self._serial
+        came = self._read(move, start, rest + 1, None, expected=rest, lands=False)
+        self._check(move, start, came, rest, serial)
+
+    def _check(self, move: Move, start: int, came: Incoming, rest: int, serial: int) -> None:
+        """Believe the session with that serial number to begin files where it is asked to."""
+        if came.bytes != rest or not came.is_ended:
+            raise self._contradicted(move, start, came)
+        if serial != self._serial:
+            return  # it was lost as soon as it had ended the data
+        self._proven_to = max(self._proven_to, start)
+        self._ends_read += 1
+
+    def _check_same(self, serial: int) -> None:
+        """Raise ConnectionLost if the session with that serial number is not the present one.
+
+        OffsetsUnproven where that happens again and again: some servers end a session with its transfer.
+        """
+        if serial == self._serial:
+            return
+        self._fruitless += 1
+        lost = "a session was lost before it had shown that it begins files where it is asked to"
+        raise OffsetsUnproven(lost) if self._fruitless >= MOST_FRUITLESS else ConnectionLost(lost)
+
+    def _contradicted(self, move: Move, start: int, came: Incoming) -> IntegrityError:
+        """Return what it means that other than what should be came from an offset on."""
+        more = "" if came.is_ended else "or more "
+        what = f"{counted(came.bytes, 'byte')} {more}came from {start} on, of {move.size_bytes} in all"
+        return why_elsewhere(self._work.describe(move.source), move, what)
+
+    # --- the bytes -----------------------------------------------------------------------------------
+
+    def _read(
+        self, move: Move, start: int, most: int | None, fd: int | None, *, expected: int | None, lands: bool
+    ) -> Incoming:
+        """Read from an offset to the end, or `most` bytes; write them unless there is no `fd`.
+
+        They count as arrived at once if they land. `expected`: after so many the server should end.
+        """
+        pacer = self._work.pacer
+
+        def receive(connection: socket.socket, count: Callable[[int], None]) -> Incoming:
+            came, position = Incoming(), start
+            while most is None or came.bytes < most:
+                edge = (position // SECTION_BYTES + 1) * SECTION_BYTES
+                want = min(edge - position, pacer.piece(BUFFER_BYTES))
+                if most is not None:
+                    want = min(want, most - came.bytes)
+                pacer.wait(want)
+                got = connection.recv_into(self._buffer, want)
+                if not got:
+                    came.is_ended = True
+                    break
+                if fd is not None:
+                    self._write(move, position, min(got, self._room(move, position, most)), fd, lands=lands)
+                came.bytes += got
+                position += got
+                count(got)
+            return came
+
+        return self._retrieve(move, start, expected, receive)
+
+    @staticmethod
+    def _room(move: Move, position: int, most: int | None) -> int:
+        """Return how many bytes may be written from here on: none beyond the end, if that is believed."""
+        return BUFFER_BYTES if most is None else max(0, move.size_bytes - position)
+
+    def _write(self, move: Move, position: int, size_bytes: int, fd: int, *, lands: bool) -> None:
+        data = self._buffer[:size_bytes]
+        written = 0
+        try:
+            while written < size_bytes:
+                written += os.pwrite(fd, data[written:], position + written)
+        except OSError as error:
+            raise local_error(error, move.final, writing=True) from None
+        end = position + size_bytes if move.is_streamed else min(position + size_bytes, move.size_bytes)
+        if lands and position < end:
+            move.sums.passed(position, data[: end - position])
+            self.new_bytes += move.landed(position, end)

@@ -1,0 +1,51 @@
+"""Uploads in MODE S: the bytes of a file, from its source into the data connection."""
+
+import os
+import socket
+from collections.abc import Callable
+
+from mpx.endpoints.local.endpoint import local_error
+from mpx.endpoints.local.source_stream import SourceStream
+from mpx.engine.carrier import Work
+from mpx.engine.range_scheduler import Piece
+from mpx.errors import IntegrityError
+
+
+def send_piece(
+    work: Work,
+    piece: Piece,
+    fd: int,
+    connection: socket.socket,
+    count: Callable[[int], None],
+    buffer: memoryview,
+) -> None:
+    """Send a piece of the open source `fd`, or all of one that is streamed; `count` is told of bytes sent.
+
+    Raises SourceError, IntegrityError where the source has become shorter, Interrupted, OSError and
+    TimeoutError of the connection.
+    """
+    move, pacer = piece.move, work.pacer
+
+    def send(start: int, end: int) -> None:
+        data = buffer[: end - start]
+        pacer.wait(end - start)
+        connection.sendall(data)
+        count(end - start)
+
+    if move.is_streamed:
+        source = SourceStream(move, fd, work.failure.cancel.is_set)
+        while came := source.read(buffer):
+            send(*came)
+        return
+    position = piece.start
+    while position < piece.end:
+        want = min(piece.end - position, pacer.piece(len(buffer)))
+        try:
+            got = os.preadv(fd, [buffer[:want]], position)
+        except OSError as error:
+            raise local_error(error, move.source, writing=False) from None
+        if not got:
+            raise IntegrityError(f"{move.source} became shorter while it was copied; run the command again")
+        move.sums.passed(position, buffer[:got])
+        send(position, position + got)
+        position += got

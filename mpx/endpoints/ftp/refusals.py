@@ -1,0 +1,162 @@
+"""What a server's refusal means: its code and its own words decide, never the words of a file name."""
+
+import posixpath
+import re
+
+from mpx.endpoints.ftp.wire import Reply
+from mpx.errors import (
+    AuthenticationError,
+    ConnectionLost,
+    DestinationError,
+    ListingBroken,
+    MpxError,
+    NoSpace,
+    SessionEnded,
+    SourceError,
+)
+
+_NO_SPACE = re.compile(r"no space left|\bquota\b|\bdisk full\b|not enough space|insufficient (disk )?space")
+_BUSY = re.compile(r"\btoo many\b|\btry again\b|\bbusy\b")
+_GONE = ("no such file", "not found", "does not exist", "no such directory")
+_LEADS_NOWHERE = ("not a directory", "too many levels of symbolic links")
+_UNSUPPORTED = (500, 502, 504)
+_OF_A_NAME = (501, 550, 553)  # may mean that the name is not allowed
+# What the C library says of other reasons, and what servers say in its place.
+_WHY = re.compile(
+    r"permission|permitted|denied|not allowed|access|privilege|forbidden"
+    r"|name too long|input/output error|stale|command failed"
+)
+_FAILED = re.compile(r"\b(fail(ed|ure)|unable|cannot|can't|denied|not permitted)\b")
+_FULL = re.compile(r"\b(too many|maximum|limit|try again|later|busy|full|in use|already connected)\b")
+_WRONG_PASSWORD = re.compile(r"\b(fail(ed|ures?)?|attempts?|incorrect|invalid|wrong)\b")
+_ENCRYPTED = re.compile(
+    r"\b(tls|ssl|auth|prot|encrypt(ed|ion)?|unencrypted|cleartext|plaintext|secured?|gssapi|gsi)\b"
+)
+_OF_PROTECTION = (521, 522, 533, 534, 536)
+_NO_ENCRYPTION = "mpx speaks FTP in the clear only: have the server permit that, or run mpx serve there"
+_BROKEN_DATA = ("connect", "callback failed", "end-of-file", "broken pipe", "timed out", "econn")
+
+
+def reply_error(
+    reply: Reply, what: str, otherwise: type[MpxError], *, retry: type[MpxError] = ConnectionLost
+) -> MpxError:
+    """Translate a refusal: `what` says what was tried on what; `otherwise` is what it means by default.
+
+    4xx replies about connections, and servers that are busy, become `retry`.
+    """
+    text = _words(reply)
+    message = f"{what}: {reply.reason}"
+    if reply.code in (452, 552) or _NO_SPACE.search(text):
+        return NoSpace(f"{message}; free some space there and copy the same SRC to the same DST again")
+    if reply.code in (332, 430, 530, 532):
+        return AuthenticationError(message)
+    if _wants_encryption(reply):
+        return otherwise(f"{message}; {_NO_ENCRYPTION}")
+    if reply.code in (421, 425, 426) or (reply.code == 450 and _BUSY.search(text)):
+        return retry(message)
+    return otherwise(message)
+
+
+def ended_by(reply: Reply, peer: str) -> MpxError:
+    """Translate why `peer` ends a session (421): it may be tried again, unless it demands encryption."""
+    if _ENCRYPTED.search(reply.text.lower()):
+        return AuthenticationError(f"{peer} ends the session: {reply.reason}; {_NO_ENCRYPTION}")
+    return SessionEnded(f"{peer} ends the session: {reply.reason}")
+
+
+def not_let_in(reply: Reply, peer: str, user: str) -> MpxError:
+    """Translate why `peer` does not log us in: it is full, wants encryption, or another password."""
+    text = reply.text.lower()
+    if _ENCRYPTED.search(text):
+        return AuthenticationError(
+            f"{peer} lets nobody in without encryption: {reply.reason}; {_NO_ENCRYPTION}"
+        )
+    if 400 <= reply.code < 600 and _FULL.search(text) and not _WRONG_PASSWORD.search(text):
+        return SessionEnded(f"{peer} does not let {user!r} in now: {reply.reason}")
+    if reply.code in (332, 532):
+        return AuthenticationError(
+            f"{peer} wants an account beside user and password, which mpx cannot give: {reply.reason}"
+        )
+    return AuthenticationError(
+        f"{peer} does not let {user!r} in: {reply.reason}; put user and password into ~/.netrc, or the user "
+        "into the URL and the password into MPX_PASSWORD"
+    )
+
+
+def cannot_list(reply: Reply, peer: str, name: str, otherwise: type[MpxError]) -> MpxError:
+    """Translate why `peer` did not list a folder, or not all of it."""
+    broken = ListingBroken if reply.code == 426 else ConnectionLost
+    return reply_error(reply, f"{peer} cannot list {name}", otherwise, retry=broken)
+
+
+def cannot_store(reply: Reply, peer: str, name: str, partial: str = "") -> MpxError:
+    """Translate why `peer` did not take a file; a data connection that broke may be tried again.
+
+    `partial` is the name that it was to grow under: some servers prohibit names that begin with a dot.
+    """
+    error = reply_error(reply, f"{peer} cannot store {name}", DestinationError)
+    if isinstance(error, DestinationError):
+        error = _lost_if_broken(error, reply)
+    is_hidden = posixpath.basename(partial).startswith(".") and not posixpath.basename(name).startswith(".")
+    if isinstance(error, DestinationError) and is_hidden and reply.code in _OF_A_NAME:
+        return DestinationError(
+            f"{error}; it was to grow as {posixpath.basename(partial)}, and where names with a dot at the "
+            "beginning are prohibited, --partial-prefix TEXT gives another"
+        )
+    return error
+
+
+def cannot_send(reply: Reply, peer: str, name: str) -> MpxError:
+    """Translate why `peer` did not send a file; what disk is full there is not our destination's."""
+    if is_missing(reply):
+        return SourceError(f"{name} is gone: {reply.reason}")
+    error = reply_error(reply, f"{peer} cannot send {name}", SourceError)
+    if isinstance(error, NoSpace):
+        return SourceError(str(error))
+    return _lost_if_broken(error, reply) if isinstance(error, SourceError) else error
+
+
+def is_missing(reply: Reply) -> bool:
+    """Tell whether a refusal says, in words that are known, that the name does not exist.
+
+    False means that it is not known: a server may say so in words of its own, or in none.
+    """
+    if reply.is_accepted:
+        return False
+    text = reply.text.lower()
+    return reply.error_class == "PATH_NOT_FOUND" or any(word in text for word in (*_GONE, *_LEADS_NOWHERE))
+
+
+def is_clear(refusal: Reply) -> bool:
+    """Tell whether a refusal of MLST says itself what is wrong, so that nothing else need be asked."""
+    return is_missing(refusal) or (says_why(refusal) and not is_unsupported(refusal))
+
+
+def is_unsupported(reply: Reply) -> bool:
+    """Tell whether a server refuses the command itself, whatever it is of."""
+    return reply.code in _UNSUPPORTED and not reply.error_class and "command failed" not in reply.text.lower()
+
+
+def says_why(reply: Reply) -> bool:
+    """Tell whether a refusal gives, in words that are known, another reason than that a name is missing."""
+    return bool(reply.error_class or _WHY.search(_words(reply)))
+
+
+def says_failed(reply: Reply) -> bool:
+    """Tell whether an answer says in its words that something failed, as vsftpd's 226 to LIST does."""
+    return bool(_FAILED.search(_words(reply)))
+
+
+def _wants_encryption(reply: Reply) -> bool:
+    return reply.code in _OF_PROTECTION and bool(_ENCRYPTED.search(reply.text.lower()))
+
+
+def _lost_if_broken(error: MpxError, reply: Reply) -> MpxError:
+    text = _words(reply)
+    is_broken = not _wants_encryption(reply) and any(words in text for words in _BROKEN_DATA)
+    return ConnectionLost(str(error)) if is_broken else error
+
+
+def _words(reply: Reply) -> str:
+    """Return what the server says, without names of files."""
+    return " ".join(word for word in reply.text.lower().split() if "/" not in word)

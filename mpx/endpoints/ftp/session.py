@@ -1,0 +1,399 @@
+"""One GridFTP control channel: connect, log in, send commands, read replies, measure the RTT."""
+
+import netrc
+import os
+import re
+import socket
+import stat
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mpx.endpoints.ftp import wire
+from mpx.endpoints.ftp.refusals import ended_by, not_let_in
+from mpx.endpoints.ftp.wire import Reply, command
+from mpx.errors import (
+    ConnectionLost,
+    Interrupted,
+    MpxError,
+    SessionEnded,
+    TransferTimeout,
+    UsageError,
+)
+from mpx.location import Location
+from mpx.net import tcp
+
+if TYPE_CHECKING:
+    from mpx.endpoints.ftp.session_pool import SessionPool
+
+RTT_WEIGHT = 0.25  # of a new command's time in the moving average
+# The Globus server's telnet driver (globus_xio_telnet.c) removes all other bytes from a command.
+_SURVIVES_TELNET = re.compile(rb"[\x07-\x09\x0b\x0c\x20-\x7e]*")
+_IS_IN = 230  # that nobody has to log in, or need not any more
+_OF_A_CUT = (225, 226, 426)  # that a transfer has ended, which may be said more than once
+PIPELINE = 400  # commands on the way at once; a stock server's queue holds 1000
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """How to reach a server."""
+
+    connect_timeout_s: float = 30.0
+    timeout_s: float = 60.0
+    family: int = socket.AF_UNSPEC
+    source_ports: tcp.PortRange | None = None  # where data connections of ours come from
+    data_address: str | None = None  # the address of ours that data connections use
+    data_address_from_server: bool = False  # connect for data to where the server says, not to where it is
+    address: tcp.Address | None = None  # of the server, where its name is known to have several
+    stop: Callable[[], bool] = field(default=lambda: False)  # asked while waiting; True ends the wait
+    bound: Callable[[int], None] | None = None  # is told the port of the control channel before it connects
+    pool: "SessionPool | None" = None  # of the sessions of one copy, where it has one
+    unreached: set[bytes] = field(
+        default_factory=set, compare=False
+    )  # asked for ports in vain (data_address.py)
+    waits_for_turn: bool = True  # where the server admits no more; else SessionsFull is raised
+
+
+class Session:
+    """A control channel that is logged in. One thread uses it, except for `abort`."""
+
+    def __init__(self, location: Location, options: SessionOptions) -> None:
+        self.location = location
+        self.options = options
+        self.features: dict[str, str] = {}
+        self.banner = ""
+        self.rtt_s: float | None = None
+        self.home = "/"
+        self.is_aborted = False
+        self.doubles_escapes = False  # 0xFF is sent twice (telnet_escape.py)
+        self.has_restarted = False  # REST was said, and some servers keep an offset for all that follows
+        self.closed: Callable[[], None] = lambda: None  # is called once it is closed
+        self.passive: tuple[bytes, ...] = ()  # what asks for a port, the best first (data_address.py)
+        self._is_in = False  # by its greeting
+        self._was_cut = False  # a transfer, by us, and nothing was asked since
+        self._reader = wire.ReplyReader()
+        self._replies: deque[Reply] = deque()
+        self._socket = self._connect()
+        self._peer_host = str(self._socket.getpeername()[0])
+
+    def __enter__(self) -> "Session":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- opening -------------------------------------------------------------------------------------
+
+    @property
+    def peer(self) -> str:
+        """The server, as shown to people."""
+        return f"{self.location.scheme}://{tcp.show((self.location.host, self.location.port))}"
+
+    @property
+    def peer_host(self) -> str:
+        """The address of the server's end of the control channel."""
+        return self._peer_host
+
+    @property
+    def local_host(self) -> str:
+        """The address of our end of the control channel."""
+        return str(self._socket.getsockname()[0])
+
+    @property
+    def is_ipv6(self) -> bool:
+        """Whether the control channel runs over IPv6."""
+        return self._socket.family == socket.AF_INET6 and not self.peer_host.startswith("::ffff:")
+
+    def _connect(self) -> socket.socket:
+        lost: MpxError | None = None
+        stop, bound = self.options.stop, self.options.bound
+        if self.options.address:
+            return tcp.connect(self.options.address, self.options.connect_timeout_s, bound=bound, stop=stop)
+        for family, address in tcp.resolve(self.location.host, self.location.port, self.options.family, stop):
+            if self.options.data_address and family != tcp.family_of(self.options.data_address):
+                lost = lost or UsageError(
+                    f"--data-address {self.options.data_address} cannot be honoured: {self.location.host} "
+                    f"has no address of that family"
+                )
+                continue
+            try:
+                return tcp.connect(address, self.options.connect_timeout_s, bound=bound, stop=stop)
+            except ConnectionLost as error:
+                lost = error
+        raise lost or ConnectionLost(f"{self.location.host} has no address")
+
+    @property
+    def connection(self) -> socket.socket:
+        """The socket, for whoever goes on talking over it alone."""
+        return self._socket
+
+    def greet(self, timeout_s: float | None = None) -> None:
+        """Read the banner; raises TransferTimeout if none comes, ConnectionLost if it is no welcome.
+
+        The first word is part of connecting, and has as long as that. A server that asks us to wait (120) has
+        as long as any reply.
+        """
+        began_s, wait_s = time.monotonic(), min(self.options.connect_timeout_s, self.options.timeout_s)
+        wait_s = wait_s if timeout_s is None else min(wait_s, timeout_s)
+        try:
+            while (banner := self._read_by(began_s + wait_s, wait_s)).is_preliminary:
+                wait_s = self.options.timeout_s
+                if self.options.stop():
+                    raise Interrupted
+        except TransferTimeout:
+            raise TransferTimeout(
+                f"{self.peer} accepted the connection but sent no greeting within {wait_s:g} s; it hangs, or "
+                "is no GridFTP or FTP server: check host and port"
+            ) from None
+        if banner.code not in (220, _IS_IN):
+            raise SessionEnded(f"{self.peer} does not serve us now: {banner.reason}")
+        self.banner = banner.text
+        self._is_in = banner.code == _IS_IN
+
+    def login(self, greeting_s: float | None = None) -> None:
+        """Read the banner, for which it waits so long, log in and learn what the server can.
+
+        Raises TransferTimeout if no banner comes, AuthenticationError if we are not let in.
+        """
+        self.greet(greeting_s)
+        user, password = credentials(self.location)
+        if not self._is_in:
+            reply = self.call(command("USER", user))
+            if reply.code == 331:
+                reply = self.call(command("PASS", password))
+            if not reply.is_ok:
+                raise not_let_in(reply, self.peer, user)
+        features, kind, folder = self.pipeline([command("FEAT"), command("TYPE", "I"), command("PWD")])
+        if features.code == 211:
+            self.features = wire.parse_features(features)
+        if not kind.is_ok:
+            raise ConnectionLost(f"{self.peer} refuses binary transfers: {kind.reason}")
+        if folder.code == 257 and folder.text.startswith('"'):
+            self.home = folder.text[1 : folder.text.rindex('"')].replace('""', '"')
+
+    def name(self, name: str) -> str:
+        """Return `name` as an absolute one: relative names are below the login directory.
+
+        Raises UsageError for a name that this server would not understand as it is.
+        """
+        wire.check_name(name)
+        raw = name.encode("utf-8", "surrogateescape")
+        if "DSI" in self.features and not _SURVIVES_TELNET.fullmatch(raw):
+            raise UsageError(
+                f"{self.peer} is a Globus server, and in the clear those silently drop every byte of a name "
+                f"that is not printable ASCII; rename {name!r}, or run mpx serve there"
+            )
+        return name if name.startswith("/") else f"{self.home.rstrip('/')}/{name}"
+
+    # --- talking -------------------------------------------------------------------------------------
+
+    def send(self, *commands: bytes) -> None:
+        """Send commands in one write; raises ConnectionLost."""
+        try:
+            self._socket.settimeout(self.options.timeout_s)
+            data = b"".join(commands)
+            self._socket.sendall(data.replace(b"\xff", b"\xff\xff") if self.doubles_escapes else data)
+        except TimeoutError:
+            raise TransferTimeout(
+                f"{self.peer} took no command within {self.options.timeout_s:g} s"
+            ) from None
+        except OSError as error:
+            raise ConnectionLost(f"the connection to {self.peer} was lost: {error.strerror}") from None
+
+    def poll_reply(self, wait_s: float) -> Reply | None:
+        """Return the next reply, None if none comes within `wait_s`; raises ConnectionLost."""
+        deadline = time.monotonic() + wait_s
+        is_late = False
+        while not self._replies:
+            if is_late:
+                return None
+            try:
+                data = tcp.receive(self._socket, max(deadline - time.monotonic(), 0.001), self.peer)
+            except TransferTimeout:
+                return None
+            if not data:
+                raise ConnectionLost(f"{self.peer} closed the connection")
+            try:
+                self._replies.extend(self._reader.feed(data))
+            except ValueError as error:
+                raise ConnectionLost(f"{self.peer} does not speak FTP: {error}") from None
+            is_late = time.monotonic() >= deadline
+        reply = self._replies.popleft()
+        if reply.code == 421:
+            raise ended_by(reply, self.peer)
+        return reply
+
+    def put_back(self, reply: Reply) -> None:
+        """Have a reply read once more, as the next."""
+        self._replies.appendleft(reply)
+
+    def waiting_reply(self) -> Reply | None:
+        """Return the next reply if it has been received already."""
+        return self.poll_reply(1.0) if self._replies else None
+
+    def read_reply(self, timeout_s: float | None = None) -> Reply:
+        """Return the next reply of any kind.
+
+        Raises TransferTimeout when none comes in time, Interrupted soon after the copy is stopped.
+        """
+        timeout_s = self.options.timeout_s if timeout_s is None else timeout_s
+        return self._read_by(time.monotonic() + timeout_s, timeout_s)
+
+    def _read_by(self, deadline: float, timeout_s: float) -> Reply:
+        while (left := deadline - time.monotonic()) > 0:
+            reply = self.poll_reply(min(left, tcp.STOP_INTERVAL_S))
+            if reply:
+                return reply
+            if self.options.stop():
+                raise Interrupted
+        raise TransferTimeout(f"{self.peer} did not answer within {timeout_s:g} s")
+
+    def final_reply(self, timeout_s: float | None = None) -> Reply:
+        """Return the next reply that ends a command, for which there is one time-out.
+
+        It begins anew only with a marker that tells of more bytes than those before: what else may precede
+        a reply (1xx) can be sent without end. Raises as `read_reply`.
+        """
+        timeout_s = self.options.timeout_s if timeout_s is None else timeout_s
+        deadline, furthest = time.monotonic() + timeout_s, 0
+        while (reply := self._read_by(deadline, timeout_s)).is_preliminary:
+            if self.options.stop():
+                raise Interrupted
+            if reply.is_marker and wire.marker_bytes(reply) > furthest:
+                deadline, furthest = time.monotonic() + timeout_s, wire.marker_bytes(reply)
+        was_cut, self._was_cut = self._was_cut, False
+        return self.final_reply(timeout_s) if was_cut and reply.code in _OF_A_CUT else reply
+
+    def reply_to_cut(self) -> Reply:
+        """Return the reply that ends a transfer whose data connection was closed from our side.
+
+        Pure-FTPD says one more 1xx instead. Whether a final reply follows that is found out by a command
+        whose answer has a code of its own. Others say 426, and then 226 as well: see final_reply.
+        """
+        deadline = time.monotonic() + self.options.timeout_s
+        while (reply := self._read_by(deadline, self.options.timeout_s)).is_marker:
+            pass
+        if reply.is_preliminary:
+            self.send(command("PWD"))
+            for _ in range(2):
+                reply = self.final_reply()
+                if reply.code == 257:
+                    return reply
+            raise ConnectionLost(f"{self.peer} does not say that a transfer has ended: {reply.reason}")
+        self._was_cut = True
+        return reply
+
+    def call(self, line: bytes) -> Reply:
+        """Send one command, return its final reply, and let its time count for the RTT."""
+        self._check_step()
+        began = time.monotonic()
+        self.send(line)
+        reply = self.final_reply()
+        self._saw_rtt(time.monotonic() - began)
+        return reply
+
+    def replies(self, commands: Sequence[bytes], extra_s: float = 0.0) -> Iterator[Reply]:
+        """Send many commands without waiting between them; yield their final replies in order.
+
+        Further ones go out while replies come in, so that the server never runs out of work. Each reply may
+        take the time-out and `extra_s`.
+        """
+        self._check_step()
+        sent = 0
+        for answered in range(len(commands)):
+            if sent < len(commands) and sent - answered <= PIPELINE // 2:
+                self.send(*commands[sent : answered + PIPELINE])
+                sent = min(len(commands), answered + PIPELINE)
+            yield self.final_reply(self.options.timeout_s + extra_s)
+
+    def _check_step(self) -> None:
+        """Raise ConnectionLost where a reply is left over: the next command would have it for its own."""
+        while self._replies:
+            reply = self._replies.popleft()
+            if self._was_cut and reply.code in _OF_A_CUT:
+                self._was_cut = False
+            elif not reply.is_preliminary:
+                raise ConnectionLost(f"{self.peer} says more than it was asked: {reply.code} {reply.reason}")
+
+    def pipeline(self, commands: Sequence[bytes]) -> list[Reply]:
+        """Send many commands without waiting between them; return their final replies in order."""
+        return list(self.replies(commands))
+
+    def measure_rtt(self) -> float:
+        """Return the smoothed RTT in seconds after one more NOOP."""
+        self.call(command("NOOP"))
+        return self.rtt_s or 0.0
+
+    @property
+    def socket_rtt_s(self) -> float | None:
+        """The kernel's own RTT of the control channel."""
+        info = tcp.tcp_info(self._socket)
+        return info.rtt_s if info else None
+
+    @property
+    def socket_congestion(self) -> str | None:
+        """What the kernel controls the congestion of the control channel with, None when it is closed."""
+        try:
+            return tcp.congestion_of(self._socket)
+        except OSError:
+            return None
+
+    @property
+    def is_congestion_fixed(self) -> bool:
+        """Whether the route to the server lets nobody choose the congestion control."""
+        return tcp.is_congestion_fixed(self._socket)
+
+    def _saw_rtt(self, took_s: float) -> None:
+        """Smooth as the paper does (Inoue et al., section III.B); the weight is not given there."""
+        self.rtt_s = took_s if self.rtt_s is None else (1 - RTT_WEIGHT) * self.rtt_s + RTT_WEIGHT * took_s
+
+    # --- ending --------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Say QUIT and close, without waiting for the answer."""
+        try:
+            self._socket.settimeout(0.2)
+            self._socket.sendall(command("QUIT"))
+        except OSError:
+            pass  # it was gone already
+        self._socket.close()
+        closed, self.closed = self.closed, lambda: None
+        closed()
+
+    def abort(self) -> None:
+        """Cut the connection from any thread; a thread that waits on it gets ConnectionLost."""
+        self.is_aborted = True
+        tcp.reset(self._socket)
+
+
+_LARGEST_NETRC_BYTES = 1 << 20
+
+
+def credentials(location: Location) -> tuple[str, str]:
+    """Return user and password: from the URL and MPX_PASSWORD, else ~/.netrc, else anonymous.
+
+    Raises UsageError for a ~/.netrc that cannot be parsed, or that tells others a password we need.
+    """
+    password = os.environ.get("MPX_PASSWORD")
+    if location.user and password is not None:
+        return location.user, password  # never for anonymous: it may be meant for another server
+    try:
+        file = Path("~/.netrc").expanduser()
+        about = file.stat()
+        if not stat.S_ISREG(about.st_mode) or about.st_size > _LARGEST_NETRC_BYTES:
+            raise UsageError("cannot read ~/.netrc: it is no file of at most 1 MiB; move it away")
+        entry = netrc.netrc(file).authenticators(location.host)  # named, it is not asked who may read it
+    except (FileNotFoundError, RuntimeError):  # no file, or nobody knows our home
+        entry = None
+    except (netrc.NetrcParseError, OSError, UnicodeError) as error:
+        raise UsageError(f"cannot read ~/.netrc: {error}") from None
+    if entry and (not location.user or entry[0] in ("", location.user)):
+        if entry[0] != "anonymous" and (about.st_mode & 0o077 or about.st_uid != os.getuid()):
+            raise UsageError(
+                f"~/.netrc holds a password for {location.host} and is not yours alone; chmod 600 ~/.netrc"
+            )
+        return entry[0] or location.user or "anonymous", entry[2] or ""
+    return location.user or "anonymous", "mpx@"

@@ -1,0 +1,249 @@
+"""The control sessions of one copy with one server: no more of them at a time than the server admits.
+
+How many that is shows when one more is refused while others are open; it is then remembered. From then on
+whoever needs a session waits for its turn, and whoever has one and nothing to do gives it back. A session
+goes from hand to hand logged in, so that a turn costs no login.
+"""
+
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass
+from functools import partial
+
+from mpx.endpoints.ftp.session import Session, SessionOptions
+from mpx.endpoints.ftp.wire import command
+from mpx.engine.endpoint import Note
+from mpx.errors import (
+    AuthenticationError,
+    ConnectionLost,
+    Interrupted,
+    MpxError,
+    SessionEnded,
+    TransferTimeout,
+)
+from mpx.location import Location
+
+TURN_S = 0.2  # whoever waits for a turn looks so often whether the copy is stopped
+PAUSES_S = (0.1, 0.2, 0.4, 0.8)  # before a refusal is believed: servers count sessions that have just ended
+JUST_CLOSED_S = 3.0
+GREETING_S = 10.0  # of a further session, at most: some servers accept connections that they never serve
+AT_ONCE_S = 1.0  # a connection that takes longer to fail says nothing of how many the server admits
+STALE_S = 5.0  # a session that nobody used for so long is asked whether it is still there
+MOST_SPARE = 1  # sessions kept for others where any number is admitted
+TAKE_TURNS = 3  # lister, verifier and one that moves data: with fewer sessions they take turns
+
+
+class SessionsFull(ConnectionLost):
+    """The server admits no further session, and whoever asked can do without."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """How opening a session failed."""
+
+    error: MpxError
+    was_connected: bool  # and then turned away
+    took_s: float
+
+    @property
+    def is_fast(self) -> bool:
+        """Whether it says something of the server, and not only of the way to it."""
+        return self.was_connected or self.took_s < AT_ONCE_S
+
+    @property
+    def is_explicit(self) -> bool:
+        """Whether the server said so."""
+        return isinstance(self.error, (AuthenticationError, SessionEnded))
+
+
+class SessionPool:
+    """Safe for several threads. `note` takes a line for the report."""
+
+    def __init__(self, note: Note = lambda _: None) -> None:
+        self.unreached: set[bytes] = set()  # see SessionOptions
+        self.limit: int | None = None  # sessions that the server admits, as far as it is known
+        self._note = note
+        self._changed = threading.Condition()
+        self._sessions: set[Session] = set()  # open, in use or spare
+        self._spare: deque[tuple[Session, float]] = deque()  # and since when
+        self._opening = 0
+        self._waiting: deque[object] = deque()  # a ticket for each who waits, in their order
+        self._was_admitted = False
+        self._closed_s = -JUST_CLOSED_S  # when a session was closed last
+        self._is_doubtful = False  # the limit: the server did not say so
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether somebody waits for a session, so that whoever does not need one should give it back."""
+        return bool(self._waiting)
+
+    @property
+    def takes_turns(self) -> bool:
+        """Whether there are fewer sessions than there is work for."""
+        limit = self.limit
+        return limit is not None and limit < TAKE_TURNS
+
+    def open(self, location: Location, options: SessionOptions) -> Session:
+        """Return a session that is logged in: one that was given back, else a new one.
+
+        Waits for a turn where the server admits no more, if the options say so, else raises SessionsFull.
+        Raises Interrupted when stopped meanwhile, and as `Session` and `Session.login`.
+        """
+        pauses = iter(PAUSES_S)
+        while True:
+            session = self._take(options)
+            if session is not None:
+                return session
+            refusal = self._try(location, options)
+            if isinstance(refusal, Session):
+                return refusal
+            pause_s = next(pauses, None) if self._is_passing(refusal) else None
+            if pause_s is not None:
+                self._pause(pause_s, options)
+            elif not self._is_full(refusal):
+                raise refusal.error
+
+    def give_back(self, session: Session) -> None:
+        """Take a session back from who does not need it now. No command of it may be unanswered."""
+        with self._changed:
+            keeps = self.limit is not None or len(self._spare) < MOST_SPARE
+            if session in self._sessions and not session.is_aborted and keeps:
+                self._spare.append((session, time.monotonic()))
+                self._changed.notify_all()
+                return
+        session.close()
+
+    def close(self) -> None:
+        """Close the sessions that nobody uses."""
+        while self._spare:
+            session, _ = self._spare.popleft()
+            session.close()
+
+    # --- turns ---------------------------------------------------------------------------------------
+
+    def _take(self, options: SessionOptions) -> Session | None:
+        """Return a session that was given back; None: the caller is to open one."""
+        while True:
+            with self._changed:
+                ticket = object()
+                self._waiting.append(ticket)
+                try:
+                    while self._waiting[0] is not ticket or not (self._spare or self._has_room):
+                        if not options.waits_for_turn:
+                            raise SessionsFull(f"the server admits no more than {self.limit} sessions")
+                        if options.stop():
+                            raise Interrupted
+                        self._changed.wait(TURN_S)
+                    session, since_s = self._spare.popleft() if self._spare else (None, 0.0)
+                    self._opening += session is None
+                finally:
+                    self._waiting.remove(ticket)
+                    self._changed.notify_all()
+            if session is None:
+                return None
+            session.options = options
+            try:
+                if time.monotonic() - since_s < STALE_S or _is_alive(session):
+                    return session
+            except BaseException:
+                session.close()
+                raise
+            session.close()
+
+    @property
+    def _has_room(self) -> bool:
+        return self.limit is None or len(self._sessions) + self._opening < self.limit
+
+    def _pause(self, pause_s: float, options: SessionOptions) -> None:
+        """Wait before a refusal is put to the test once more; ends early when a session is given back."""
+        with self._changed:
+            self._changed.wait_for(lambda: bool(self._spare), pause_s)
+        if options.stop():
+            raise Interrupted
+
+    # --- opening -------------------------------------------------------------------------------------
+
+    def _try(self, location: Location, options: SessionOptions) -> "Session | _Refusal":
+        """Open a session; return it, or how the server refused it. Raises UsageError and Interrupted."""
+        greeting_s = GREETING_S if self._sessions else None
+        began_s, session = time.monotonic(), None
+        try:
+            session = Session(location, options)
+            session.login(greeting_s)
+        except BaseException as error:
+            if session is not None:
+                session.close()
+            with self._changed:
+                self._opening -= 1
+                self._changed.notify_all()
+            if not isinstance(error, (AuthenticationError, ConnectionLost, TransferTimeout)):
+                raise
+            return _Refusal(error, session is not None, time.monotonic() - began_s)
+        with self._changed:
+            self._opening -= 1
+            self._was_admitted = True
+            self._sessions.add(session)
+            session.closed = partial(self._was_closed, session)
+            self._changed.notify_all()
+        return session
+
+    def _was_closed(self, session: Session) -> None:
+        with self._changed:
+            self._sessions.discard(session)
+            self._closed_s = time.monotonic()
+            if self._is_doubtful and not self._sessions and not self._opening:
+                self.limit, self._is_doubtful = None, False  # the server was gone
+            self._changed.notify_all()
+
+    def _is_passing(self, refusal: "_Refusal") -> bool:
+        """Tell whether a refusal may be over soon: servers still count sessions that have just ended."""
+        with self._changed:
+            others = bool(self._sessions or self._opening)
+            just_closed = time.monotonic() - self._closed_s < JUST_CLOSED_S
+        if not refusal.is_fast or isinstance(refusal.error, TransferTimeout):
+            return False
+        if isinstance(refusal.error, AuthenticationError):
+            return self._was_admitted and just_closed
+        if isinstance(refusal.error, SessionEnded):
+            return just_closed or not self._was_admitted
+        return others or just_closed  # it may have been an accident
+
+    def _is_full(self, refusal: "_Refusal") -> bool:
+        """Learn from a refusal how many sessions the server admits; False if it says nothing of that."""
+        if not refusal.is_fast:
+            return False
+        with self._changed:
+            # How many there are is known when those that are being opened are let in, or refused too.
+            self._changed.wait_for(lambda: not self._opening, GREETING_S)
+            count = len(self._sessions)
+            if not count:
+                return False
+            if self.limit is not None and self.limit <= count:
+                return True
+            self.limit, self._is_doubtful = count, not refusal.is_explicit
+        sessions = "1 session" if count == 1 else f"{count} sessions"
+        turns = ", so listing, moving and verifying take turns" if self.takes_turns else ""
+        self._note(f"no further session: the server admits only {sessions} of ours{turns}: {refusal.error}")
+        return True
+
+
+def open_session(location: Location, options: SessionOptions) -> Session:
+    """Return a session that is logged in, one of the pool if there is one; see SessionPool.open."""
+    if options.pool is not None:
+        return options.pool.open(location, options)
+    session = Session(location, options)
+    try:
+        session.login()
+    except BaseException:
+        session.close()
+        raise
+    return session
+
+
+def _is_alive(session: Session) -> bool:
+    try:
+        session.call(command("NOOP"))
+    except (ConnectionLost, TransferTimeout):
+        return False
+    return True

@@ -1,0 +1,69 @@
+"""How large a file of a server is: what its facts say, and SIZE where they are not to be trusted."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from mpx.endpoints.ftp.session import Session
+from mpx.endpoints.ftp.wire import Reply, command, parse_whole
+from mpx.engine.endpoint import FileInfo, Kind
+from mpx.engine.source_change import END_DECIDES
+from mpx.errors import MpxError
+
+
+def read_size(text: str) -> int | None:
+    """Read a size as servers write it; None for what no file can have: no number, negative, too large."""
+    try:
+        return parse_whole(text)
+    except ValueError:
+        return None
+
+
+def size_of(reply: Reply) -> int | None:
+    """Read the answer to SIZE; None where it tells none."""
+    return read_size(reply.text.strip()) if reply.code == 213 else None
+
+
+def trusts_sizes(features: dict[str, str]) -> bool:
+    """Tell whether the size in a server's facts is that of the file that is sent.
+
+    Others may tell that of a symbolic link; those that tell links by UNIX.slink describe what they lead to.
+    """
+    return "unix.slink" in features.get("MLST", "").lower()
+
+
+def sized_by(
+    session: Session,
+    found: list[FileInfo | MpxError | None],
+    names: Sequence[str],
+    answers: Sequence[Reply | None],
+    note: Callable[[str], None],
+) -> None:
+    """Compare what was found of absolute names with the answers to SIZE, and put it right.
+
+    Where SIZE was not asked and no size is known it is asked now, for all together.
+    """
+    replies = list(answers)
+    lacking = [
+        i
+        for i, info in enumerate(found)
+        if isinstance(info, FileInfo) and info.size_bytes is None and replies[i] is None
+    ]
+    more = session.pipeline([command("SIZE", names[i]) for i in lacking])
+    for i, reply in zip(lacking, more, strict=True):
+        replies[i] = reply
+    for i, answer in enumerate(replies):
+        info = found[i]
+        if answer is not None and isinstance(info, FileInfo):
+            found[i] = sized(info, answer, names[i], note)
+
+
+def sized(info: FileInfo, answer: Reply, name: str, note: Callable[[str], None]) -> FileInfo:
+    """Return what is known of a file when SIZE has been asked too; `note` is told where the two differ."""
+    size_bytes = size_of(answer)
+    if info.kind is not Kind.FILE or size_bytes is None or size_bytes == info.size_bytes:
+        return info
+    if info.size_bytes is not None:
+        note(f"{name}: MLST says {info.size_bytes} bytes and SIZE {size_bytes}; {END_DECIDES}")
+        # The mode may be that of a link too: anybody may do anything with those.
+        info = replace(info, mode=None, other_size_bytes=info.size_bytes)
+    return replace(info, size_bytes=size_bytes)

@@ -1,0 +1,36 @@
+"""How many bytes of files a server says it has stored: an upload is not whole because it was acknowledged."""
+
+import contextlib
+from collections.abc import Sequence
+
+from mpx.endpoints.ftp import wire
+from mpx.endpoints.ftp.extensions import sink
+from mpx.endpoints.ftp.session import Session
+from mpx.endpoints.ftp.sizes import read_size, size_of
+from mpx.endpoints.ftp.wire import Reply, command
+
+
+def stores_faithfully(features: dict[str, str]) -> bool:
+    """Tell from FEAT whether a server is known to do what it acknowledges: a Globus server, or mpx serve."""
+    return "DSI" in features or sink.FEATURE in features
+
+
+def stored_sizes(session: Session, names: Sequence[str]) -> list[int | None]:
+    """Return the sizes of absolute names by SIZE, else by MLST; None where the server tells neither.
+
+    Asked in binary mode, which a session is in from its login. Raises ConnectionLost, TransferTimeout.
+    """
+    sizes = [size_of(reply) for reply in session.pipeline([command("SIZE", name) for name in names])]
+    unknown = [i for i, size in enumerate(sizes) if size is None]
+    if unknown and "MLST" in session.features:
+        replies = session.pipeline([command("MLST", names[i]) for i in unknown])
+        for i, reply in zip(unknown, replies, strict=True):
+            sizes[i] = _size_fact(reply)
+    return sizes
+
+
+def _size_fact(reply: Reply) -> int | None:
+    for line in wire.lines_of_facts(reply):
+        with contextlib.suppress(ValueError):
+            return read_size(wire.parse_facts(line, is_indented=True).facts.get("size", ""))
+    return None

@@ -1,0 +1,44 @@
+"""The byte 0xFF in names: Telnet's escape, which some servers want doubled (RFC 959) and most take as it is.
+
+ProFTPD reads two of them as one and swallows what follows a single one if it is a Telnet command; vsftpd,
+Pure-FTPD and pyftpdlib know no Telnet. What a server does shows in how it refuses a name that it repeats.
+"""
+
+from mpx.endpoints.ftp.session import Session
+from mpx.endpoints.ftp.wire import command
+
+_ESCAPE = "\udcff"  # the byte, as names hold what is no UTF-8
+_known: dict[tuple[str, int, str], bool] = {}  # by host, port and banner
+
+
+def learn(session: Session, name: str) -> None:
+    """Have a session that is idle send 0xFF as its server reads it, if the name holds any."""
+    if _ESCAPE not in name:
+        return
+    key = (session.peer_host, session.location.port, session.banner)
+    if key not in _known:
+        _known[key] = _ask(session)
+    session.doubles_escapes = _known[key]
+
+
+def _ask(session: Session) -> bool:
+    import secrets
+
+    token = secrets.token_hex(4)
+    folder = session.home.rstrip("/")
+    two, one = session.pipeline([command("CWD", f"{folder}/{_ESCAPE * count}{token}") for count in (2, 1)])
+    return wants_doubled(two.text, one.text, token)
+
+
+def wants_doubled(two: str, one: str, token: str) -> bool:
+    """Tell whether a server reads two escapes as one, from how it repeats `token` behind two and behind one.
+
+    It may double them itself in what it says.
+    """
+    from_two, from_one = _escapes_before(token, two), _escapes_before(token, one)
+    return from_two > 0 and (from_one == 0 or from_two < 2 * from_one)
+
+
+def _escapes_before(token: str, text: str) -> int:
+    before = text.partition(token)[0] if token in text else ""
+    return len(before) - len(before.rstrip(_ESCAPE))

@@ -1,0 +1,1 @@
+"""What every transfer is made of: contracts of endpoints, carriers and tuners; files, ranges, checksums."""

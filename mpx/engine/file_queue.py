@@ -1,0 +1,158 @@
+"""The files that wait to be moved: filled by the lister, emptied by the lanes, settled by the finisher."""
+
+import threading
+from collections import deque
+from collections.abc import Callable
+
+from mpx.engine.file_transfer import Move
+from mpx.errors import Interrupted
+
+
+class Pool:
+    """The files waiting to be moved, filled by the lister and emptied by the carrier's lanes.
+
+    Bounded in what waits and in what is not settled yet, so that a million names take no more memory than
+    a few thousand, whatever is slowest: the lister, the lanes or the finisher.
+    """
+
+    def __init__(self, cancel: threading.Event, limit: int = 1000, most_unsettled: int = 5000) -> None:
+        self._cancel = cancel
+        self._limit = limit
+        self._most_unsettled = most_unsettled
+        self._waiting: deque[Move] = deque()
+        self._waiting_bytes = 0
+        self._changed = threading.Condition()
+        self._unsettled: set[Move] = set()
+        self._listing = True
+        self.listed_files = 0  # put so far
+        self.listed_bytes = 0  # of all of them
+        self.listed_todo_bytes = 0  # of which had not arrived before
+
+    def put(self, move: Move, idle: Callable[[], None] = lambda: None) -> None:
+        """Add a file; waits while the pool is full, and calls `idle` again and again meanwhile.
+
+        Raises Interrupted when the copy is stopped, and what `idle` raises.
+        """
+        while True:
+            with self._changed:
+                if len(self._waiting) < self._limit and len(self._unsettled) < self._most_unsettled:
+                    self._put(move)
+                    return
+                self._wait()
+            idle()
+
+    def _put(self, move: Move) -> None:
+        self._waiting.append(move)
+        self._waiting_bytes += move.size_bytes
+        self._unsettled.add(move)
+        self.listed_files += 1
+        self.listed_bytes += move.size_bytes  # one of unknown size adds nothing
+        self.listed_todo_bytes += move.size_bytes - move.resumed_bytes
+        self._changed.notify_all()
+
+    def put_again(self, move: Move, *, last: bool = False) -> None:
+        """Add a file once more that is not settled yet; it goes first, or `last` of those that wait."""
+        with self._changed:
+            if last:
+                self._waiting.append(move)
+            else:
+                self._waiting.appendleft(move)
+            self._waiting_bytes += move.size_bytes
+            self._changed.notify_all()
+
+    def take(self, idle: Callable[[], None] = lambda: None) -> Move | None:
+        """Return the next file, waiting for one; None when all are settled and no more will come.
+
+        Calls `idle` as `put` does.
+        """
+        while True:
+            with self._changed:
+                if self._waiting:
+                    return self._take()
+                if not self._listing and not self._unsettled:
+                    return None
+                self._wait()
+            idle()
+
+    def take_more(self, fits: Callable[[Move], bool]) -> Move | None:
+        """Return the next file if one waits and `fits`; never waits."""
+        with self._changed:
+            if not self._waiting or not fits(self._waiting[0]):
+                return None
+            return self._take()
+
+    @property
+    def waiting_bytes(self) -> int:
+        """The sizes of the files that wait, added up."""
+        with self._changed:
+            return self._waiting_bytes
+
+    def settle(self, move: Move) -> None:
+        """Say that a file is committed or given up."""
+        move.release()
+        with self._changed:
+            self._unsettled.discard(move)
+            self._changed.notify_all()
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether no more files will be put."""
+        with self._changed:
+            return not self._listing
+
+    def end_listing(self) -> None:
+        """Say that no more files will be put."""
+        with self._changed:
+            self._listing = False
+            self._changed.notify_all()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing is left and nothing more will come."""
+        with self._changed:
+            return not self._listing and not self._unsettled
+
+    def wait_settled(self, timeout_s: float) -> None:
+        """Wait until all is settled, or so long."""
+        with self._changed:
+            if self._listing or self._unsettled:
+                self._changed.wait_for(lambda: not self._listing and not self._unsettled, timeout_s)
+
+    def release(self) -> None:
+        """Have no file open any more that is not settled: the copy has ended before its end."""
+        with self._changed:
+            moves = list(self._unsettled)
+        for move in moves:
+            move.release()
+
+    def wait_all_settled(self, idle: Callable[[], None] = lambda: None) -> None:
+        """Wait until every file put so far is settled. Calls `idle`, and raises, as `put` does."""
+        while True:
+            with self._changed:
+                if not self._unsettled:
+                    return
+                self._wait()
+            idle()
+
+    @property
+    def resumed_bytes(self) -> int:
+        """How many bytes of the listed files had arrived before this run."""
+        return self.listed_bytes - self.listed_todo_bytes
+
+    @property
+    def missing_bytes(self) -> int:
+        """How much room those bytes take that have not arrived of the files waiting or on their way."""
+        with self._changed:
+            moves = list(self._unsettled)
+        return sum(move.missing_room_bytes for move in moves)
+
+    def _take(self) -> Move:
+        move = self._waiting.popleft()
+        self._waiting_bytes -= move.size_bytes
+        self._changed.notify_all()
+        return move
+
+    def _wait(self) -> None:
+        if self._cancel.is_set():
+            raise Interrupted("stopped")
+        self._changed.wait(0.2)

@@ -1,0 +1,188 @@
+"""The files that the lanes of a download work on together: who takes which range next.
+
+Several lanes share one large file; a small one goes to one lane whole. When nothing is left to hand
+out, an idle lane takes over part of what a slow one still has to bring.
+"""
+
+import os
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary, WeakSet
+
+from mpx.endpoints.ftp.mode_e.retrieve import Pull
+from mpx.endpoints.local.endpoint import local_error
+from mpx.engine.carrier import Work
+from mpx.engine.file_transfer import Move
+from mpx.engine.ranges import RangeSet
+from mpx.engine.source_change import END_DECIDES
+from mpx.errors import MpxError, NoSpace
+from mpx.units import counted
+
+TAKEOVER_S = 0.3  # what a lane needs longer for is taken over by an idle one
+TAIL = 4  # towards the end of a file pieces shrink to this part of what is left
+SMALLEST_PIECE = 256 * 1024  # no file is cut smaller for a retrieve in MODE E
+STUCK_S = 2.0  # as is what was asked for so long ago
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A range of a file that a lane is to bring; no bytes: one that is streamed, or all there already."""
+
+    move: Move
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A retrieve under way, and in how many seconds its lane will have brought it."""
+
+    pull: Pull
+    in_s: float
+
+
+class Shelf:
+    """Hands out pieces to lanes, the end of a file first. Safe for several threads."""
+
+    def __init__(self, work: Work, smallest_piece: int = SMALLEST_PIECE) -> None:
+        self._work = work
+        self._smallest = smallest_piece
+        self._lock = threading.Lock()
+        self._moves: deque[Move] = deque()  # with bytes to hand out
+        self._under_way: list[Move] = []  # counted only where the user bounds them
+        self.is_exact = False  # the server refuses to be asked for more than a file has
+        self._exactly: WeakSet[Move] = WeakSet()  # files whose refusal may be due to that
+        self._doubled: WeakKeyDictionary[Move, RangeSet] = WeakKeyDictionary()  # taken over once already
+
+    def take(self, limit: int) -> Piece | None:
+        """Return the next piece of at most `limit` bytes, opening further files; None: there is none now."""
+        with self._lock:
+            while True:
+                while self._moves:
+                    move = self._moves[0]
+                    tail = max(move.todo_bytes // TAIL, self._smallest)
+                    taken = move.take(min(limit, tail), end_first=True)
+                    if taken:
+                        return Piece(move, *taken)
+                    self._moves.popleft()  # its last bytes are on the way
+                opened = self._open_next()
+                if opened is None:
+                    return None
+                if opened.is_streamed:
+                    opened.take_all()
+                if opened.is_streamed or opened.is_whole:
+                    return Piece(opened, 0, 0)
+                self._moves.append(opened)
+
+    def _open_next(self) -> Move | None:
+        """Take the next file from the pool, unless as many are on their way as the user allows."""
+        most = self._work.options.files
+        if most is not None:
+            self._under_way = [move for move in self._under_way if not move.is_claimed]
+            if len(self._under_way) >= most:
+                return None
+        opened = self._work.pool.take_more(lambda _: True)
+        while opened is not None and opened.is_claimed:  # it was given up while it waited
+            opened = self._work.pool.take_more(lambda _: True)
+        if opened is not None and most is not None:
+            self._under_way.append(opened)
+        return opened
+
+    def give_back(self, move: Move, start: int, end: int) -> None:
+        """Return a piece that was taken and not brought, or not all of it.
+
+        What is streamed is no range: it waits in the pool again, to be read from its first byte.
+        """
+        if move.is_streamed and start == end:
+            if not move.is_claimed:
+                self._work.pool.put_again(move)
+            return
+        move.give_back(start, end)
+        self.put_back(move)
+
+    def put_back(self, move: Move) -> None:
+        """Hand out once more what is to be moved of a file."""
+        with self._lock:
+            if move.todo_bytes and move not in self._moves:
+                self._moves.appendleft(move)
+
+    def let_go(self, move: Move) -> bool:
+        """Close a file that a lane had opened; the first to find it whole says so, and gets True."""
+        whole = move.claim_whole()
+        move.close()
+        if whole:
+            self._work.whole(move)
+        return whole
+
+    def make_empty(self, move: Move) -> None:
+        """Make the file of which nothing is to be brought: it is empty, or all of it is there."""
+        try:
+            fd = move.open(move.partial, os.O_RDWR | os.O_CREAT)
+            try:
+                os.ftruncate(fd, move.size_bytes)
+            except OSError:
+                move.close()
+                raise
+        except OSError as error:
+            self.give_up(move, local_error(error, move.final, writing=True))
+        else:
+            self.let_go(move)
+
+    def try_exactly(self, move: Move) -> bool:
+        """Ask for no byte more than a file has from now on; False if that was tried already."""
+        with self._lock:
+            tried = move in self._exactly
+            self._exactly.add(move)
+            return not tried
+
+    def asks_exactly(self, move: Move) -> bool:
+        """Tell whether no byte more than a file has is to be asked for."""
+        return self.is_exact or move in self._exactly
+
+    def ended(self, move: Move, size_bytes: int) -> None:
+        """Take the end of the data for the end of the file, whatever was said of its size."""
+        listed = move.listed_bytes
+        if listed is not None and size_bytes != listed:
+            self._work.note(
+                f"{move.source}: {counted(listed, 'byte')} announced and {size_bytes} came; {END_DECIDES}"
+            )
+        move.ended(size_bytes)
+        if size_bytes != listed:
+            self._work.forgot(move)  # what was to be verified ended elsewhere
+
+    def give_up(self, move: Move, error: MpxError) -> None:
+        """Give a file up, once for all lanes that work on it; raises NoSpace, which ends the whole copy."""
+        if isinstance(error, NoSpace):
+            raise error
+        if move.claim_given_up():
+            self._work.given_up(move, error)
+
+    def take_file(self) -> Piece | None:
+        """Return the next file whole, from its first byte, whatever of it has arrived; None if none waits."""
+        with self._lock:
+            opened = self._open_next()
+            if opened is None:
+                return None
+            opened.take_all()
+        self._work.forgot(opened)
+        return Piece(opened, 0, opened.size_bytes)
+
+    def take_over(self, pending: list[Pending]) -> Piece | None:
+        """Return a part of what comes last at other lanes, once for any byte; None if it comes soon."""
+        now = time.monotonic()
+        for late in sorted(pending, key=lambda entry: -entry.in_s):
+            pull = late.pull
+            if late.in_s < TAKEOVER_S and now - pull.sent_s < STUCK_S:
+                continue
+            missing = pull.missing()
+            with self._lock:
+                doubled = self._doubled.setdefault(pull.move, RangeSet())
+                for start, end in doubled:
+                    missing.remove(start, end)
+                if missing.size:
+                    start, end = list(missing)[-1]
+                    doubled.add(start, end)
+                    return Piece(pull.move, start, end)
+        return None

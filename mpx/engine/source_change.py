@@ -1,0 +1,73 @@
+"""Whether a source is what it was when it was listed, and whether its data came to their end."""
+
+from mpx.engine.endpoint import FileInfo
+from mpx.engine.file_transfer import Move
+from mpx.errors import IntegrityError, OffsetsUnproven
+from mpx.units import counted
+
+END_DECIDES = "the end of the data decides"
+AGAIN = "copy the same SRC to the same DST again"
+
+
+def changed(
+    now: FileInfo | None, *, listed_bytes: int | None, arrived_bytes: int, modified_s: float | None
+) -> str:
+    """Say how a source differs from what it was when it was listed; empty if it does not.
+
+    Its size may be the one that was listed or the one that came: where the two differ the end of the data
+    has decided. One whose size nobody knows (a pipe, a file of /proc) is only looked for: its time says
+    nothing.
+    """
+    if now is None:
+        return "it is gone"
+    if listed_bytes is None or (now.size_bytes == 0 and not listed_bytes):
+        return ""
+    told = {now.size_bytes, now.other_size_bytes} - {None}
+    if told and not told & {listed_bytes, arrived_bytes}:
+        return f"it had {counted(listed_bytes, 'byte')} and has {now.size_bytes} now"
+    if modified_s is not None and now.modified_s is not None and now.modified_s != modified_s:
+        return "it was modified"
+    return ""
+
+
+def why_too_short(now: FileInfo | None, move: Move, arrived_bytes: int) -> IntegrityError | None:
+    """Return why data that ended before the size that was listed are not the whole file; None if they are.
+
+    They are where the server, asked once more, says that size too: else a transfer that was cut short
+    would pass for a shorter file.
+    """
+    how = changed(
+        now, listed_bytes=move.listed_bytes, arrived_bytes=arrived_bytes, modified_s=move.modified_s
+    )
+    if how:
+        return IntegrityError(f"{move.source} changed while it was copied: {how}; {AGAIN}")
+    if now is not None and arrived_bytes in (now.size_bytes, now.other_size_bytes):
+        return None
+    return IntegrityError(
+        f"{move.source} ended after {counted(arrived_bytes, 'byte')}, and the server says that it has "
+        f"{move.listed_bytes}; {AGAIN}"
+    )
+
+
+def why_elsewhere(now: FileInfo | None, move: Move, what: str) -> IntegrityError:
+    """Return what it means that another number of bytes came from within a file, `what` says which.
+
+    OffsetsUnproven unless the file has changed: the server began elsewhere, or has told a wrong size.
+    """
+    was_wrong = (
+        now is not None
+        and now.size_bytes != move.listed_bytes
+        and now.modified_s is not None
+        and now.modified_s == move.modified_s
+    )
+    how = changed(
+        now, listed_bytes=move.listed_bytes, arrived_bytes=move.size_bytes, modified_s=move.modified_s
+    )
+    if was_wrong or not how:
+        return OffsetsUnproven(f"{move.source}: {what}")
+    return IntegrityError(f"{move.source} changed while it was copied: {how}; {AGAIN}")
+
+
+def end_proof(start: int, size_bytes: int) -> int:
+    """Return an offset near the end of a file from which to read it, other than `start`."""
+    return size_bytes - 1 if start != size_bytes - 1 else max(0, size_bytes - 2)

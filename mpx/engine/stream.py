@@ -1,0 +1,181 @@
+"""What the data connections of uploads and downloads have in common: a thread, a socket, its counters."""
+
+import contextlib
+import math
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from mpx.net import tcp
+from mpx.net.mptcp import mptcp_info
+
+BUFFER_BYTES = 256 * 1024  # passed, summed and read or written at once; stays in the processor's cache
+BLOCK_S = 0.1  # a block lasts about so long, so that a stream can always be left soon
+SMALLEST_BLOCK = 64 * 1024
+FIRST_BLOCK = 256 * 1024
+LARGEST_BLOCK = 4 * 1024 * 1024
+
+
+class BlockSize:
+    """Sizes blocks to about 100 ms of the stream's own goodput."""
+
+    def __init__(self, fixed_bytes: int | None) -> None:
+        self._fixed = fixed_bytes
+        self.bytes = fixed_bytes or FIRST_BLOCK
+
+    def took(self, size_bytes: int, took_s: float) -> None:
+        """Learn from a block that took `took_s`; at most twice as large or half as large as before."""
+        if self._fixed is None and size_bytes >= SMALLEST_BLOCK:
+            ideal = size_bytes * BLOCK_S / max(took_s, 1e-6)
+            size = min(max(ideal, self.bytes / 2), self.bytes * 2)
+            self.bytes = int(min(max(size, SMALLEST_BLOCK), LARGEST_BLOCK)) // SMALLEST_BLOCK * SMALLEST_BLOCK
+
+    def share_bytes(self, duration_s: float) -> int:
+        """Return how much of the stream's goodput lasts `duration_s`, going by the block it has now."""
+        return int(self.bytes * duration_s / BLOCK_S)
+
+
+@dataclass(slots=True)
+class StreamTotals:
+    """Sums over streams, those that have ended with them."""
+
+    streams: int = 0
+    bytes: int = 0
+    retransmits: int = 0
+    busy_s: float = 0.0
+    limited_by_receiver_s: float = 0.0
+    limited_by_sender_s: float = 0.0
+    timed: int = 0  # open ones whose round trips the kernel knows, since we send
+    rtts_s: float = 0.0  # sum over those
+    least_rtt_s: float = math.inf  # of those, as the kernel remembers it: of the last minutes
+    window_bytes: int = 0  # the largest that a receiver gives one of those
+    new_bytes: int = 0  # of those received, what had not arrived before: what came again is no progress
+
+    def add(self, other: "StreamTotals") -> None:
+        """Add what another sum holds."""
+        self.streams += other.streams
+        self.bytes += other.bytes
+        self.new_bytes += other.new_bytes
+        self.retransmits += other.retransmits
+        self.busy_s += other.busy_s
+        self.limited_by_receiver_s += other.limited_by_receiver_s
+        self.limited_by_sender_s += other.limited_by_sender_s
+        self.timed += other.timed
+        self.rtts_s += other.rtts_s
+        self.least_rtt_s = min(self.least_rtt_s, other.least_rtt_s)
+        self.window_bytes = max(self.window_bytes, other.window_bytes)
+
+    def none_open(self) -> "StreamTotals":
+        """Return the same with what counts only while streams are open left out."""
+        return replace(self, streams=0, timed=0, rtts_s=0.0, least_rtt_s=math.inf, window_bytes=0)
+
+    @property
+    def queue_s(self) -> float | None:
+        """How much longer than the shortest the round trips are now, on average; None if nobody knows."""
+        if not self.timed or math.isinf(self.least_rtt_s):
+            return None
+        return self.rtts_s / self.timed - self.least_rtt_s
+
+    @property
+    def window_bps(self) -> float | None:
+        """What the receiver's window lets a stream carry while there is no queue; None if nobody knows."""
+        if not self.window_bytes or math.isinf(self.least_rtt_s):
+            return None
+        return self.window_bytes * 8 / self.least_rtt_s
+
+
+def summed(*some: Mapping[str, StreamTotals]) -> dict[str, StreamTotals]:
+    """Return the sums of counters by path."""
+    sums: dict[str, StreamTotals] = {}
+    for each in some:
+        for path, totals in each.items():
+            sums.setdefault(path, StreamTotals()).add(totals)
+    return sums
+
+
+class Stream(threading.Thread):
+    """A data connection with a thread of its own."""
+
+    def __init__(self, name: str, subflows: Callable[[int], None] | None = None) -> None:
+        """`subflows` is told at the end how many there were at most; None: nobody wants to know."""
+        super().__init__(name=name, daemon=True)
+        self._tell_subflows = subflows
+        self._subflows = 0
+        self.retire = False  # set by others; the stream leaves at the next block edge
+        self.connection: socket.socket | None = None
+        self.passed_bytes = 0  # file bytes handed to the kernel, or taken from it
+        self.offered_bytes = 0  # headers too, and what a send that still blocks holds
+        self._seen_bytes = 0
+        self._owed_since_s: float | None = None
+        self._guard = threading.Lock()
+        self._last = StreamTotals()
+
+    def opened(self, connection: socket.socket) -> None:
+        """Take over an open connection."""
+        with self._guard:
+            self.connection = connection
+            self._count_subflows()
+
+    def closed(self, *, clean: bool) -> None:
+        """Close the connection, keeping its counters; what a `clean` end left with the kernel arrives."""
+        self.totals()
+        with self._guard:
+            if clean:
+                self._last.bytes = self.passed_bytes
+            if self.connection is not None:
+                self._count_subflows()
+                self.connection.close()
+                self.connection = None
+                if self._tell_subflows:
+                    self._tell_subflows(self._subflows)
+
+    def cut(self) -> None:
+        """Reset the connection from any thread; the stream's own thread gets an OSError."""
+        with self._guard, contextlib.suppress(OSError):
+            if self.connection is not None:
+                tcp.reset(self.connection)
+
+    def totals(self) -> StreamTotals:
+        """Return the counters, up to date if the connection is still open."""
+        with self._guard:
+            self._count_subflows()
+            info = tcp.tcp_info(self.connection) if self.connection is not None else None
+            if info is not None:
+                self._last = StreamTotals(
+                    streams=1,
+                    bytes=min(info.bytes_acked, self.passed_bytes),
+                    retransmits=info.retransmits,
+                    busy_s=info.busy_s,
+                    limited_by_receiver_s=info.limited_by_receiver_s,
+                    limited_by_sender_s=info.limited_by_sender_s,
+                    timed=1,
+                    rtts_s=info.rtt_s,
+                    least_rtt_s=info.least_rtt_s or math.inf,
+                    window_bytes=info.window_bytes,
+                )
+            elif self.connection is None:
+                self._last = self._last.none_open()
+            return self._last
+
+    def _count_subflows(self) -> None:
+        info = mptcp_info(self.connection) if self._tell_subflows and self.connection is not None else None
+        if info is not None:
+            self._subflows = max(self._subflows, info.subflows)
+
+    def unanswered_s(self) -> float | None:
+        """Return for how long the other side has acknowledged nothing; None when all is acknowledged.
+
+        To be asked again and again: time counts from the first question that found something owed.
+        """
+        with self._guard:
+            info = tcp.tcp_info(self.connection) if self.connection is not None else None
+        now = time.monotonic()
+        if info is None or info.bytes_acked + 1 >= self.offered_bytes:  # some kernels count the SYN
+            self._owed_since_s = None
+            return None
+        if self._owed_since_s is None or info.bytes_acked != self._seen_bytes:
+            self._owed_since_s = now
+        self._seen_bytes = info.bytes_acked
+        return now - self._owed_since_s

@@ -1,0 +1,1 @@
+"""Copies over the several paths of a path set."""

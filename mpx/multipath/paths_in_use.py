@@ -1,0 +1,263 @@
+"""A copy over several paths: the set that a controller gave, how its paths are, what is told at the end."""
+
+import contextlib
+import math
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mpx.engine.endpoint import Endpoint, Rtt
+from mpx.engine.path_set import PathSet, Side
+from mpx.engine.tuner import Sample
+from mpx.errors import ControllerError
+from mpx.multipath.health import SUSPECT_S, PathHealth, Seen
+from mpx.multipath.prober import PathProbe
+from mpx.multipath.server_address import FarAddress
+from mpx.multipath.steering import SteeredPaths
+from mpx.options import CopyOptions
+from mpx.report import Report
+from mpx.sdn_client import ControllerClient
+
+MEASURED_S = 5.0  # what a path carries is the most it has carried for so long
+END_S = 2.0  # a controller that is told the end is waited for so long; its leases end anyway
+STOPPED_END_S = 0.5  # where the copy is stopped before its end
+
+
+@dataclass(slots=True)
+class _Carried:
+    """What a path has carried; the highest goodput over MEASURED_S, and the streams that it was had with."""
+
+    window: deque[tuple[float, int, int]] = field(default_factory=deque)  # when, bytes, streams
+    most_bps: float = 0.0
+    streams: int = 0
+
+    def add(self, now_s: float, arrived_bytes: int, streams: int) -> None:
+        self.window.append((now_s, arrived_bytes, streams))
+        first_s, first_bytes, first_streams = self.window[0]
+        if now_s - first_s < MEASURED_S:
+            return
+        rate_bps = (arrived_bytes - first_bytes) * 8 / (now_s - first_s)
+        if streams == first_streams and rate_bps > self.most_bps:
+            self.most_bps, self.streams = rate_bps, streams
+        self.window.popleft()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Something that has become of a path, in words for the report."""
+
+    path: str
+    reason: str
+
+
+class Multipath:
+    """See the head of this file. The watcher's thread uses it.
+
+    `near`: which side of the set this host is; `far`: what is known of the other. `open_session`: see
+    PathProbe.
+    """
+
+    def __init__(
+        self,
+        client: ControllerClient,
+        known: PathSet,
+        *,
+        near: Side,
+        far: FarAddress,
+        open_session: Callable[[Callable[[int], None]], Endpoint],
+        note: Callable[[str], None],
+    ) -> None:
+        self.known = known
+        self.described: list[dict[str, Any]] = [  # for the report
+            {
+                "path": path.name,
+                "streams": path.streams,
+                "rate_bps": path.rate_bps,
+                "rtt_s": path.rtt_s,
+                "group": path.group,
+                "carried_bytes": 0,
+            }
+            for path in known.paths
+        ]
+        self.paths = SteeredPaths(client, known, far=far, note=note, changed=self._has_changed)
+        self._client = client
+        self._near: Side = near
+        self._far = far
+        self._open_session = open_session
+        self._health = PathHealth()
+        self._probes: dict[str, PathProbe] = {}
+        self._carried = {name: _Carried() for name in known.names}
+        self._down: frozenset[str] = frozenset()  # as the controller says
+        self._told_down: frozenset[str] = frozenset()
+        self._closed = False
+        self._end_s = END_S
+
+    def start(self, may_probe: threading.Event) -> None:
+        """Begin to keep the set, and to probe its paths when the copy has the sessions that it needs."""
+        with contextlib.suppress(RuntimeError):  # no thread to be had: the set ends with its lease
+            self.paths.start()
+        for name in self.known.names:
+            self._probes[name] = PathProbe(
+                name,
+                self._open_session,
+                steer=self.paths.register(name, self._near, stays=True),
+                ended=lambda port: self.paths.ended(port, self._near),
+                may_begin=may_probe,
+            )
+            with contextlib.suppress(RuntimeError):
+                self._probes[name].start()
+
+    def rtt(self, path: str) -> Rtt | None:
+        """Return what was measured last over a path."""
+        return self._probes[path].latest
+
+    @property
+    def lost(self) -> frozenset[str]:
+        """The paths whose streams take others for now."""
+        return self._health.lost | self._down
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether a path may have been lost: it is worth looking again soon."""
+        return bool(self._health.doubtful)
+
+    def carried(self, now_s: float, samples: Mapping[str, Sample]) -> None:
+        """Note what has moved; `now_s` is of time.monotonic().
+
+        Once data has gone elsewhere nobody knows what has come over which path.
+        """
+        if self._far.strayed:
+            for each in self.described:
+                each.pop("carried_bytes", None)
+            self._carried = {name: _Carried() for name in self.known.names}
+            return
+        for place, path in enumerate(self.known.names):
+            sample = samples[path]
+            self.described[place]["carried_bytes"] = sample.arrived_bytes
+            self._carried[path].add(now_s, sample.arrived_bytes, sample.streams)
+
+    def observe(self, now_s: float, silent_s: Callable[[str], float | None]) -> Sequence[Change]:
+        """Look which paths are silent; have the streams of lost ones take others. Return what has changed.
+
+        `now_s` is of time.monotonic().
+        """
+        changes: list[Change] = []
+        seen = {path: self._seen(path, now_s, silent_s(path)) for path in self.known.names}
+        lost, back = self._health.observe(now_s, seen)
+        for path in self._health.doubtful:
+            self._probes[path].ask()
+        if any((seen[path].silent_s or 0.0) > SUSPECT_S for path in self._health.doubtful):
+            self.paths.look()  # the controller may have lost it
+        if lost or back:
+            self._move()
+        for path in lost:
+            changes.append(Change(path, "nothing comes over it: its streams take others"))
+        for path in back:
+            changes.append(Change(path, "it answers: its streams take it again"))
+        down = self._down
+        for path in sorted(down - self._told_down):
+            changes.append(Change(path, "the controller has lost it: its streams take others"))
+        for path in sorted(self._told_down - down):
+            changes.append(Change(path, "the controller has it again"))
+        self._told_down = down
+        return changes
+
+    def stop(self) -> None:
+        """The copy ends before its end: no stream waits for the controller any more."""
+        self._end_s = STOPPED_END_S
+        self.paths.stop()
+        self._client.stop()
+
+    def close(self) -> None:
+        """Tell what was found out, give the set back, end all sessions. May be called again."""
+        if self._closed:
+            return
+        self._closed = True
+        for probe in self._probes.values():
+            probe.end()
+        ending = threading.Thread(target=self._tell_end, name="mpx-paths-end", daemon=True)
+        with contextlib.suppress(RuntimeError):
+            ending.start()
+            ending.join(self._end_s)
+
+    def _tell_end(self) -> None:
+        self._feed_back()
+        self.paths.close()
+
+    def _feed_back(self) -> None:
+        for path in self.known.paths:
+            carried, rtt = self._carried[path.name], self.rtt(path.name)
+            if not carried.most_bps or rtt is None:
+                continue
+            rtt_s = rtt.kernel_s or rtt.asked_s
+            try:
+                self._client.feedback(
+                    self.known.number, path.name, max(1, carried.streams), carried.most_bps, rtt_s
+                )
+            except ControllerError:
+                return  # the copy is over, and nothing is lost by it
+
+    def _seen(self, path: str, now_s: float, silent_s: float | None) -> Seen:
+        probe = self._probes[path]
+        rtt_s = probe.latest.asked_s if probe.latest else self._offered_rtt_s(path)
+        if not probe.is_alive():  # the server has no session left for it: it cannot tell, and paths are tried
+            return Seen(silent_s, rtt_s, math.inf if path in self._health.lost else 0.0)
+        asked_s = probe.asked_at_s
+        return Seen(silent_s, rtt_s, probe.answered_at_s, now_s - asked_s if asked_s is not None else None)
+
+    def _has_changed(self, now: PathSet) -> None:
+        names = frozenset(self.known.names)
+        self._down = frozenset(path.name for path in now.paths if not path.is_up) & names
+
+    def _move(self) -> None:
+        """Have the streams of lost paths take others, evenly, and all others their own."""
+        lost = self._health.lost
+        there = [name for name in self.known.names if name not in lost]
+        for place, name in enumerate(self.known.names):
+            over = there[place % len(there)] if name in lost and there else name
+            self.paths.move(name, over)
+
+    def _offered_rtt_s(self, path: str) -> float:
+        return next(each.rtt_s for each in self.known.paths if each.name == path)
+
+
+def find_paths(
+    url: str,
+    options: CopyOptions,
+    rtt: Rtt | None,
+    *,
+    far_is_source: bool,
+    open_session: Callable[[Callable[[int], None]], Endpoint],
+    report: Report,
+) -> Multipath | None:
+    """Return the paths that a controller gives a copy; None where it gives none, which is noted.
+
+    `rtt`: of the far endpoint; None where it cannot use paths. Raises ControllerError with
+    `--require-controller`, UsageError for what is no URL.
+    """
+    client = ControllerClient(url)
+    try:
+        if rtt is None or rtt.address is None or rtt.local_host is None:
+            raise ControllerError("this copy cannot be spread over paths: it needs MODE E between two hosts")
+        near, far = options.data_address or rtt.local_host, rtt.address[0]
+        known = client.assign(*((far, near) if far_is_source else (near, far)), options.paths or 0)
+    except ControllerError as error:
+        if options.require_controller:
+            raise
+        report.note(f"one path is used: {error}")
+        return None
+    most = options.streams or options.max_streams
+    known = known.only(min(most, options.max_sessions) if far_is_source else most)
+    near_side: Side = "sink" if far_is_source else "source"
+    multipath = Multipath(
+        client,
+        known,
+        near=near_side,
+        far=FarAddress(far, required=options.require_controller, note=report.note),
+        open_session=open_session,
+        note=report.note,
+    )
+    report.decisions["controller"], report.decisions["paths"] = url, multipath.described
+    return multipath

@@ -1,0 +1,1 @@
+"""Sockets: TCP, Multipath TCP, pacing."""

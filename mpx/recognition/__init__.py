@@ -1,0 +1,1 @@
+"""Recognising the congestion control of the background from round-trip times (OPS)."""

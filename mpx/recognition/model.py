@@ -1,0 +1,99 @@
+"""The model that recognises the background: what it says of a series of round-trip times (OPS, see mix.py).
+
+A model is data (model_file.py). It has parts for each way of watching (observation.py). numpy is imported
+only where a model is loaded.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mpx.errors import UsageError
+from mpx.recognition.mix import MIXES, UNKNOWN, Mix, groups_of, likeliest
+from mpx.recognition.observation import MODEL_VARIABLE, PASSIVE, Own
+from mpx.recognition.pulses.pulse import Fall
+from mpx.rtt.series import Probe
+
+if TYPE_CHECKING:
+    from mpx.recognition.window_classifier import Part
+
+SHIPPED = Path(__file__).with_name("ops_model_data")
+
+
+@dataclass(frozen=True)
+class Model:
+    """Parts by the way of watching, the one with the shortest window first, and the model's card."""
+
+    parts: Mapping[str, Sequence["Part"]]
+    card: Mapping[str, Any]
+
+    def window_s(self, kind: str = PASSIVE) -> float:
+        """Return how long a series has to be at least; raises UsageError for what the model cannot do."""
+        return self._parts(kind)[0].window_s
+
+    def classify(
+        self,
+        series: Sequence[Probe],
+        base_s: float,
+        goodput: Sequence[tuple[float, float]] | None = None,
+        *,
+        kind: str = PASSIVE,
+        own: Own | None = None,
+        falls: Sequence[Fall] = (),
+    ) -> Mix:
+        """Return the mix that the end of a series tells, ten probes a second, or `unknown`.
+
+        `base_s` is the least round-trip time ever seen on the path. Probes whose answer may still come are to
+        be left out. While bursts probe, `kind` is theirs; in a transfer `own` says what is ours. Both need
+        the `goodput` of our own data: (time, bit/s), on the clock of the probes, a time being the end of
+        those 0.1 s in which that much was acknowledged. `falls` is what dips of a transfer told, on that
+        clock as well. The longest window that the series fills counts. A series that is too short, or where
+        most probes were lost, is unknown. Raises UsageError for a kind that the model has no part for, and
+        where the goodput is missing or nothing says whose it is.
+        """
+        kind = own.kind if own else kind
+        parts = self._parts(kind)
+        if (kind == PASSIVE) != (goodput is None):
+            wrong = "is for a path without data of our own" if kind == PASSIVE else "needs its goodput"
+            raise UsageError(
+                f"'{kind}' probing {wrong}; say by `kind` or `own` what we send, and its goodput"
+            )
+        streams = own.streams if own else 1
+        each = (part.judge(series, base_s, goodput or (), streams, falls) for part in reversed(parts))
+        said = next((judged for judged in each if judged is not None), None)
+        if said is None:
+            return Mix(UNKNOWN, 1.0, groups_of([1 / len(MIXES)] * len(MIXES)))
+        if said.is_strange:
+            return Mix(UNKNOWN, said.less_strange, groups_of(said.probabilities))
+        return likeliest(said.probabilities)
+
+    def _parts(self, kind: str) -> Sequence["Part"]:
+        if kind not in self.parts:
+            have = ", ".join(self.parts)
+            raise UsageError(f"this model cannot tell the background by '{kind}' probing, only by {have}")
+        return self.parts[kind]
+
+
+def load_model(path: Path | None = None) -> Model:
+    """Read a model: that one, else the one that MPX_MODEL names, else the one that came with mpx.
+
+    Raises UsageError where there is none, or it is damaged.
+    """
+    from mpx.recognition.model_file import read_model
+
+    named = os.environ.get(MODEL_VARIABLE)
+    if path is None and not named and not SHIPPED.exists():
+        raise UsageError(
+            "this version of mpx comes without a model of who shares a path; make one with mpx train, and "
+            "name its folder in MPX_MODEL"
+        )
+    if path is not None or not named:
+        return read_model(path or SHIPPED)
+    try:
+        return read_model(Path(named))
+    except UsageError as error:
+        raise UsageError(
+            f"{MODEL_VARIABLE} cannot be honoured: {error}; unset it for the shipped one"
+        ) from None

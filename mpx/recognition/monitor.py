@@ -1,0 +1,184 @@
+"""While a copy runs: reads the background from round-trip times and goodput, and says when to switch.
+
+The bursts of OPS (Anvari and Lu, Computers 10(6):76, 2021) are the transfer's own data here, so nothing
+stands still for it. What is seen right after a beginning or a switch tells of ourselves, and is left out.
+"""
+
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from mpx.engine.tuner import Sample
+from mpx.errors import UsageError
+from mpx.recognition.mix import Mix
+from mpx.recognition.observation import DIPS_BBR, Own
+from mpx.recognition.policy import BBR, CUBIC
+from mpx.recognition.pulses.pulse import Fall
+from mpx.recognition.pulses.rests import DipRests
+from mpx.recognition.switching import Chooser, Switch
+from mpx.recognition.watch import Watches
+from mpx.rtt.schedule import SINGLE_INTERVAL_S
+from mpx.rtt.series import Probe
+from mpx.units import counted
+
+READ_S = 1.0  # between two readings
+SETTLES_S, SETTLES_RTT = 3.0, 10.0  # after a beginning or a switch: the sum of both
+KEEP_S = 30.0  # what is older no reading asks for
+
+
+class Recognises(Protocol):
+    """What is asked of a model (ops_model.Model)."""
+
+    def window_s(self, kind: str) -> float:
+        """Return how long a series has to be at least (seconds)."""
+        ...
+
+    def classify(
+        self,
+        series: Sequence[Probe],
+        base_s: float,
+        goodput: Sequence[tuple[float, float]] | None = None,
+        *,
+        own: Own | None = None,
+        falls: Sequence[Fall] = (),
+    ) -> Mix:
+        """Return the mix that the end of a series tells."""
+        ...
+
+
+class Loading(threading.Thread):
+    """Loads a model beside the copy: it may take seconds where numpy comes from a slow file system."""
+
+    def __init__(self, load: Callable[[], Recognises]) -> None:
+        super().__init__(name="mpx-model", daemon=True)
+        self.model: Recognises | None = None
+        self.trouble = ""  # why there is none
+        self._load = load
+        self._begun = False
+
+    def begin(self) -> None:
+        """Start loading, once."""
+        if not self._begun:
+            self._begun = True
+            try:
+                self.start()
+            except RuntimeError as error:  # this user has no threads left
+                self.trouble = str(error)
+
+    def run(self) -> None:
+        """Load."""
+        try:
+            self.model = self._load()
+        except UsageError as error:
+            self.trouble = str(error)
+        except Exception as error:  # whatever a broken installation of numpy says; the copy goes on
+            self.trouble = f"{type(error).__name__}: {error}"
+
+
+class Selection:
+    """One copy's: knows what its streams use, and asks for something else when that is due."""
+
+    def __init__(
+        self,
+        loading: Loading,
+        watch: Watches,
+        chooser: Chooser,
+        congestion: str,
+        began_s: float | None = None,
+    ) -> None:
+        """`began_s` is since when its bytes move (monotonic clock), None where that is not known yet."""
+        self.latest: Mix | None = None  # the last reading
+        self.trouble = ""  # why there are none
+        self._cannot = False  # nor will there ever be
+        self._loading, self._watch, self._chooser = loading, watch, chooser
+        self._congestion = congestion
+        self._began_s = began_s  # when the streams began to be as they are
+        self._read_s = 0.0
+        self._before: tuple[float, int] | None = None
+        self._goodput: deque[tuple[float, float]] = deque()
+        self._readings: Counter[str] = Counter()  # by what they said
+        self._rests = DipRests()
+
+    def observe(self, now_s: float, sample: Sample) -> Switch | None:
+        """Take what was moved up to now (monotonic clock); return a switch if it is time for one.
+
+        The caller says with `switched` or `refused` what came of it.
+        """
+        if self._cannot:
+            return None
+        self._count(now_s, sample.arrived_bytes)
+        if self._began_s is None and sample.arrived_bytes:
+            self._began_s = now_s
+        if self._began_s is None or now_s < self._read_s + READ_S or not sample.streams:
+            return None
+        settled_s = self._began_s + SETTLES_S + SETTLES_RTT * (sample.rtt_s or 0.0)
+        if self._rests.cut_short(now_s, self._goodput):
+            self._watch.rest(now_s)
+        since_s = max(settled_s, self._rests.until_s)
+        if now_s < since_s:
+            return None
+        self._loading.begin()
+        if self._loading.trouble:
+            self._give_up(self._loading.trouble)
+        if self._loading.model is None:
+            return None
+        self._watch.begin()
+        self.trouble = self._watch.trouble
+        if self.trouble:
+            return None
+        try:
+            return self._read(self._loading.model, now_s, since_s, sample.streams)
+        except UsageError as error:
+            self._give_up(str(error))
+        except OSError as error:  # no descriptors are left for the moment, to ask what may be used
+            self.trouble = str(error)
+        except Exception as error:  # no memory for numpy, say: the copy goes on without
+            self._give_up(f"{type(error).__name__}: {error}")
+        return None
+
+    def _give_up(self, why: str) -> None:
+        self.trouble, self._cannot = why, True
+        self._watch.end()
+
+    def _read(self, model: Recognises, now_s: float, since_s: float, streams: int) -> Switch | None:
+        """Read the background, once there is a whole window of probes since then: they may begin later."""
+        falls = self._watch.falls(since_s)
+        own = Own(BBR if self._congestion == BBR else CUBIC, streams, dips=falls is not None)
+        series = self._watch.series(since_s)
+        if not series or series[-1].t_s - series[0].t_s < model.window_s(own.kind) - SINGLE_INTERVAL_S:
+            return None
+        self._read_s = now_s
+        self.latest = model.classify(
+            series, self._watch.base_s, list(self._goodput), own=own, falls=falls or ()
+        )
+        self._readings[self.latest.name] += 1
+        switch = self._chooser.read(self.latest)
+        if own.kind == DIPS_BBR and self._rests.read(now_s, self._chooser.unsure_readings, self._goodput):
+            self._watch.rest(self._rests.until_s)
+        return switch
+
+    @property
+    def summary(self) -> str:
+        """What the readings said, in words; empty where there were none."""
+        said = ", ".join(f"{name} {count}" for name, count in self._readings.most_common())
+        return f"the background was read {counted(self._readings.total(), 'time')}: {said}" if said else ""
+
+    def switched(self, now_s: float, congestion: str) -> None:
+        """Say what the streams use from now on."""
+        self._congestion, self._began_s = congestion, now_s
+        self._rests.begin_anew()
+        self._watch.rest(now_s)
+        self._chooser.made(congestion)
+
+    def refused(self) -> None:
+        """Say that the switch that was asked for cannot be had."""
+        self._chooser.refused()
+
+    def _count(self, now_s: float, arrived_bytes: int) -> None:
+        if self._before is not None and now_s > self._before[0]:
+            took_s = now_s - self._before[0]
+            self._goodput.append((now_s, (arrived_bytes - self._before[1]) * 8 / took_s))
+        self._before = now_s, arrived_bytes
+        while self._goodput and self._goodput[0][0] < now_s - KEEP_S:
+            self._goodput.popleft()

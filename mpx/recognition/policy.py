@@ -1,0 +1,54 @@
+"""Which congestion control a policy wants beside a mix, and what it takes where that may not be used.
+
+The class of the background decides what is fair: BBR beside CUBIC takes most of the link, and CUBIC beside
+BBR gets little of it (OPS: Anvari and Lu, Computers 10(6):76, 2021, section 3). The policy has the last word.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from mpx.recognition.mix import ANY_BBR, CUBIC_ONLY, NOBODY
+
+FAIR, FAST, SCAVENGER = "fair", "fast", "scavenger"
+POLICIES = (FAIR, FAST, SCAVENGER)
+CUBIC, BBR, RENO = "cubic", "bbr", "reno"
+
+_WANTED: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        FAIR: {NOBODY: CUBIC, CUBIC_ONLY: CUBIC, ANY_BBR: BBR},
+        FAST: {NOBODY: BBR, CUBIC_ONLY: BBR, ANY_BBR: BBR},
+        SCAVENGER: {NOBODY: CUBIC, CUBIC_ONLY: CUBIC, ANY_BBR: CUBIC},
+    }
+)
+# What does no more harm comes next; the kernel's own choice is always permitted, and the last.
+_INSTEAD: Mapping[str, tuple[str, ...]] = MappingProxyType({CUBIC: (CUBIC, RENO), BBR: (BBR, CUBIC, RENO)})
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a policy wants, and what it takes instead; `refused` is why it has to, empty where it has not."""
+
+    congestion: str
+    taken: str | None  # None: nothing of all that may be used, so the kernel's own choice stays
+    refused: str = ""
+
+
+def before_anything_is_known(policy: str) -> str:
+    """Return what to start with: as if nobody were there, for whom it would be too much or too little."""
+    return _WANTED[policy][NOBODY]
+
+
+def wanted(policy: str, group: str) -> str:
+    """Return the congestion control that `policy` wants beside `group` (of mix.GROUPS)."""
+    return _WANTED[policy][group]
+
+
+def permitted(congestion: str, why_not: Callable[[str], str]) -> Wanted:
+    """Return `congestion`, or what comes nearest of what may be used.
+
+    `why_not` says why one may not, an empty text where it may.
+    """
+    refused = why_not(congestion)
+    usable = (name for name in _INSTEAD[congestion] if not (refused if name == congestion else why_not(name)))
+    return Wanted(congestion, next(usable, None), refused)

@@ -1,0 +1,1 @@
+"""Round-trip times (RTT): series of them, and how they are measured."""

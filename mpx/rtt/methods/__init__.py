@@ -1,0 +1,1 @@
+"""Ways of measuring a round-trip time, a file each."""

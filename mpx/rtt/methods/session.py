@@ -1,0 +1,94 @@
+"""Probes over an idle GridFTP session: NOOP, and the reply to it.
+
+Any server answers that, whether it knows us or not. The server's time to answer is in the RTT, and what the
+network loses comes later, as the Transmission Control Protocol (TCP) sends it again.
+"""
+
+import math
+import select
+import time
+from collections import deque
+
+from mpx.endpoints.ftp.session import Session
+from mpx.endpoints.ftp.wire import ReplyReader, command
+from mpx.errors import ConnectionLost
+from mpx.net import tcp
+from mpx.rtt.method import LOST_AFTER_S, Answer, Kind, Noise, wait
+from mpx.rtt.timestamps import receive, stamp_arrivals
+
+_NOOP = command("NOOP")
+
+
+class SessionWay:
+    """Asks on `session`, which nobody else uses; closing it is up to its owner."""
+
+    kind: Kind = "session"
+    lost_after_s = LOST_AFTER_S
+    sees_loss = False
+
+    def __init__(self, session: Session) -> None:
+        self.name = f"idle GridFTP session (NOOP at TCP port {session.location.port})"
+        self.trouble = ""
+        self._session = session
+        self._socket = session.connection
+        self._socket.setblocking(False)
+        stamp_arrivals(self._socket)
+        self._reader = ReplyReader()
+        self._waiting: deque[tuple[int, float]] = deque()  # number, when it left; replies keep the order
+        self._least_s = math.inf
+        info = tcp.tcp_info(self._socket)  # now: later the kernel's RTT has servers and queues in it
+        self._handshake_s = info.least_rtt_s if info else None
+        self._poll = select.poll()
+        self._poll.register(self._socket, select.POLLIN)
+
+    @property
+    def retransmissions(self) -> int | None:
+        """As Way."""
+        info = tcp.tcp_info(self._socket)
+        return info.retransmits if info else None
+
+    def ask(self, number: int) -> float:
+        """As Way."""
+        sent_s = time.monotonic()
+        try:
+            sent_bytes = self._socket.send(_NOOP)
+        except BlockingIOError:
+            self.trouble = "the connection takes no more"
+            return sent_s
+        except OSError as failure:
+            raise ConnectionLost(
+                f"the session at {self._session.peer} was lost: {failure.strerror}"
+            ) from None
+        if sent_bytes < len(_NOOP):
+            raise ConnectionLost(f"the session at {self._session.peer} took only a part of a command")
+        self._waiting.append((number, sent_s))
+        return sent_s
+
+    def answers(self, until_s: float) -> list[Answer]:
+        """As Way."""
+        if not wait(self._poll, until_s):
+            return []
+        try:
+            arrival = receive(self._socket)
+            replies = self._reader.feed(arrival.data)
+        except BlockingIOError:
+            return []
+        except (OSError, ValueError) as failure:
+            raise ConnectionLost(f"the session at {self._session.peer} was lost: {failure}") from None
+        if not arrival.data:
+            raise ConnectionLost(f"{self._session.peer} closed the session")
+        found = []
+        for reply in replies:
+            if reply.code == 421 or not self._waiting:
+                raise ConnectionLost(f"{self._session.peer} ends the session: {reply.reason}")
+            number, sent_s = self._waiting.popleft()
+            found.append(Answer(number, max(0.0, arrival.received_s - sent_s)))
+        self._least_s = min([self._least_s, *(answer.rtt_s for answer in found)])
+        return found
+
+    def noise(self) -> Noise:
+        """As Way."""
+        how = "the server's time to answer: the shortest NOOP less the RTT of the handshake"
+        if not self._handshake_s or self._least_s == math.inf:
+            return Noise(None, "the server's time to answer is in the RTT")
+        return Noise(max(0.0, self._least_s - self._handshake_s), how, is_estimate=True)

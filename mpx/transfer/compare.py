@@ -1,0 +1,146 @@
+"""Comparing the bytes of files at both ends by checksum."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from mpx.endpoints.local.endpoint import local_error
+from mpx.engine import checksum
+from mpx.engine.checksum_choice import NONE, ChecksumChoice
+from mpx.engine.endpoint import Endpoint, Part
+from mpx.engine.file_transfer import Move
+from mpx.engine.running_checksum import Unread
+from mpx.engine.source_change import AGAIN
+from mpx.errors import IntegrityError, Interrupted, MpxError, NoChecksum, SourceError
+from mpx.transfer.verify_queue import Section
+
+
+@dataclass(slots=True)
+class _Open:
+    """A section that is not compared yet, by which checksums it may be, and why not by the best."""
+
+    section: Section
+    candidates: tuple[str, ...]
+    refusal: NoChecksum | None = None
+
+
+def compare(
+    sections: Sequence[Section],
+    far: Endpoint,
+    choice: ChecksumChoice,
+    *,
+    far_is_source: bool,
+    stop: Callable[[], bool],
+) -> Iterator[tuple[Section, str, bool | MpxError]]:
+    """Yield for each section by which checksum it was compared, and whether both ends have the same bytes.
+
+    Or why that cannot be known; NoChecksum where the far end computes none of it. What one checksum is
+    refused of is compared by the next best. Raises Interrupted when stopped, and what the far endpoint
+    raises or says that may be tried again.
+    """
+    waiting = [_Open(each, _candidates(each, choice, far_is_source=far_is_source)) for each in sections]
+    while waiting:
+        by_algorithm: dict[str, list[_Open]] = {}
+        for each in waiting:
+            by_algorithm.setdefault(each.candidates[0] if each.candidates else NONE, []).append(each)
+        waiting = []
+        for each in by_algorithm.pop(NONE, ()):
+            yield each.section, NONE, each.refusal or _no_checksum(far, each.section)
+        for algorithm, some in by_algorithm.items():
+            parts = [_part(each.section, far_is_source=far_is_source) for each in some]
+            for each, far_sum in zip(some, far.checksums(algorithm, parts, stop), strict=True):
+                if isinstance(far_sum, NoChecksum):
+                    choice.refused(algorithm)
+                    each.refusal = each.refusal or far_sum
+                    each.candidates = each.candidates[1:]
+                    waiting.append(each)
+                    continue
+                near_sum = _near_sum(each.section, algorithm, far_is_source=far_is_source, stop=stop)
+                if stop():
+                    raise Interrupted("stopped")
+                yield each.section, algorithm, _judged(algorithm, far_sum, near_sum, choice)
+
+
+def _candidates(section: Section, choice: ChecksumChoice, *, far_is_source: bool) -> tuple[str, ...]:
+    move = section.move
+    candidates = choice.candidates(move.size_bytes)
+    if far_is_source or move.can_read_again:
+        return candidates
+    return tuple(algorithm for algorithm in candidates if algorithm == move.sums.algorithm)
+
+
+def _part(section: Section, *, far_is_source: bool) -> Part:
+    move, start, end = section.move, section.start, section.end
+    if far_is_source:
+        return Part(move.source, start, end, is_whole=section.is_whole)
+    return Part(move.partial, start, end, move.written, is_whole=section.is_whole)
+
+
+def _no_checksum(far: Endpoint, section: Section) -> NoChecksum:
+    return NoChecksum(MpxError(f"{far.location.host} computes no checksum of {section.move.source}"))
+
+
+def _judged(
+    algorithm: str, far_sum: str | Exception, near_sum: str | MpxError, choice: ChecksumChoice
+) -> bool | MpxError:
+    """Return whether two sums are the same, or why that is not known; raises what may be tried again."""
+    for told in (near_sum, far_sum):
+        if isinstance(told, MpxError) and told.may_retry:
+            raise told
+        if isinstance(told, Exception):
+            return told if isinstance(told, MpxError) else MpxError(str(told))
+    choice.answered(algorithm)
+    return checksum.is_same(str(far_sum), str(near_sum))
+
+
+def _near_sum(
+    section: Section, algorithm: str, *, far_is_source: bool, stop: Callable[[], bool]
+) -> str | MpxError:
+    """Return the checksum of what passed; what did not is read, if it can be."""
+    move, start, end = section.move, section.start, section.end
+    try:
+        return _sum(move, algorithm, start, end, None, stop)
+    except Unread:
+        pass
+    if far_is_source:
+        return _sum_of_partial(section, algorithm, stop)
+    name = move.source
+    if not move.can_read_again:
+        return NoChecksum(SourceError(f"{name} cannot be read a second time for its {algorithm}"))
+    try:
+        fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe has no end
+    except FileNotFoundError:
+        return IntegrityError(f"{name} is gone; {AGAIN}")
+    except OSError as error:
+        return local_error(error, name, writing=False)
+    try:
+        return _sum(move, algorithm, start, end, fd, stop)
+    except OSError as error:
+        return local_error(error, name, writing=False)
+    finally:
+        os.close(fd)
+
+
+def _sum(move: Move, algorithm: str, start: int, end: int, fd: int | None, stop: Callable[[], bool]) -> str:
+    """Return a checksum, reading what did not pass; raises OSError, and Unread where there is no `fd`."""
+    if move.sums.algorithm == algorithm:
+        return move.sums.hex(start, end, fd, stop)
+    if fd is None:
+        raise Unread
+    return checksum.of_file(algorithm, fd, start, end, stop)
+
+
+def _sum_of_partial(section: Section, algorithm: str, stop: Callable[[], bool]) -> str | MpxError:
+    move = section.move
+    try:
+        fd = move.open(move.partial, os.O_RDWR)
+    except FileNotFoundError:
+        return IntegrityError(f"{move.partial} is gone; {AGAIN}")
+    except OSError as error:
+        return local_error(error, move.partial, writing=True)
+    try:
+        return _sum(move, algorithm, section.start, section.end, fd, stop)
+    except OSError as error:
+        return local_error(error, move.partial, writing=True)
+    finally:
+        move.close()

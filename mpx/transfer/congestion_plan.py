@@ -1,0 +1,78 @@
+"""What the streams of a copy begin with, and whether the background decides on it later. Pure."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mpx.recognition.mix import GROUPS
+from mpx.recognition.policy import FAST, SCAVENGER, before_anything_is_known, permitted, wanted
+
+AUTO, KERNEL = "auto", "kernel"
+SERVER_CHOOSES = (
+    "the server sends, so its kernel chooses the congestion control, whoever shares the path; set it there "
+    "with: ip route change ... congctl NAME, or have mpx serve send"
+)
+FAST_NOT_HAD = f"--policy {FAST} cannot be had"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What streams begin with (None: their kernel's choice), and whether that may change while they flow."""
+
+    congestion: str | None
+    selects: bool = False
+    yields: bool = False  # to all others, by pacing
+    note: str = ""  # what cannot be had, and what mends it
+
+
+def named(asked: str) -> str | None:
+    """Return the congestion control that was asked for by name, None for auto and kernel."""
+    return None if asked in (AUTO, KERNEL) else asked
+
+
+def why_not_from(
+    route: str | None, why_not: Callable[[str], str], *, is_locked: bool, are_open: bool = False
+) -> Callable[[str], str]:
+    """Return what tells whether one may be used over a route whose connections have `route` to begin with.
+
+    That one is had without being permitted, but only as they are opened, not by those that `are_open`; where
+    it `is_locked`, no other is.
+    """
+    locked = f"the route to the server has {route} and locks it (as root: ip route change ... congctl NAME)"
+
+    def why_not_there(name: str) -> str:
+        if name == route and (is_locked or not are_open):
+            return ""
+        return locked if is_locked else why_not(name)
+
+    return why_not_there
+
+
+def plan(
+    asked: str,
+    policy: str,
+    why_not: Callable[[str], str] | None,
+    why_not_open: Callable[[str], str] | None = None,
+) -> Plan:
+    """Return what to begin with.
+
+    `why_not` says why who sends may not use a congestion control, an empty text where it may; None where
+    it cannot be told to. `why_not_open` says so of streams that are open, if that is not the same.
+    """
+    if asked == KERNEL:
+        return Plan(None)
+    if asked != AUTO:
+        return Plan(asked)
+    yields = policy == SCAVENGER
+    if why_not is None:
+        note = f"{FAST_NOT_HAD}: {SERVER_CHOOSES}" if policy == FAST else SERVER_CHOOSES
+        return Plan(None, yields=yields, note=note)
+    first = permitted(before_anything_is_known(policy), why_not)
+    if first.taken is None:
+        note = f"--policy {policy} wants {first.congestion}, but {first.refused}"
+        return Plan(None, yields=yields, note=note)
+    others = {wanted(policy, group) for group in GROUPS} - {first.congestion}
+    refused = [why for name in sorted(others) if (why := (why_not_open or why_not)(name))]
+    notes = [f"--policy {policy} wants {first.congestion}, but {first.refused}"] if first.refused else []
+    notes += [f"--policy {policy} may want another congestion control later, but {why}" for why in refused]
+    selects = len(refused) < len(others)
+    return Plan(first.taken, selects, yields, note="; ".join(notes))

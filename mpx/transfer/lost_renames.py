@@ -1,0 +1,47 @@
+"""What became of files whose session was lost while they were given their final names.
+
+The answer to a rename may be lost before or after it was done, and an old file may have the size of the new.
+"""
+
+from collections.abc import Sequence
+
+from mpx.engine.endpoint import Endpoint, FileInfo
+from mpx.engine.file_transfer import Move
+from mpx.engine.source_change import AGAIN
+from mpx.errors import IntegrityError
+
+
+def what_became_of(moves: Sequence[Move], destination: Endpoint) -> tuple[set[Move], set[Move]]:
+    """Return those that are shown to have their final names, and those of which nothing is shown.
+
+    Of the latter the partial file is gone; those that still have one are in neither.
+    """
+    partials = destination.stats([move.partial for move in moves])
+    finals = destination.stats([move.final for move in moves])
+    renamed: set[Move] = set()
+    gone: set[Move] = set()
+    for move, partial, final in zip(moves, partials, finals, strict=True):
+        if partial is None:
+            (renamed if isinstance(final, FileInfo) and _is_new(move, final) else gone).add(move)
+    return renamed, gone
+
+
+def _is_new(move: Move, now: FileInfo) -> bool:
+    """Tell whether what has the final name is shown to be another file than the old one, if there was one."""
+    before = move.replaces
+    if now.size_bytes != move.size_bytes or before is None:
+        return now.size_bytes == move.size_bytes
+    facts = [
+        (now.size_bytes, before.size_bytes),
+        (now.modified_s, before.modified_s),
+        (now.identity, before.identity),
+    ]
+    return any(None not in fact and fact[0] != fact[1] for fact in facts)
+
+
+def unshown(move: Move) -> IntegrityError:
+    """Return what it means that it happened once more to a file that was sent again for it."""
+    return IntegrityError(
+        f"{move.source}: the connection was lost while it got its name, and nothing shows that {move.final} "
+        f"is the new file; {AGAIN}"
+    )

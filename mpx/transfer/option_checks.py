@@ -1,0 +1,209 @@
+"""Options given by hand that this pair of endpoints cannot honour: refused before any byte moves.
+
+What only bounds something (`--max-streams`, `--port-range`) is honoured where there is nothing to bound.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from mpx.endpoints.ftp.extensions.congestion import check_far_congestion
+from mpx.engine.checksum_choice import NONE, SHORT_BYTES, UNVERIFIED, ChecksumChoice
+from mpx.engine.endpoint import Endpoint, FileInfo, Kind, Part, partial_name
+from mpx.errors import NoChecksum, UsageError
+from mpx.net import tcp
+from mpx.options import CopyOptions, flag_of
+from mpx.report import Report
+from mpx.transfer.congestion_plan import named
+from mpx.units import counted
+
+OF_CONNECTIONS = (  # mean nothing where no bytes pass a network
+    "streams",
+    "tuner",
+    "initial_streams",
+    "congestion",
+    "policy",
+    "transport",
+    "block_size_bytes",
+    "timeout_s",
+    "port_range",
+    "source_ports",
+    "data_address",
+    "data_address_from_server",
+    "controller",
+)
+WHOLE_FILES = "each file is read anew, in one stream from its first byte"
+NO_CHECKSUMS = f"{UNVERIFIED}: the server computes no checksums"
+
+
+def check_options(options: CopyOptions, far_end: Endpoint, *, far_is_source: bool) -> None:
+    """Raise UsageError for the first option that cannot be honoured, whatever the mode."""
+    if options.in_place and (far_is_source or far_end.location.scheme == "file"):
+        raise UsageError("--in-place cannot be honoured: it is for files that a server is sent")
+    if far_end.location.scheme == "file":
+        for name in OF_CONNECTIONS:
+            if options.was_given(name) and getattr(options, name) is not None:
+                raise UsageError(
+                    f"{flag_of(name)} cannot be honoured: a copy within this host has no connections"
+                )
+        return
+    if options.data_address:
+        tcp.check_address(options.data_address)
+    source_ports = tcp.ports(options.source_ports, "GLOBUS_TCP_SOURCE_RANGE")
+    if source_ports:
+        tcp.check_free(options.data_address or "", source_ports)
+    tcp.ports(options.port_range, "GLOBUS_TCP_PORT_RANGE")
+    if options.block_size_bytes and far_is_source:
+        raise UsageError("--block-size cannot be honoured: the server sends, so it makes the blocks")
+    if not far_is_source and options.files is not None and options.files > options.max_sessions:
+        raise UsageError(_sessions_for_files(options.files))
+    if not far_is_source:
+        _check_source_ports(options)
+
+
+def check_congestion(
+    options: CopyOptions, source_end: Endpoint, why_not: Callable[[str], str] | None
+) -> None:
+    """Raise UsageError where a congestion control that was asked for by name cannot be had; asks the server.
+
+    `why_not` says why it may not be used, None where the sender cannot be told.
+    """
+    name = named(options.congestion)
+    if name and source_end.location.scheme != "file":
+        check_far_congestion(name, source_end.congestions())
+    elif name and why_not and (reason := why_not(name)):
+        raise UsageError(reason)
+
+
+def check_links(options: CopyOptions, destination_end: Endpoint) -> None:
+    """Raise UsageError if links are to be kept where none can be made; asks the server."""
+    if options.links == "keep" and not destination_end.can_link():
+        raise UsageError(
+            f"--links keep cannot be honoured: {destination_end.location.host} makes no symbolic links "
+            "(SITE SYMLINKFROM); give --links follow or skip"
+        )
+
+
+def within_mode_s(
+    options: CopyOptions, report: Report, *, why: str, uploads: bool, restarts: bool
+) -> CopyOptions:
+    """Return the options as far as MODE S can honour them, noting what of the defaults it cannot.
+
+    `why` there is nothing but MODE S; `restarts`: the server can begin at an offset (REST). Raises
+    UsageError for what was given by hand and cannot be honoured.
+    """
+    whole_files = uploads or not restarts
+    sessions = options.max_sessions
+
+    def refuse(flag: str, reason: str) -> UsageError:
+        return UsageError(f"{flag} cannot be honoured: {why}, and in MODE S {reason}")
+
+    if options.block_size_bytes:
+        raise refuse("--block-size", "data has no blocks")
+    if options.tuner == "paper":
+        raise refuse("--tuner paper", "nothing can stand still between its chunks")
+    if named(options.congestion) and not uploads:
+        raise refuse(f"--congestion {options.congestion}", "the server's kernel chooses")
+    if options.resume and whole_files and options.was_given("resume"):
+        raise refuse("--continue", "a file goes up from its first byte" if uploads else "it has no REST")
+    streams = options.streams or 1
+    if streams > 1 and whole_files:
+        raise refuse(f"--streams {streams}", "a file is one connection; give --files instead")
+    for flag, count in ((f"--streams {streams}", streams), _first_streams(options)):
+        if count > sessions:
+            raise refuse(flag, f"each stream takes a session; give --max-sessions {count} too")
+    if whole_files and options.files is not None and options.files > sessions:
+        raise UsageError(_sessions_for_files(options.files))
+    _check_source_ports(options)
+    each = "each a whole file from its first byte" if whole_files else "each a part of a file"
+    report.note(
+        f"MODE S: {why}, so there are at most {counted(sessions, 'stream')}, {each}, in a session of its own"
+    )
+    return replace(
+        options, resume=options.resume and not whole_files, max_streams=min(options.max_streams, sessions)
+    )
+
+
+def in_whole_files(options: CopyOptions, report: Report, *, why: str) -> CopyOptions:
+    """Return the options for downloads of whole files, each in one stream from its first byte, and note it.
+
+    `why` was found out during the copy; what was asked for by hand is then not refused any more.
+    """
+    sessions = options.max_sessions
+    report.note(
+        f"{WHOLE_FILES}, as the server does not show that parts of files are those that were asked for: {why}"
+    )
+    streams = min(options.streams, sessions) if options.streams else None
+    return replace(
+        options,
+        resume=False,
+        streams=streams,
+        tuner="auto" if options.tuner == "paper" else options.tuner,
+        max_streams=min(options.max_streams, sessions),
+    )
+
+
+def _first_streams(options: CopyOptions) -> tuple[str, int]:
+    given = options.initial_streams or 1
+    return f"--initial-streams {given}", given
+
+
+def _check_source_ports(options: CopyOptions) -> None:
+    """Raise UsageError if so many streams of ours cannot have a port each."""
+    given = tcp.ports(options.source_ports, "GLOBUS_TCP_SOURCE_RANGE")
+    if given is None or options.streams is None:
+        return
+    ports = given[1] - given[0] + 1
+    if options.streams > ports:
+        raise UsageError(
+            f"--streams {options.streams} cannot be honoured: --source-ports leaves "
+            f"{counted(ports, 'port')} for connections of ours; widen the range"
+        )
+
+
+def _sessions_for_files(files: int) -> str:
+    return f"--files {files} needs --max-sessions {files}: each file on its way takes a session"
+
+
+def choose_checksums(options: CopyOptions, far_end: Endpoint, report: Report) -> ChecksumChoice:
+    """Return which checksums files are compared by: of those that both ends can compute, if there are any.
+
+    Raises UsageError if one was asked for by hand that the far end does not offer.
+    """
+    is_here = far_end.location.scheme == "file"
+    choice = ChecksumChoice(options.checksum, far_end.can_checksum, is_here=is_here)
+    if choice.is_by_hand and not choice.verifies:
+        raise UsageError(
+            f"--checksum {options.checksum} cannot be honoured: the server does not offer it (CKSM, HASH or "
+            "XMD5 and the like); give --checksum none to copy unverified"
+        )
+    if not choice.verifies and options.checksum != NONE:
+        report.note(NO_CHECKSUMS)
+    report.algorithm = choice.best(None)
+    return choice
+
+
+def check_checksum(
+    choice: ChecksumChoice,
+    options: CopyOptions,
+    far_end: Endpoint,
+    sources: Sequence[tuple[str, FileInfo]],
+    target: str,
+) -> None:
+    """Raise UsageError where a server refuses the checksum that was asked for by hand; asks it.
+
+    Of a file of `sources`, if they are the server's; else of a name beside `target` that is not there, of
+    which a server says so if it knows the command. A long file is not read for this: a part of it may be
+    refused where the whole is not.
+    """
+    if not choice.is_by_hand or far_end.location.scheme == "file":
+        return
+    part = Part(partial_name(target.rstrip("/"), "none"), 0, 0, is_whole=True)
+    if sources:
+        sizes = ((name, info.size_bytes or 0) for name, info in sources if info.kind is Kind.FILE)
+        found = next(((name, size) for name, size in sizes if 0 < size <= SHORT_BYTES), None)
+        if found is None:
+            return
+        part = Part(found[0], 0, found[1], is_whole=True)
+    (told,) = far_end.checksums(options.checksum, [part], lambda: False)
+    if isinstance(told, NoChecksum) and not told.is_of_file:
+        raise choice.not_honoured(told)

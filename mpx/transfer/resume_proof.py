@@ -1,0 +1,145 @@
+"""Finding out by checksum what of an interrupted file has arrived, where no marker and no journal says so."""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+
+from mpx.endpoints.local.endpoint import LocalEndpoint, local_error
+from mpx.engine import checksum
+from mpx.engine.checksum_choice import FOR_LONG
+from mpx.engine.endpoint import Endpoint, Part
+from mpx.engine.file_transfer import Move
+from mpx.engine.ranges import Range
+from mpx.files.partial_file import NotOurs
+from mpx.transfer.planner import STARTING_OVER
+
+SMALLEST_PIECE = 64 * 1024
+LARGEST_PIECE = 64 * 1024 * 1024
+PIECES = 128
+SPLIT = 8
+
+
+class Prover:
+    """Proves partial files of one copy, for any thread, each over a session that is closed at once.
+
+    A server may admit few, and who asks has just lost one.
+    `note` takes a line for the report. `forgot` is told at once of a file of which something had arrived
+    that is not there any more.
+    """
+
+    def __init__(
+        self,
+        open_far: Callable[[], Endpoint],
+        *,
+        far_is_source: bool,
+        forgot: Callable[[Move], None],
+        note: Callable[[str], None],
+        stop: Callable[[], bool],
+    ) -> None:
+        self._open_far = open_far
+        self._far_is_source = far_is_source
+        self._forgot = forgot
+        self._note = note
+        self._stop = stop
+
+    def __call__(self, move: Move) -> None:
+        """Record as arrived what of the partial file is proven; forget everything if it is not there.
+
+        Raises what the far endpoint raises, and SourceError or DestinationError when our side cannot be read.
+        """
+        near_name = move.partial if self._far_is_source else move.source
+        try:
+            self._prove(move)
+        except OSError as error:
+            raise local_error(error, near_name, writing=self._far_is_source) from None
+
+    def _prove(self, move: Move) -> None:
+        with contextlib.closing(self._open_far()) as far:
+            before = move.arrived_bytes
+            present = self._present_bytes(move, far)
+            if present is None or present > move.size_bytes:  # gone, or a part of something else
+                move.forget_arrived()
+            else:
+                move.forget_beyond(present)
+            if move.arrived_bytes < before:
+                self._forgot(move)
+            algorithm = next((name for name in FOR_LONG if far.can_checksum(name, parts=True)), "")
+            if present is not None and present <= move.size_bytes and algorithm:
+                if self._far_is_source:
+                    with move.written.opened() as near:
+                        prove(move, far, move.source, near, present, self._stop, algorithm)
+                else:
+                    with _opened(move.source) as near:
+                        prove(move, far, move.partial, near, present, self._stop, algorithm)
+            far.let_go()
+
+    def _present_bytes(self, move: Move, far: Endpoint) -> int | None:
+        """Return the size of the partial file; it may have holes, but nothing beyond it arrived."""
+        if self._far_is_source or isinstance(far, LocalEndpoint):
+            try:
+                with move.written.opened() as fd:
+                    return os.fstat(fd).st_size
+            except FileNotFoundError:
+                return None
+            except NotOurs as error:
+                self._note(f"{error.strerror}: {STARTING_OVER}")
+                return None
+        info = far.stat(move.partial)
+        return info.size_bytes if info else None
+
+
+def prove(
+    move: Move,
+    far: Endpoint,
+    far_name: str,
+    near: int,
+    present_bytes: int,
+    stop: Callable[[], bool],
+    algorithm: str,
+) -> int:
+    """Compare the unknown part of the first `present_bytes` at both ends; record what is equal as arrived.
+
+    `near` is the open file of this host. Large pieces first; those that differ are cut smaller, down to
+    64 KiB, so a few round trips do. The whole file is verified once more when it is there. Returns how many
+    bytes were proven. Raises what the far endpoint raises.
+    """
+    unknown = move.missing_within(0, min(present_bytes, move.size_bytes))
+    size = min(max(unknown.size // PIECES, SMALLEST_PIECE), LARGEST_PIECE)
+    todo = _cut(list(unknown), size)
+    proven = 0
+    while todo and not stop():
+        written = None if far_name == move.source else move.written
+        parts = [Part(far_name, start, end, written) for start, end in todo]
+        sums = far.checksums(algorithm, parts, stop)
+        differ: list[Range] = []
+        for (start, end), far_sum in zip(todo, sums, strict=True):
+            if isinstance(far_sum, Exception):  # it was refused; smaller parts would be too
+                continue
+            if checksum.is_same(far_sum, checksum.of_file(algorithm, near, start, end, stop)):
+                proven += move.landed(start, end)
+            else:
+                differ.append((start, end))
+        if size <= SMALLEST_PIECE:
+            break
+        size = max(size // SPLIT, SMALLEST_PIECE)
+        todo = _cut(differ, size)
+    return proven
+
+
+@contextlib.contextmanager
+def _opened(name: str) -> Iterator[int]:
+    fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _cut(ranges: list[Range], size: int) -> list[Range]:
+    """Cut ranges at multiples of `size`."""
+    pieces = []
+    for start, end in ranges:
+        edges = [start, *range((start // size + 1) * size, end, size), end]
+        pieces += list(pairwise(edges))
+    return pieces

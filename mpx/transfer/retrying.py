@@ -1,0 +1,84 @@
+"""Asking an endpoint once more, over a new connection, where the old one was lost."""
+
+import hashlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TypeVar
+
+from mpx.engine.endpoint import Endpoint, FileInfo
+from mpx.engine.retry import Retry
+from mpx.errors import ConnectionLost, ListingBroken, MpxError, PartialFailure, TransferTimeout
+
+Answer = TypeVar("Answer")
+MOST_ENDS = 2  # listings that are ended by a server with an error after the same lines, before that is it
+
+
+class Insistent:
+    """An endpoint of one thread; raises ConnectionLost or TransferTimeout only after all retries."""
+
+    def __init__(self, end: Endpoint, retries: int, stop: threading.Event) -> None:
+        self._end = end
+        self._retries = retries
+        self._stop = stop
+
+    def ask(self, question: Callable[[], Answer]) -> Answer:
+        """Return the answer to a question that may be asked twice."""
+        retry = Retry(self._retries, self._stop)
+        while True:
+            try:
+                return question()
+            except (ConnectionLost, TransferTimeout) as error:
+                self._end.close()  # it connects again when it is used
+                retry.again(error)
+
+    def check_name(self, name: str) -> None:
+        """See Endpoint."""
+        self.ask(partial(self._end.check_name, name))
+
+    def stat(self, name: str, *, follow: bool = True) -> FileInfo | None:
+        """See Endpoint."""
+        return self.ask(partial(self._end.stat, name, follow=follow))
+
+    def stats(self, names: Sequence[str], *, follow: bool = True) -> list[FileInfo | MpxError | None]:
+        """See Endpoint."""
+        return self.ask(partial(self._end.stats, names, follow=follow))
+
+    def entries(self, name: str) -> Iterator[tuple[str, FileInfo | MpxError]]:
+        """See Endpoint. A listing that broke is read again and goes on where it was, if it is the same.
+
+        One that the server ends with the same error each time, after the same lines, is a PartialFailure.
+        """
+        retry = Retry(self._retries, self._stop)
+        count, seen = 0, hashlib.sha256()
+        ends = 0  # of this kind, after these lines
+        while True:
+            skipped, again = 0, hashlib.sha256()
+            try:
+                for entry in self._end.entries(name):
+                    told = f"{entry[0]}\0".encode("utf-8", "surrogateescape")
+                    if skipped < count:
+                        skipped += 1
+                        again.update(told)
+                        continue
+                    self._check_same(name, seen.digest(), again.digest())
+                    count, skipped = count + 1, skipped + 1
+                    seen.update(told)
+                    again.update(told)
+                    retry.progressed()
+                    ends = 0
+                    yield entry
+                self._check_same(name, seen.digest(), again.digest())
+            except (ConnectionLost, TransferTimeout) as error:
+                self._end.close()
+                ends += isinstance(error, ListingBroken)
+                if ends > min(self._retries, MOST_ENDS):
+                    raise PartialFailure(f"{error}; what it listed until then is copied") from None
+                retry.again(error)
+            else:
+                return
+
+    @staticmethod
+    def _check_same(name: str, before: bytes, now: bytes) -> None:
+        if before != now:
+            raise ConnectionLost(f"the connection was lost while {name} was listed, and it changed meanwhile")

@@ -1,0 +1,80 @@
+"""Which tuner serves a copy, and with how many streams and sessions it begins.
+
+Each is imported once it is needed.
+"""
+
+from mpx.engine.path_set import DEFAULT_PATH, PathSet, split
+from mpx.engine.tuner import START, Tuner
+from mpx.options import CopyOptions
+
+
+def tuners(options: CopyOptions, known: PathSet | None) -> dict[tuple[str, ...], Tuner]:
+    """Return who decides on the number of streams, by the paths that each is for.
+
+    `known`: what a controller said of these; None: there is one path.
+    """
+    if known:
+        return tuners_by_group(options, known)
+    tuner = tuner_for(options)
+    return {(DEFAULT_PATH,): tuner} if tuner else {}
+
+
+def sessions_of(options: CopyOptions, known: PathSet | None) -> int:
+    """Return how many sessions a download may use: one is enough where the number of streams is fixed."""
+    if options.streams is not None or options.tuner == "paper":
+        return len(known.names) if known else 1
+    return options.max_sessions
+
+
+def beginning(options: CopyOptions, known: PathSet | None, *, yields: bool) -> tuple[dict[str, int], str]:
+    """Return how many streams each path begins with, and why."""
+    if known:
+        return first_by_path(options, known), "in the ratio of the predictions"
+    if options.streams is not None:
+        return {DEFAULT_PATH: options.streams}, "fixed by --streams"
+    why = "few will do for a copy that yields" if yields else "where the tuner starts"
+    return {DEFAULT_PATH: first_streams(options)}, why
+
+
+def tuner_for(options: CopyOptions) -> Tuner | None:
+    """Return the tuner that was asked for; None where the number of streams is fixed."""
+    if options.streams is not None:
+        return None
+    if options.tuner == "paper":
+        from mpx.apt_gss import PaperGss
+
+        initial = first_streams(options)
+        return PaperGss(initial, options.growth, options.chunk_time_s, max_streams=options.max_streams)
+    from mpx.tuning.adaptive import AutoTuner
+
+    return AutoTuner(options.initial_streams, options.max_streams)
+
+
+def tuners_by_group(options: CopyOptions, known: PathSet) -> dict[tuple[str, ...], Tuner]:
+    """Return a tuner for each group of paths that share a bottleneck; none where the number is fixed.
+
+    Each begins with what is predicted for its paths, or with its share of what was asked for.
+    """
+    if options.streams is not None:
+        return {}
+    from mpx.tuning.adaptive import AutoTuner
+
+    predicted = {path.name: path.streams for path in known.paths}
+    first = first_by_path(options, known)
+    rooms = split(options.max_streams, [sum(predicted[name] for name in group) for group in known.groups])
+    return {
+        group: AutoTuner({name: first[name] for name in group}, max(room, len(group)))
+        for group, room in zip(known.groups, rooms, strict=True)
+    }
+
+
+def first_by_path(options: CopyOptions, known: PathSet) -> dict[str, int]:
+    """Return how many streams each path of a set begins with: as predicted, or in that ratio."""
+    weights = [path.streams for path in known.paths]
+    total = options.streams or options.initial_streams or min(sum(weights), options.max_streams)
+    return dict(zip(known.names, split(max(total, len(weights)), weights), strict=True))
+
+
+def first_streams(options: CopyOptions) -> int:
+    """Return how many streams a tuner starts with; our own with more where it finds the path to be long."""
+    return min(options.initial_streams or START, options.max_streams)

@@ -1,0 +1,280 @@
+"""What waits to be verified and committed, and who gets how much of it at once.
+
+A file is verified by sections of 64 MiB, those of a large one as soon as each has arrived, and is
+committed once every section of it is proven. Pure bookkeeping: who takes a batch does the work, and
+says how it went.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from mpx.engine.checksum import SECTION_BYTES
+from mpx.engine.file_transfer import Move
+from mpx.engine.ranges import Range, RangeSet
+
+GROUP = 200  # files verified, or committed, together
+LARGEST_SHARE = 1024 * 1024 * 1024  # bytes that one session sums in one go, however much waits
+SMALLEST_SHARE = 256 * 1024 * 1024  # so that a round trip weighs little
+LONG_BYTES = 2 * SMALLEST_SHARE
+
+
+class Sections:
+    """Which sections of a file are still to be verified. Each is handed out once, when it has arrived."""
+
+    def __init__(self, size_bytes: int, each_bytes: int = SECTION_BYTES) -> None:
+        self._size_bytes = size_bytes
+        self._each_bytes = each_bytes
+        self._open = RangeSet([(0, size_bytes)])
+
+    def take_due(self, missing: Iterable[Range]) -> list[Range]:
+        """Hand out the sections of which nothing is missing; the cost goes with them, not with the size."""
+        arrived = self._open.copy()
+        for start, end in missing:
+            arrived.remove(start, end)
+        due = []
+        for begin, finish in arrived:
+            start = -(-begin // self._each_bytes) * self._each_bytes
+            while (end := min(start + self._each_bytes, self._size_bytes)) <= finish and start < end:
+                due.append((start, end))
+                start = end
+        for start, end in due:
+            self._open.remove(start, end)
+        return due
+
+    def put_back(self, start: int, end: int) -> None:
+        """Take a section back: it is to be verified once more."""
+        self._open.add(start, end)
+
+
+@dataclass(slots=True, eq=False)
+class Check:
+    """How far a file is verified; ends when it is proven, given up, or what arrived is forgotten."""
+
+    move: Move
+    sections: Sections
+    out: int = 0  # sections that wait or are being compared
+    whole: bool = False  # every byte has arrived, and no lane has anything to do with it
+    is_exempt: bool = False  # there is no checksum to compare it by
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Bytes of a file that are to be compared at both ends: [start, end)."""
+
+    check: Check
+    start: int
+    end: int
+
+    @property
+    def move(self) -> Move:
+        """The file."""
+        return self.check.move
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is all that the file has."""
+        return self.start == 0 and self.end == self.move.size_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What one session does next: sections to compare, or proven files to commit."""
+
+    sections: list[Section] = field(default_factory=list)
+    proven: list[Move] = field(default_factory=list)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to do."""
+        return not self.sections and not self.proven
+
+
+class Backlog:
+    """Safe for several threads.
+
+    `sessions`: how many share the work at most. Without `verifies` files are committed as they are.
+    """
+
+    def __init__(self, *, verifies: bool, sessions: int) -> None:
+        self._changed = threading.Condition()
+        self._verifies = verifies
+        self._sessions = sessions
+        self._checks: dict[Move, Check] = {}
+        self._growing: dict[Move, Check] = {}  # of more than one section, looked at while they move
+        self._sections: deque[Section] = deque()
+        self._section_bytes = 0
+        self._proven: deque[Move] = deque()
+
+    # --- what comes in -------------------------------------------------------------------------------
+
+    def watch(self, move: Move) -> None:
+        """Verify sections of a file while it moves."""
+        if self._verifies and move.size_bytes > SECTION_BYTES:
+            with self._changed:
+                self._growing[move] = self._check(move)
+
+    def whole(self, move: Move) -> bool:
+        """Take a file that its lane takes for whole; False if it is not, and has to move again."""
+        with self._changed:
+            check = self._check(move)
+            check.whole = True
+            self._growing.pop(move, None)
+            self._collect(check)
+            self._changed.notify()
+            return self._judge(check)
+
+    def drop(self, move: Move) -> None:
+        """Forget a file that was given up."""
+        with self._changed:
+            self._checks.pop(move, None)
+            self._growing.pop(move, None)
+
+    def forgot(self, move: Move) -> None:
+        """Start anew with a file: what had arrived of it is gone."""
+        with self._changed:
+            self.drop(move)
+            move.verified.remove(0, move.size_bytes)
+            self.watch(move)
+
+    # --- what goes out -------------------------------------------------------------------------------
+
+    def take(self, wait_s: float) -> Batch:
+        """Return the next batch, waiting so long for one: proven files first, as they are nearly done."""
+        with self._changed:
+            if not self._proven and not self._sections:
+                self._changed.wait(wait_s)
+            for check in self._growing.values():
+                self._collect(check)
+            if self._proven:
+                return Batch(proven=[self._proven.popleft() for _ in range(min(GROUP, len(self._proven)))])
+            return Batch(sections=self._some_sections())
+
+    @property
+    def full_batches(self) -> int:
+        """How many further sessions what waits would keep busy."""
+        with self._changed:
+            compare = max(len(self._sections) // GROUP, self._section_bytes // LONG_BYTES)
+            return compare + len(self._proven) // GROUP
+
+    def put_back(self, batch: Batch) -> None:
+        """Take back a batch of which nothing is known, since its session was lost."""
+        with self._changed:
+            self._proven.extendleft(reversed(batch.proven))
+            for section in reversed(batch.sections):
+                self._push(section, first=True)
+
+    # --- how it went ---------------------------------------------------------------------------------
+
+    def same(self, section: Section, algorithm: str) -> bool:
+        """Take note of bytes that have the same checksum; False if their file has to move again."""
+        with self._changed:
+            if not self.is_current(section):
+                return True
+            section.check.out -= 1
+            section.move.found_same(section.start, section.end, algorithm)
+            return self._judge(section.check)
+
+    def damaged(self, section: Section) -> bool:
+        """Have bytes that differ moved once more; False if their file has to move again, not only goes on."""
+        with self._changed:
+            if not self.is_current(section):
+                return True
+            section.check.out -= 1
+            section.check.sections.put_back(section.start, section.end)
+            section.move.redo(section.start, section.end)
+            return self._judge(section.check)
+
+    def unknown(self, section: Section) -> bool:
+        """Take note of bytes that cannot be compared; False if their file is to be given up.
+
+        One that still moves is not yet: they are looked at once more when it is whole.
+        """
+        with self._changed:
+            if not self.is_current(section):
+                return True
+            if section.check.whole:
+                self.drop(section.move)
+                return False
+            section.check.out -= 1
+            section.check.sections.put_back(section.start, section.end)
+            self._growing.pop(section.move, None)
+            return True
+
+    def in_one_piece(self, section: Section) -> bool:
+        """Have a file compared as a whole, as the server has no checksums of parts of files.
+
+        False if it has to move again. What is found of its sections counts no more.
+        """
+        with self._changed:
+            if not self.is_current(section):
+                return True
+            move, was = section.move, section.check
+            self._growing.pop(move, None)
+            check = Check(move, Sections(move.size_bytes, max(move.size_bytes, 1)), whole=was.whole)
+            self._checks[move] = check
+            self._collect(check)
+            return self._judge(check)
+
+    def exempt(self, section: Section) -> bool:
+        """Have a file committed although there is no checksum of it; False if it has to move again."""
+        with self._changed:
+            if not self.is_current(section):
+                return True
+            section.check.out -= 1
+            section.check.is_exempt = True
+            return self._judge(section.check)
+
+    # --- inside --------------------------------------------------------------------------------------
+
+    def _check(self, move: Move) -> Check:
+        if move not in self._checks:
+            self._checks[move] = Check(move, Sections(move.size_bytes))
+        return self._checks[move]
+
+    def is_current(self, section: Section) -> bool:
+        """Tell whether what is found of a section still counts: its file was not given up or begun anew."""
+        return self._checks.get(section.move) is section.check
+
+    def _collect(self, check: Check) -> None:
+        """Queue the sections that have arrived since the last time."""
+        if self._verifies:
+            move = check.move
+            for start, end in check.sections.take_due(move.missing_within(0, move.size_bytes)):
+                check.out += 1
+                self._push(Section(check, start, end))
+
+    def _push(self, section: Section, *, first: bool = False) -> None:
+        self._section_bytes += section.end - section.start
+        if first:
+            self._sections.appendleft(section)
+        else:
+            self._sections.append(section)
+
+    def _some_sections(self) -> list[Section]:
+        """Return a share of what waits, so that all sessions are done with theirs at about one time."""
+        share = min(max(self._section_bytes // self._sessions, SMALLEST_SHARE), LARGEST_SHARE)
+        some: list[Section] = []
+        while self._sections and len(some) < GROUP and share > 0:
+            section = self._sections.popleft()
+            self._section_bytes -= section.end - section.start
+            if self.is_current(section):
+                share -= section.end - section.start
+                some.append(section)
+        return some
+
+    def _judge(self, check: Check) -> bool:
+        """Queue a file that is whole and proven; False if it is not whole after all."""
+        move = check.move
+        if not check.whole or check.out:
+            return True
+        if not move.is_whole:
+            check.whole = False
+            self.watch(move)
+            return False
+        if not self._verifies or check.is_exempt or move.verified.covers(0, move.size_bytes):
+            del self._checks[move]
+            self._proven.append(move)
+            self._changed.notify()
+        return True

@@ -1,0 +1,1 @@
+"""The adaptive tuner of parallel streams and its parts."""

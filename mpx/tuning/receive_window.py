@@ -1,0 +1,62 @@
+"""What windows let the streams carry: whether more carry in proportion, and how few could carry as much.
+
+Where the receivers' windows bind, each stream carries a window in a round trip, however many there are. So
+goodput rises in proportion to their number until the path is full. A queue, or a receiver that reads slowly,
+closes the windows, too, but then more streams carry hardly more.
+"""
+
+import math
+
+from mpx.tuning.settling import AT_THE_WINDOWS
+
+IN_PROPORTION = 0.5  # of the logarithm of what more streams would carry if windows alone bound them
+NEARLY = 0.98  # so much of what arrives is all of it, within the error of a bin
+STEADY = 0.3  # a bin counts for so much in the mean of what so many streams carry
+
+
+class Windows:
+    """Learns from the bins of a group of paths."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """The network has changed."""
+        self.room = False  # whether the last bin showed that more streams carry in proportion
+        self._means_bps: dict[int, float] = {}  # what so many streams carried, whatever bound them
+        self._window_bps = 0.0  # what windows let a stream carry; 0 until that is known
+
+    def learn(
+        self, streams: int, goodput_bps: float, held_back: float | None, window_bps: float | None
+    ) -> None:
+        """Take a bin; `held_back` and `window_bps` as in `mpx.tuning.measurement.Bin`."""
+        before_bps = self._means_bps.get(streams, goodput_bps)
+        self._means_bps[streams] = before_bps + STEADY * (goodput_bps - before_bps)
+        binds = held_back is not None and held_back > AT_THE_WINDOWS
+        self.room = binds and self._rose_to(streams) and self._would_rise_from(streams)
+        if window_bps is not None:  # one that a slow reader closes for a moment is the larger one still
+            self._window_bps = max(self._window_bps, window_bps)
+
+    def needed(self, goodput_bps: float) -> int:
+        """Return the fewest streams that windows let carry nearly as much; 0 where nobody knows.
+
+        A receiver that reads slowly shows small windows, whatever it could take: fewer that did carry as
+        much are enough.
+        """
+        if not self._window_bps:
+            return 0
+        nearly_bps = NEARLY * goodput_bps
+        proven = (count for count, bps in self._means_bps.items() if bps >= nearly_bps)
+        return min((math.ceil(nearly_bps / self._window_bps), *proven))
+
+    def _rose_to(self, streams: int) -> bool:
+        fewer = max((count for count in self._means_bps if count < streams), default=None)
+        return fewer is not None and self._in_proportion(fewer, streams)
+
+    def _would_rise_from(self, streams: int) -> bool:
+        more = min((count for count in self._means_bps if count > streams), default=None)
+        return more is None or self._in_proportion(streams, more)
+
+    def _in_proportion(self, fewer: int, more: int) -> bool:
+        rise = math.log(self._means_bps[more] / self._means_bps[fewer])
+        return rise > IN_PROPORTION * math.log(more / fewer)
