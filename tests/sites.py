@@ -16,7 +16,7 @@ from interop.stock_server import StockServer
 
 from mpx.engine.endpoint import Endpoint
 from mpx.location import parse_location
-from mpx.net import tcp
+from mpx.net import congestion_control
 from mpx.options import CopyOptions
 from mpx.serve import Server
 from mpx.serve.session import Limits
@@ -116,7 +116,7 @@ def stock_site(folder: Path) -> Iterator[Site]:
 
 @contextmanager
 def own_site(folder: Path) -> Iterator[Site]:
-    limits = Limits(congestion=tcp.usable_congestion())  # whatever this host gives its users
+    limits = Limits(congestion=congestion_control.usable_congestion())  # whatever this host gives its users
     with Server(folder, writable=True, limits=limits) as server:
         yield Site(folder, server.url, links="none", takes_congestion=True, has_xxh3=True)
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from mpx.net import tcp
+from mpx.net import tcp, tcp_info
 from mpx.net.mptcp import mptcp_info
 
 BUFFER_BYTES = 256 * 1024  # passed, summed and read or written at once; stays in the processor's cache
@@ -141,7 +141,7 @@ class Stream(threading.Thread):
         """Return the counters, up to date if the connection is still open."""
         with self._guard:
             self._count_subflows()
-            info = tcp.tcp_info(self.connection) if self.connection is not None else None
+            info = tcp_info.tcp_info(self.connection) if self.connection is not None else None
             if info is not None:
                 self._last = StreamTotals(
                     streams=1,
@@ -170,7 +170,7 @@ class Stream(threading.Thread):
         To be asked again and again: time counts from the first question that found something owed.
         """
         with self._guard:
-            info = tcp.tcp_info(self.connection) if self.connection is not None else None
+            info = tcp_info.tcp_info(self.connection) if self.connection is not None else None
         now = time.monotonic()
         if info is None or info.bytes_acked + 1 >= self.offered_bytes:  # some kernels count the SYN
             self._owed_since_s = None

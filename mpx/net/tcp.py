@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import fcntl
 import ipaddress
 import os
 import random
@@ -10,202 +9,19 @@ import re
 import select
 import socket
 import struct
-import termios
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 
 from mpx.errors import ConnectionLost, Interrupted, TransferTimeout, UsageError
 from mpx.net import mptcp
+from mpx.net.congestion_control import congestion_of, is_congestion_fixed, set_congestion
+from mpx.net.pacing import pace
 
 Address = tuple[str, int]
 PortRange = tuple[int, int]  # first and last port, both included
 
 STOP_INTERVAL_S = 0.2  # how often a thread that waits looks whether it is to stop
-AVAILABLE_CONGESTION = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
-ALLOWED_CONGESTION = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
-
-
-@dataclass(frozen=True, slots=True)
-class TcpInfo:
-    """What the kernel tells of one connection (struct tcp_info); counters since it was opened."""
-
-    bytes_acked: int
-    bytes_received: int
-    retransmits: int
-    rtt_s: float
-    least_rtt_s: float
-    busy_s: float  # time with data to send
-    limited_by_receiver_s: float  # of which held back by the receiver's window
-    limited_by_sender_s: float  # of which held back by our send buffer
-    window_bytes: int  # what the receiver would take now; 0 where the kernel does not tell (before 5.4)
-    delivered_bytes: int  # also beyond what is missing, in whole segments; 0 where not told (before 4.18)
-
-
-_FIELD = struct.Struct("=I")  # tcpi_rtt at 68, tcpi_total_retrans at 100, tcpi_min_rtt at 148, ...
-_SEGMENT_AT, _DELIVERED_AT = 16, 192  # ... tcpi_snd_mss and tcpi_delivered, in segments
-_WINDOW_AT = 228  # ... tcpi_snd_wnd
-_COUNTERS = struct.Struct("=QQ")  # tcpi_bytes_acked at 120, tcpi_bytes_received
-_LIMITS = struct.Struct("=QQQ")  # tcpi_busy_time, tcpi_rwnd_limited, tcpi_sndbuf_limited at 168
-_TCP_INFO_BYTES = 192  # at least
-_TCP_NOTSENT_LOWAT = 25  # Linux; the socket module has no name for it
-_SO_MAX_PACING_RATE = 47  # that one neither
-_UNLIMITED_PACE = struct.pack("=Q", 1 << 62)  # byte/s: any limit turns pacing on, none is meant
-PACED_RTT_S = 0.005  # over a shorter way bursts are small, and the timers cost more than they bring
-
-
-def tcp_info(connection: socket.socket) -> TcpInfo | None:
-    """Return the kernel's record of a connection, or None when it is closed or the kernel too old.
-
-    Of Multipath TCP bytes are those of all subflows, and all else is that of the first.
-    """
-    try:
-        raw = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _WINDOW_AT + _FIELD.size)
-    except OSError:
-        return None
-    if len(raw) < _TCP_INFO_BYTES:
-        return None
-    busy, receiver, sender = _LIMITS.unpack_from(raw, 168)
-    acked, received = _COUNTERS.unpack_from(raw, 120)
-    delivered = _field(raw, _DELIVERED_AT) * _field(raw, _SEGMENT_AT)
-    if (whole := mptcp.mptcp_info(connection)) is not None:
-        acked = delivered = whole.bytes_acked
-        received = whole.bytes_received
-    return TcpInfo(
-        bytes_acked=acked,
-        bytes_received=received,
-        retransmits=_FIELD.unpack_from(raw, 100)[0],
-        rtt_s=_FIELD.unpack_from(raw, 68)[0] / 1e6,
-        least_rtt_s=_FIELD.unpack_from(raw, 148)[0] / 1e6,
-        busy_s=busy / 1e6,
-        limited_by_receiver_s=receiver / 1e6,
-        limited_by_sender_s=sender / 1e6,
-        window_bytes=_field(raw, _WINDOW_AT),
-        delivered_bytes=delivered,
-    )
-
-
-def _field(raw: bytes, at: int) -> int:
-    return int(_FIELD.unpack_from(raw, at)[0]) if len(raw) >= at + _FIELD.size else 0
-
-
-def congestion_of(connection: socket.socket) -> str:
-    """Return the name of the congestion control that this connection uses."""
-    raw = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
-    return raw.split(b"\0", 1)[0].decode()
-
-
-def set_congestion(connection: socket.socket, name: str) -> None:
-    """Switch a connection to the congestion control `name`; open connections may be switched too.
-
-    Raises UsageError if the kernel does not have it or does not permit it to this user.
-    """
-    try:
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
-    except FileNotFoundError:
-        there = AVAILABLE_CONGESTION.read_text().strip() if AVAILABLE_CONGESTION.exists() else ""
-        raise UsageError(
-            f"congestion control {name!r} is not in this kernel (there are: {there}); as root: "
-            f"modprobe tcp_{name}"
-        ) from None
-    except PermissionError:
-        if is_congestion_fixed(connection):
-            raise UsageError(
-                f"congestion control {name!r} cannot be had: the route has {congestion_of(connection)} and "
-                f"locks it; as root: ip route change ... congctl {name}"
-            ) from None
-        allowed = ALLOWED_CONGESTION.read_text().strip() if ALLOWED_CONGESTION.exists() else ""
-        raise UsageError(
-            f"congestion control {name!r} is not permitted to this user (permitted: {allowed}); as root: "
-            f'sysctl -w net.ipv4.tcp_allowed_congestion_control="{allowed} {name}"'
-        ) from None
-
-
-def is_congestion_fixed(connection: socket.socket) -> bool:
-    """Return whether the route of a connection that is open lets nobody choose (`congctl lock NAME`)."""
-    try:
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion_of(connection).encode())
-    except PermissionError:  # anybody may ask for what is in use, but there
-        return True
-    except OSError:  # it is closed
-        pass
-    return False
-
-
-def limit_unsent(connection: socket.socket, size_bytes: int) -> None:
-    """Let the kernel hold at most about `size_bytes` that are not sent yet (TCP_NOTSENT_LOWAT)."""
-    connection.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT, size_bytes)
-
-
-def pace(connection: socket.socket) -> None:
-    """Have the kernel spread what it sends over each round trip, where that is long, instead of in bursts.
-
-    The bursts with which many streams begin overflow a small queue, and what that costs takes many round
-    trips to win back (docs/decisions/0014). Best effort: a kernel without it sends as it always did.
-    """
-    info = tcp_info(connection)
-    if info and info.rtt_s and info.rtt_s >= PACED_RTT_S:
-        with contextlib.suppress(OSError):
-            limit_pace(connection, None)
-
-
-def limit_pace(connection: socket.socket, rate_bps: float | None) -> None:
-    """Have the kernel send no faster than that from the next packet on; None: as fast as it may.
-
-    Raises OSError for a connection that has ended, and in a kernel that cannot.
-    """
-    pace = _UNLIMITED_PACE if rate_bps is None else struct.pack("=Q", int(rate_bps / 8))
-    connection.setsockopt(socket.SOL_SOCKET, _SO_MAX_PACING_RATE, pace)
-
-
-def unacknowledged_bytes(connection: socket.socket | None) -> int:
-    """Return how much of what was sent the other side has not acknowledged; 0 for a closed connection."""
-    if connection is None:
-        return 0
-    try:
-        raw = fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, bytes(4))
-    except (OSError, ValueError):
-        return 0
-    return int(struct.unpack("i", raw)[0])
-
-
-def check_congestion(name: str) -> None:
-    """Raise UsageError unless this user may use the congestion control `name` on a new socket."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        set_congestion(probe, name)
-
-
-def why_not_congestion(name: str) -> str:
-    """Return why this user may not use the congestion control `name`, an empty text where it may."""
-    try:
-        check_congestion(name)
-    except UsageError as error:
-        return str(error)
-    return ""
-
-
-def usable_congestion() -> tuple[str, ...]:
-    """Return the congestion controls that this kernel has loaded and this user may use."""
-    try:
-        names = AVAILABLE_CONGESTION.read_text().split()
-    except OSError:
-        return ()
-    found = []
-    for name in names:
-        with contextlib.suppress(UsageError):
-            check_congestion(name)
-            found.append(name)
-    return tuple(found)
-
-
-def permitted_congestion() -> tuple[str, ...]:
-    """Return the congestion controls that all users of this host may use; root may use more."""
-    try:
-        return tuple(ALLOWED_CONGESTION.read_text().split())
-    except OSError:
-        return ()
 
 
 def family_of(host: str) -> socket.AddressFamily:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from mpx.endpoints.ftp.session import Session
 from mpx.errors import ConnectionLost, Interrupted, MpxError, UsageError
 from mpx.location import Location
-from mpx.net import tcp
+from mpx.net import congestion_control, tcp
 from mpx.probing.background import Background, background, bottleneck, unrecognised
 from mpx.probing.bursts import (
     EXACT,
@@ -81,7 +81,7 @@ def probe(
     family = socket.AF_INET if ipv4 else socket.AF_INET6 if ipv6 else socket.AF_UNSPEC
     stop = cancel.is_set if cancel else lambda: False
     asked = _Asked(target, window_s, sampling, profile if mode == ACTIVE_MODE else "", policy)
-    planned, not_permitted = permitted_bursts(asked.bursts, tcp.why_not_congestion)
+    planned, not_permitted = permitted_bursts(asked.bursts, congestion_control.why_not_congestion)
     host, port = parse_target(target)
     sink = sink_of(target) if asked.profile else None
     try:
@@ -195,11 +195,11 @@ def _load_numpy() -> None:
 def _whys_not(session: Session | None) -> tuple[Callable[[str], str], Callable[[str], str]]:
     """Return what says why streams may not begin with a congestion control, nor be switched to it."""
     if session is None:
-        return tcp.why_not_congestion, tcp.why_not_congestion
+        return congestion_control.why_not_congestion, congestion_control.why_not_congestion
     route, is_locked = session.socket_congestion, session.is_congestion_fixed
     return (
-        why_not_from(route, tcp.why_not_congestion, is_locked=is_locked),
-        why_not_from(route, tcp.why_not_congestion, is_locked=is_locked, are_open=True),
+        why_not_from(route, congestion_control.why_not_congestion, is_locked=is_locked),
+        why_not_from(route, congestion_control.why_not_congestion, is_locked=is_locked, are_open=True),
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mpx.errors import UsageError
-from mpx.net import tcp
+from mpx.net import congestion_control
 from mpx.recognition.mix import ANY_BBR, CUBIC_ONLY, GROUP_OF, GROUPS, NOBODY, UNKNOWN, Mix
 from mpx.recognition.model import Model, load_model
 from mpx.recognition.observation import PASSIVE
@@ -109,7 +109,7 @@ def background(
     goodput: Sequence[tuple[float, float]] | None = None,
     *,
     load: Callable[[], Model] = load_model,
-    why_not: Callable[[str], str] = tcp.why_not_congestion,
+    why_not: Callable[[str], str] = congestion_control.why_not_congestion,
     why_not_open: Callable[[str], str] | None = None,
 ) -> Background:
     """Return what ten probes a second tell, without bursts or with those of `kind`.
@@ -122,7 +122,7 @@ def background(
 
 
 def unrecognised(
-    trouble: str, policy: str, why_not: Callable[[str], str] = tcp.why_not_congestion
+    trouble: str, policy: str, why_not: Callable[[str], str] = congestion_control.why_not_congestion
 ) -> Background:
     """Return what there is to say where nobody can tell; `why_not` as for `congestion_plan.plan`."""
     return Background(None, trouble, _decision(None, policy, why_not, why_not))

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from mpx.errors import Interrupted, MpxError, UsageError
-from mpx.net import tcp
+from mpx.net import tcp, tcp_info
 from mpx.recognition.observation import ACTIVE, ACTIVE_SHORT, PROFILES, period_s
 from mpx.recognition.policy import BBR, CUBIC, permitted
 
@@ -81,7 +81,7 @@ class _Arrived:
     delivered_bytes: int = 0
 
     @classmethod
-    def of(cls, told: tcp.TcpInfo) -> "_Arrived":
+    def of(cls, told: tcp_info.TcpInfo) -> "_Arrived":
         """Return it of one connection; where the kernel does not tell the one, it is the other."""
         return cls(told.bytes_acked, told.delivered_bytes or told.bytes_acked)
 
@@ -178,7 +178,7 @@ class Sender:
             finally:
                 with self._lock:
                     del self._open[number]
-                    told = tcp.tcp_info(connection)
+                    told = tcp_info.tcp_info(connection)
                     if told:
                         self._closed += _Arrived.of(told)
                         self.retransmits += told.retransmits
@@ -188,7 +188,7 @@ class Sender:
         before_s, before, step = 0.0, _Arrived(), 1
         while not self._wait(step * STEP_S):
             with self._lock:
-                told = [tcp.tcp_info(connection) for connection in self._open.values()]
+                told = [tcp_info.tcp_info(connection) for connection in self._open.values()]
                 now = sum((_Arrived.of(each) for each in told if each), self._closed)
             now_s = time.monotonic() - self._began_s
             bits_per_s = 8 / (now_s - before_s)

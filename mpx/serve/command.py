@@ -7,7 +7,7 @@ import threading
 import click
 
 from mpx.errors import UsageError
-from mpx.net import tcp
+from mpx.net import congestion_control
 from mpx.serve import process
 from mpx.serve.server import Server
 from mpx.serve.session import Limits
@@ -52,7 +52,7 @@ def serve(
         signal.signal(number, lambda *_: stop.set())
     try:
         for name in congestion:
-            tcp.check_congestion(name)
+            congestion_control.check_congestion(name)
         server = Server(
             directory,
             host=host,

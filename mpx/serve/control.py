@@ -12,7 +12,7 @@ import struct
 import time
 from contextlib import suppress
 
-from mpx.net import tcp
+from mpx.net import congestion_control
 
 LONGEST_LINE_BYTES = 16 * 1024  # a name has 4 KiB at most, a REST with 500 ranges 14
 LONGEST_BEFORE_LOGIN_BYTES = 1024
@@ -54,7 +54,9 @@ class Control:
         self.local: str = sock.getsockname()[0]
         self.peer: str = sock.getpeername()[0]
         self.family = sock.family
-        self.congestion = tcp.congestion_of(sock)  # what the kernel, or the route, has for this client
+        self.congestion = congestion_control.congestion_of(
+            sock
+        )  # what the kernel, or the route, has for this client
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_OOBINLINE, 1)  # Telnet's data mark comes urgent
 

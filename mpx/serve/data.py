@@ -16,8 +16,9 @@ from contextlib import suppress
 
 from mpx.endpoints.ftp.wire import Address
 from mpx.errors import UsageError
+from mpx.net.congestion_control import congestion_of, set_congestion
 from mpx.net.mptcp import socket_for
-from mpx.net.tcp import congestion_of, pace, set_congestion
+from mpx.net.pacing import pace
 from mpx.serve.buffers import Buffer, ConnectionBudget
 from mpx.serve.replies import DataChannelError, Refusal
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from mpx.engine.ranges import RangeSet
-from mpx.net import mptcp, tcp
+from mpx.net import congestion_control, mptcp
 from mpx.serve import arguments
 from mpx.serve.data import MOST_CONNECTIONS
 from mpx.serve.listing import FACTS
@@ -34,8 +34,8 @@ class Settings:
         """Return with what this process can send, of what the client may have it send with."""
         may = self.congestions
         if may is None:
-            may = (*tcp.permitted_congestion(), self.kernels)
-        return tuple(name for name in tcp.usable_congestion() if name in may)
+            may = (*congestion_control.permitted_congestion(), self.kernels)
+        return tuple(name for name in congestion_control.usable_congestion() if name in may)
 
     def take_restart(self) -> RangeSet:
         """Return what REST said; it holds for one transfer only."""

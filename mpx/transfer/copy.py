@@ -30,7 +30,7 @@ from mpx.errors import (
 )
 from mpx.files.guarded_folders import LocalFolders
 from mpx.location import Location, parse_location
-from mpx.net import mptcp, tcp
+from mpx.net import congestion_control, mptcp, tcp
 from mpx.options import CopyOptions
 from mpx.recognition.policy import CUBIC
 from mpx.report import Report
@@ -246,7 +246,9 @@ class _Copy:
         if self.far_is_source:
             return why_not_far(self.far_end.congestions())
         route, is_locked = (self.rtt.congestion, self.rtt.congestion_is_fixed) if self.rtt else (None, False)
-        return why_not_from(route, tcp.why_not_congestion, is_locked=is_locked, are_open=are_open)
+        return why_not_from(
+            route, congestion_control.why_not_congestion, is_locked=is_locked, are_open=are_open
+        )
 
     def check_options(self) -> None:
         """Refuse what was asked for by hand and cannot be had; note which defaults cannot."""

@@ -12,12 +12,12 @@ from raw_client import CONTENT, RawClient, read_blocks
 
 from mpx.endpoints.ftp.extensions import congestion as far_congestion
 from mpx.endpoints.ftp.wire import format_host_port, parse_features
-from mpx.net import tcp
+from mpx.net import congestion_control
 from mpx.serve import Server
 from mpx.serve.session import Limits
 
 Eventually = Callable[..., None]
-USABLE = tcp.usable_congestion()
+USABLE = congestion_control.usable_congestion()
 ALL = Limits(congestion=USABLE)  # also where root runs the tests
 
 
@@ -39,7 +39,7 @@ def test_it_names_what_it_may_use(served: Path) -> None:
 
 
 def test_without_a_word_of_its_operator_it_sends_with_what_all_users_may_use(served: Path) -> None:
-    permitted = tcp.permitted_congestion()
+    permitted = congestion_control.permitted_congestion()
     with Server(served) as server, RawClient(server.port) as client:
         told = parse_features(client.do("FEAT")).get(far_congestion.FEATURE, "").split()
         may = {*permitted, default(server.port)}  # with that it would send anyway
@@ -110,7 +110,7 @@ def congestions_of_data(control: int) -> set[str]:
 
 def default(port: int) -> str:
     with socket.create_connection(("127.0.0.1", port)) as plain:
-        return tcp.congestion_of(plain)
+        return congestion_control.congestion_of(plain)
 
 
 def test_a_server_that_cannot_be_told_is_not_asked(served: Path) -> None:

@@ -15,7 +15,7 @@ import mpx
 from mpx.endpoints.ftp.mode_e.carriers import UploadCarrier
 from mpx.engine.tuner import Decision, Sample
 from mpx.errors import UsageError
-from mpx.net import tcp
+from mpx.net import congestion_control
 from mpx.options import CopyOptions
 from mpx.recognition import model
 from mpx.recognition.mix import MIXES, Mix, likeliest
@@ -31,7 +31,7 @@ from mpx.transfer.congestion_plan import SERVER_CHOOSES
 
 Eventually = Callable[..., None]
 SIZE = 32_000_000
-ALL = Limits(congestion=tcp.usable_congestion())  # also where root runs the tests
+ALL = Limits(congestion=congestion_control.usable_congestion())  # also where root runs the tests
 SLOWLY = 16e6  # bit/s: sixteen seconds
 
 

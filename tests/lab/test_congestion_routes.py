@@ -13,7 +13,7 @@ from mpx_lab.namespace import inside
 from mpx_lab.topology import Topology, wan
 
 from mpx.errors import UsageError
-from mpx.net import tcp
+from mpx.net import congestion_control, tcp
 from mpx.serve import Server
 from mpx.serve.buffers import BLOCK_BYTES
 from mpx.serve.data import Connection
@@ -53,8 +53,8 @@ def test_what_is_asked_for_takes_the_place_of_the_routes(
     lab: Lab, listener: tcp.Address, asked: str | None, has: str
 ) -> None:
     with connected(lab, listener, asked) as connection:
-        assert tcp.congestion_of(connection) == has
-        assert not tcp.is_congestion_fixed(connection)
+        assert congestion_control.congestion_of(connection) == has
+        assert not congestion_control.is_congestion_fixed(connection)
 
 
 def test_so_it_does_at_a_server_that_sends(lab: Lab, listener: tcp.Address) -> None:
@@ -62,22 +62,22 @@ def test_so_it_does_at_a_server_that_sends(lab: Lab, listener: tcp.Address) -> N
         connection = Connection(sock, BLOCK_BYTES, lambda: None, listener)
         connection.use_congestion("bbr")
         connection.connect()
-        assert tcp.congestion_of(sock) == "bbr"
+        assert congestion_control.congestion_of(sock) == "bbr"
 
 
 def test_a_route_that_locks_its_own_is_said(lab: Lab, listener: tcp.Address, tmp_path: Path) -> None:
     lock(lab, "reno")
     with connected(lab, listener, None) as connection:
-        assert tcp.is_congestion_fixed(connection)
+        assert congestion_control.is_congestion_fixed(connection)
     with connected(lab, listener, "bbr") as connection:  # of data, say: the copy goes on
-        assert tcp.congestion_of(connection) == "reno"
+        assert congestion_control.congestion_of(connection) == "reno"
         with pytest.raises(UsageError, match="the route has reno and locks it"):
-            tcp.set_congestion(connection, "bbr")
+            congestion_control.set_congestion(connection, "bbr")
     with inside(lab.host("src").netns, socket.socket) as sock:
         sending = Connection(sock, BLOCK_BYTES, lambda: None, listener)
         sending.use_congestion("bbr")
         sending.connect()  # a server sends all the same
-        assert tcp.congestion_of(sock) == "reno"
+        assert congestion_control.congestion_of(sock) == "reno"
 
 
 def serving(lab: Lab, served: Path) -> Server:
@@ -95,7 +95,7 @@ def test_who_may_choose_little_copies_with_what_the_route_has(
     lab: Lab, tmp_path: Path, congctl: tuple[str, ...]
 ) -> None:
     name = congctl[-1]
-    permitted = tcp.ALLOWED_CONGESTION.read_text().split()
+    permitted = congestion_control.ALLOWED_CONGESTION.read_text().split()
     if name in permitted:
         pytest.skip(f"{name} is permitted to all users of this host")
     route(lab, *congctl)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from test_probe_run import BEGAN_S, Scripted
 
 from mpx.errors import Interrupted
-from mpx.net.tcp import tcp_info
+from mpx.net.tcp_info import tcp_info
 from mpx.recognition.pulses.local_pacing import Slowed
 from mpx.recognition.pulses.maker import EVERY, Dips
 from mpx.recognition.pulses.pulse import DEPTH, LEAST_S, MOST_S, PROBES, Dip, Look, fall, length_s

@@ -10,7 +10,7 @@ from unit.work import a_work
 
 from mpx.endpoints.ftp.mode_e.download_channel import Fan
 from mpx.engine.stream import Stream
-from mpx.net import mptcp, tcp
+from mpx.net import congestion_control, mptcp, pacing, tcp, tcp_info
 
 HERE = "127.0.0.1"
 MANY = 3_000_000
@@ -47,22 +47,22 @@ def test_all_bytes_are_counted(at_the_end: contextlib.ExitStack) -> None:
             sent += sender.send(bytes(min(65536, MANY - sent))) if sent < MANY else 0
         with contextlib.suppress(BlockingIOError):
             got += len(receiver.recv(65536, socket.MSG_DONTWAIT))
-    while tcp.unacknowledged_bytes(sender):
+    while tcp_info.unacknowledged_bytes(sender):
         pass
     info, peer = mptcp.mptcp_info(sender), mptcp.mptcp_info(receiver)
     assert info is not None and peer is not None
     assert info.bytes_acked == peer.bytes_received == MANY
-    told = tcp.tcp_info(sender)
+    told = tcp_info.tcp_info(sender)
     assert told is not None and told.bytes_acked == told.delivered_bytes == MANY and told.rtt_s > 0
 
 
 def test_what_streams_are_given_works_on_them(at_the_end: contextlib.ExitStack) -> None:
     for end in pair(at_the_end):
-        tcp.set_congestion(end, "reno")
-        assert tcp.congestion_of(end) == "reno"
-        tcp.limit_unsent(end, 65536)
-        tcp.pace(end)
-        assert not tcp.is_congestion_fixed(end)
+        congestion_control.set_congestion(end, "reno")
+        assert congestion_control.congestion_of(end) == "reno"
+        pacing.limit_unsent(end, 65536)
+        pacing.pace(end)
+        assert not congestion_control.is_congestion_fixed(end)
 
 
 def test_a_stream_tells_at_its_end_what_it_had(at_the_end: contextlib.ExitStack) -> None:
@@ -82,7 +82,7 @@ def test_a_kernel_without_it(monkeypatch: pytest.MonkeyPatch, at_the_end: contex
     try:
         assert "net.mptcp.enabled" in mptcp.why_not()
         for end in pair(at_the_end):
-            assert mptcp.mptcp_info(end) is None and tcp.tcp_info(end) is not None
+            assert mptcp.mptcp_info(end) is None and tcp_info.tcp_info(end) is not None
     finally:
         mptcp.why_not.cache_clear()
 

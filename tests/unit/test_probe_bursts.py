@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpx.errors import ConnectionLost, UsageError
-from mpx.net import tcp
+from mpx.net import congestion_control, tcp
 from mpx.probing.bursts import PROFILE_KINDS, Burst, Sender, bursts, permitted_bursts
 from mpx.recognition.observation import period_s
 
@@ -67,7 +67,7 @@ class Drain:
         if self._broken:
             raise ConnectionLost("the sink is gone")
         connection = tcp.connect(self._listener.getsockname(), 10, congestion=congestion)
-        self.opened.append(tcp.congestion_of(connection))
+        self.opened.append(congestion_control.congestion_of(connection))
         self._threads.append(threading.Thread(target=self._swallow, args=(self._listener.accept()[0],)))
         self._threads[-1].start()
         return connection

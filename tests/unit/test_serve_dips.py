@@ -21,7 +21,7 @@ from mpx.endpoints.ftp.extensions import echo
 from mpx.endpoints.ftp.extensions.echo import BYTES, DIP_FEATURE, DipAsked
 from mpx.endpoints.ftp.wire import parse_features
 from mpx.errors import Interrupted
-from mpx.net.tcp import limit_pace
+from mpx.net.pacing import limit_pace
 from mpx.options import CopyOptions
 from mpx.recognition.pulses.local_pacing import Slowed
 from mpx.serve import Server
@@ -113,7 +113,7 @@ def test_where_bbr_sends_there_are_as_many_as_a_copy_makes_that_rests(
             return False  # so that nothing is waited for
 
     monkeypatch.setattr("mpx.serve.pacing_requests.Slowed", Noted)
-    monkeypatch.setattr("mpx.net.tcp.congestion_of", lambda _: congestion)
+    monkeypatch.setattr("mpx.net.congestion_control.congestion_of", lambda _: congestion)
     now_s = 0.0
     with sending(2) as sent:
         dipping = Dipping(lambda _: sent.connections(), clock=lambda: now_s)
@@ -187,7 +187,7 @@ def test_data_are_slowed_and_then_not_any_more(eventually: Callable[..., None]) 
 def test_further_retrieves_over_connections_that_are_kept_end_no_dip(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("mpx.net.tcp.PACED_RTT_S", 0.0)
+    monkeypatch.setattr("mpx.net.pacing.PACED_RTT_S", 0.0)
     with sending(1) as sent:
         (sock,) = sent.connections()
         connection = Connection(sock, BLOCK_BYTES, lambda: None)

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from mpx.engine.stream import Stream, StreamTotals
-from mpx.net import tcp
+from mpx.net import tcp_info
 
 
 def pair() -> tuple[socket.socket, socket.socket]:
@@ -24,7 +24,7 @@ def test_the_kernel_knows_the_shortest_round_trip() -> None:
         reading.start()
         for _ in range(100):
             near.sendall(b"x" * 1000)
-        info = tcp.tcp_info(near)
+        info = tcp_info.tcp_info(near)
         near.shutdown(socket.SHUT_WR)
         reading.join()
     assert info is not None
@@ -44,7 +44,7 @@ def test_the_window_is_the_receivers(asked_bytes: int) -> None:
         far.recv(1)
         far.sendall(b"x")
         near.recv(1)  # and with it the window
-        info = tcp.tcp_info(near)
+        info = tcp_info.tcp_info(near)
     assert info is not None and asked_bytes / 2 <= info.window_bytes <= 2 * asked_bytes
 
 

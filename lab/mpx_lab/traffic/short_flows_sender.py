@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mpx.errors import ConnectionLost
-from mpx.net import tcp
+from mpx.net import congestion_control, tcp
 from mpx_lab.traffic.ending import Ending
 from mpx_lab.traffic.log import Log, now_s
 from mpx_lab.traffic.schedule import Arrival
@@ -69,7 +69,7 @@ class ShortFlowsSender:
         connection = socket.socket(tcp.family_of(self._address[0]), socket.SOCK_STREAM)
         connection.setblocking(False)
         if self._congestion:
-            tcp.set_congestion(connection, self._congestion)
+            congestion_control.set_congestion(connection, self._congestion)
         self.flows += 1
         if connection.connect_ex(self._address) not in _CONNECTING:
             self.broken += 1

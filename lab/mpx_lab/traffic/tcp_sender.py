@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mpx.errors import ConnectionLost, Interrupted, MpxError
-from mpx.net import tcp
+from mpx.net import congestion_control, tcp
 from mpx_lab.traffic.ending import Ending
 from mpx_lab.traffic.log import Log, next_tick, now_s
 from mpx_lab.traffic.schedule import Phase
@@ -112,7 +112,7 @@ class TcpSender:
         """Open a connection and fill it; at the end it is reset, so that off means off."""
         self._edges.append((now_s(), number, 1))
         with contextlib.closing(connect(self._address, self._congestion, ending)) as connection:
-            congestion = tcp.congestion_of(connection)
+            congestion = congestion_control.congestion_of(connection)
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_AT_CLOSE)
             record = ConnectionRecord(number, congestion, now_s() - self._epoch_s, 0.0, 0, 0)
             self._open[number] = connection, congestion

@@ -24,7 +24,7 @@ from mpx.errors import (
     UsageError,
 )
 from mpx.location import Location
-from mpx.net import tcp
+from mpx.net import congestion_control, tcp, tcp_info
 
 if TYPE_CHECKING:
     from mpx.endpoints.ftp.session_pool import SessionPool
@@ -330,21 +330,21 @@ class Session:
     @property
     def socket_rtt_s(self) -> float | None:
         """The kernel's own RTT of the control channel."""
-        info = tcp.tcp_info(self._socket)
+        info = tcp_info.tcp_info(self._socket)
         return info.rtt_s if info else None
 
     @property
     def socket_congestion(self) -> str | None:
         """What the kernel controls the congestion of the control channel with, None when it is closed."""
         try:
-            return tcp.congestion_of(self._socket)
+            return congestion_control.congestion_of(self._socket)
         except OSError:
             return None
 
     @property
     def is_congestion_fixed(self) -> bool:
         """Whether the route to the server lets nobody choose the congestion control."""
-        return tcp.is_congestion_fixed(self._socket)
+        return congestion_control.is_congestion_fixed(self._socket)
 
     def _saw_rtt(self, took_s: float) -> None:
         """Smooth as the paper does (Inoue et al., section III.B); the weight is not given there."""

@@ -6,7 +6,7 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 
-from mpx.net import tcp
+from mpx.net import congestion_control, pacing, tcp_info
 from mpx.recognition.pulses.pulse import LEAST_RTT, LEAST_S
 from mpx.rtt.method import Way
 
@@ -45,7 +45,7 @@ class Slowed:
         self._looked_s = now_s
         self._looks, rates = {}, {}
         for connection in self._connections():
-            info = tcp.tcp_info(connection)
+            info = tcp_info.tcp_info(connection)
             if info is None or info.rtt_s < SHORTEST_RTT_S:
                 continue
             self._looks[connection] = info.bytes_acked
@@ -60,14 +60,14 @@ class Slowed:
 
     def moved_bytes(self) -> int:
         """Return what all of those that were looked at last have had acknowledged."""
-        known = (tcp.tcp_info(connection) for connection in self._looks)
+        known = (tcp_info.tcp_info(connection) for connection in self._looks)
         return sum(info.bytes_acked for info in known if info is not None)
 
     def sends_by(self, congestion: str) -> bool:
         """Return whether any of those that were looked at last uses that congestion control."""
         for connection in self._looks:
             with contextlib.suppress(OSError):  # it has ended
-                if tcp.congestion_of(connection) == congestion:
+                if congestion_control.congestion_of(connection) == congestion:
                     return True
         return False
 
@@ -97,12 +97,12 @@ class Slowed:
         for connection, pace_bps in paces.items():
             self._slow.append(connection)
             with contextlib.suppress(OSError):  # it has ended
-                tcp.limit_pace(connection, pace_bps)
+                pacing.limit_pace(connection, pace_bps)
         return depth
 
     def restore(self) -> None:
         """Let them send as fast as they may again."""
         for connection in self._slow:
             with contextlib.suppress(OSError):
-                tcp.limit_pace(connection, None)
+                pacing.limit_pace(connection, None)
         self._slow.clear()

@@ -4,7 +4,7 @@ import itertools
 import socket
 from collections.abc import Callable, Sequence
 
-from mpx.net import tcp
+from mpx.net import tcp_info
 from mpx.recognition.pulses.local_pacing import LEAST_DEPTH
 from mpx.rtt.method import Way
 from mpx.rtt.methods.echo import EchoWay
@@ -35,7 +35,7 @@ class FarSlowed:
 
     def moved_bytes(self) -> int:
         """Return what has arrived over all of them."""
-        known = (tcp.tcp_info(connection) for connection in self._connections())
+        known = (tcp_info.tcp_info(connection) for connection in self._connections())
         return sum(info.bytes_received for info in known if info is not None)
 
     def slow(self, share: float, seconds: float) -> bool:

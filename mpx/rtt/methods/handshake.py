@@ -13,7 +13,7 @@ import time
 from contextlib import closing
 
 from mpx.errors import ConnectionLost
-from mpx.net import tcp
+from mpx.net import tcp, tcp_info
 from mpx.rtt.method import CALIBRATIONS, Answer, Kind, Noise, loopback_noise_s, wait, waking_noise_s
 
 MANY_UNANSWERED = 30  # more than can be under way within `lost_after_s`
@@ -144,7 +144,7 @@ def _refused_on_the_way(opened: socket.socket) -> str:
 
 def _rtt_s(opened: socket.socket, seen_s: float) -> float:
     """Return what the kernel says the handshake took, where it can, else when this program saw its end."""
-    info = tcp.tcp_info(opened)
+    info = tcp_info.tcp_info(opened)
     if info and not info.retransmits and 0 < info.least_rtt_s < seen_s:
         return info.least_rtt_s
     return seen_s

@@ -12,7 +12,7 @@ from collections import deque
 from mpx.endpoints.ftp.session import Session
 from mpx.endpoints.ftp.wire import ReplyReader, command
 from mpx.errors import ConnectionLost
-from mpx.net import tcp
+from mpx.net import tcp_info
 from mpx.rtt.method import LOST_AFTER_S, Answer, Kind, Noise, wait
 from mpx.rtt.timestamps import receive, stamp_arrivals
 
@@ -36,7 +36,7 @@ class SessionWay:
         self._reader = ReplyReader()
         self._waiting: deque[tuple[int, float]] = deque()  # number, when it left; replies keep the order
         self._least_s = math.inf
-        info = tcp.tcp_info(self._socket)  # now: later the kernel's RTT has servers and queues in it
+        info = tcp_info.tcp_info(self._socket)  # now: later the kernel's RTT has servers and queues in it
         self._handshake_s = info.least_rtt_s if info else None
         self._poll = select.poll()
         self._poll.register(self._socket, select.POLLIN)
@@ -44,7 +44,7 @@ class SessionWay:
     @property
     def retransmissions(self) -> int | None:
         """As Way."""
-        info = tcp.tcp_info(self._socket)
+        info = tcp_info.tcp_info(self._socket)
         return info.retransmits if info else None
 
     def ask(self, number: int) -> float:

@@ -19,7 +19,7 @@ from mpx.engine.stream import StreamTotals, summed
 from mpx.engine.tuner import Sample
 from mpx.errors import UsageError
 from mpx.location import Location
-from mpx.net import tcp
+from mpx.net import congestion_control
 from mpx.units import counted
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ class UploadCarrier(_LaneCarrier):
 
     def set_congestion(self, name: str) -> None:
         """See Carrier."""
-        tcp.check_congestion(name)  # before any lane has it for its next streams
+        congestion_control.check_congestion(name)  # before any lane has it for its next streams
         for lane in self._uploads:
             lane.switch_congestion(name)
 

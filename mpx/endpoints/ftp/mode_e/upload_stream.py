@@ -12,7 +12,7 @@ from mpx.endpoints.local.endpoint import local_error
 from mpx.endpoints.local.source_stream import SourceStream
 from mpx.engine.stream import BUFFER_BYTES, BlockSize, Stream
 from mpx.errors import ConnectionLost, IntegrityError, MpxError, UsageError
-from mpx.net import tcp
+from mpx.net import congestion_control, pacing, tcp, tcp_info
 
 if TYPE_CHECKING:
     from mpx.endpoints.ftp.mode_e.upload_channel import DataPort
@@ -67,7 +67,7 @@ class UploadStream(Stream):
     def _drain(self) -> None:
         """Wait until the other side has everything, so that goodput counts it when it arrives."""
         until_s = time.monotonic() + DRAIN_S
-        while not self._port.is_closed and tcp.unacknowledged_bytes(self.connection):
+        while not self._port.is_closed and tcp_info.unacknowledged_bytes(self.connection):
             if self._port.work.failure.cancel.wait(DRAIN_TICK_S) or time.monotonic() > until_s:
                 return
 
@@ -95,7 +95,7 @@ class UploadStream(Stream):
                 bound=self._bound if self._steer else None,
                 stop=lambda: port.is_closed,
             )
-            tcp.limit_unsent(connection, self._block.share_bytes(UNSENT_S))
+            pacing.limit_unsent(connection, self._block.share_bytes(UNSENT_S))
         except BaseException as error:
             transfer.ends.not_joined()
             if isinstance(error, ConnectionLost):
@@ -107,7 +107,7 @@ class UploadStream(Stream):
         self.opened(connection)
         if port.congestion and port.congestion != congestion:  # switched while this one was connecting
             with contextlib.suppress(OSError, UsageError):
-                tcp.set_congestion(connection, port.congestion)
+                congestion_control.set_congestion(connection, port.congestion)
         port.joined(self, transfer)
         return True
 
@@ -181,7 +181,7 @@ class UploadStream(Stream):
         before = self._block.bytes
         self._block.took(end - start, time.monotonic() - began)
         if self._block.bytes != before and self.connection is not None:
-            tcp.limit_unsent(self.connection, self._block.share_bytes(UNSENT_S))
+            pacing.limit_unsent(self.connection, self._block.share_bytes(UNSENT_S))
 
     def _write(self, parts: list[bytes | memoryview]) -> None:
         """Send all of it; raises OSError when the connection is cut."""

@@ -39,7 +39,7 @@ from mpx.errors import (
     UsageError,
 )
 from mpx.location import Location
-from mpx.net import tcp
+from mpx.net import congestion_control
 
 BATCH_FILES = 64
 BATCH_BYTES = 16 * 1024 * 1024
@@ -107,7 +107,7 @@ class UploadLane(threading.Thread):
             port.congestion = name
         for connection in self.connections():
             with contextlib.suppress(OSError, UsageError):  # it has ended, or may not
-                tcp.set_congestion(connection, name)
+                congestion_control.set_congestion(connection, name)
 
     def connections(self) -> list[socket.socket]:
         """Return those that are open."""

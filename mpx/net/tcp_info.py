@@ -1,0 +1,79 @@
+"""What the kernel tells of a TCP connection (struct tcp_info)."""
+
+import fcntl
+import socket
+import struct
+import termios
+from dataclasses import dataclass
+
+from mpx.net import mptcp
+
+
+@dataclass(frozen=True, slots=True)
+class TcpInfo:
+    """What the kernel tells of one connection (struct tcp_info); counters since it was opened."""
+
+    bytes_acked: int
+    bytes_received: int
+    retransmits: int
+    rtt_s: float
+    least_rtt_s: float
+    busy_s: float  # time with data to send
+    limited_by_receiver_s: float  # of which held back by the receiver's window
+    limited_by_sender_s: float  # of which held back by our send buffer
+    window_bytes: int  # what the receiver would take now; 0 where the kernel does not tell (before 5.4)
+    delivered_bytes: int  # also beyond what is missing, in whole segments; 0 where not told (before 4.18)
+
+
+_FIELD = struct.Struct("=I")  # tcpi_rtt at 68, tcpi_total_retrans at 100, tcpi_min_rtt at 148, ...
+_SEGMENT_AT, _DELIVERED_AT = 16, 192  # ... tcpi_snd_mss and tcpi_delivered, in segments
+_WINDOW_AT = 228  # ... tcpi_snd_wnd
+_COUNTERS = struct.Struct("=QQ")  # tcpi_bytes_acked at 120, tcpi_bytes_received
+_LIMITS = struct.Struct("=QQQ")  # tcpi_busy_time, tcpi_rwnd_limited, tcpi_sndbuf_limited at 168
+_TCP_INFO_BYTES = 192  # at least
+
+
+def tcp_info(connection: socket.socket) -> TcpInfo | None:
+    """Return the kernel's record of a connection, or None when it is closed or the kernel too old.
+
+    Of Multipath TCP bytes are those of all subflows, and all else is that of the first.
+    """
+    try:
+        raw = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _WINDOW_AT + _FIELD.size)
+    except OSError:
+        return None
+    if len(raw) < _TCP_INFO_BYTES:
+        return None
+    busy, receiver, sender = _LIMITS.unpack_from(raw, 168)
+    acked, received = _COUNTERS.unpack_from(raw, 120)
+    delivered = _field(raw, _DELIVERED_AT) * _field(raw, _SEGMENT_AT)
+    if (whole := mptcp.mptcp_info(connection)) is not None:
+        acked = delivered = whole.bytes_acked
+        received = whole.bytes_received
+    return TcpInfo(
+        bytes_acked=acked,
+        bytes_received=received,
+        retransmits=_FIELD.unpack_from(raw, 100)[0],
+        rtt_s=_FIELD.unpack_from(raw, 68)[0] / 1e6,
+        least_rtt_s=_FIELD.unpack_from(raw, 148)[0] / 1e6,
+        busy_s=busy / 1e6,
+        limited_by_receiver_s=receiver / 1e6,
+        limited_by_sender_s=sender / 1e6,
+        window_bytes=_field(raw, _WINDOW_AT),
+        delivered_bytes=delivered,
+    )
+
+
+def _field(raw: bytes, at: int) -> int:
+    return int(_FIELD.unpack_from(raw, at)[0]) if len(raw) >= at + _FIELD.size else 0
+
+
+def unacknowledged_bytes(connection: socket.socket | None) -> int:
+    """Return how much of what was sent the other side has not acknowledged; 0 for a closed connection."""
+    if connection is None:
+        return 0
+    try:
+        raw = fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, bytes(4))
+    except (OSError, ValueError):
+        return 0
+    return int(struct.unpack("i", raw)[0])
