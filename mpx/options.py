@@ -6,15 +6,8 @@ The command line, the Python API and the documentation are derived from CopyOpti
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from mpx.engine.checksum import ALGORITHMS
-from mpx.engine.checksum_choice import AUTO as BEST
-from mpx.engine.checksum_choice import NONE
-from mpx.engine.path_set import MOST_PATHS
+from mpx.choices import ALGORITHMS, AUTO, FAIR, MOST_PATHS, NONE, POLICIES, SCAVENGER, TRANSPORT, parse_ports
 from mpx.errors import UsageError
-from mpx.net.mptcp import TRANSPORT
-from mpx.net.tcp import parse_ports
-from mpx.recognition.policy import FAIR, POLICIES, SCAVENGER
-from mpx.transfer.congestion_plan import AUTO
 
 TCP = "tcp"
 
@@ -87,10 +80,10 @@ class CopyOptions:
         None, "size", "bytes in a block, as 4MiB (unset: about 100 ms of a stream)"
     )
     checksum: str = _option(
-        BEST,
+        AUTO,
         "choice",
         "how the copy is verified end to end: by the best that the server has for the size, or by this",
-        choices=(BEST, *ALGORITHMS, NONE),
+        choices=(AUTO, *ALGORITHMS, NONE),
     )
     resume: bool = _option(True, "flag", "continue what an interrupted copy left", name="continue")
     in_place: bool = _option(

@@ -2,7 +2,7 @@
 
 import sys
 
-from mpx.recognition.policy import POLICIES
+from mpx.choices import POLICIES
 
 FIXED = "fixed-"
 PAPER = "paper"

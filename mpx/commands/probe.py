@@ -7,13 +7,13 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
+from mpx.choices import FAIR, POLICIES
 from mpx.cli import complain
 from mpx.errors import MpxError, UsageError
 from mpx.files.atomic_file import check_writable
 from mpx.probing.api import MODES, PASSIVE_MODE, probe
 from mpx.probing.bursts import PROFILE_KINDS, SHORT, whole_periods_s
 from mpx.probing.result import ProbeResult
-from mpx.recognition.policy import FAIR, POLICIES
 from mpx.rtt.schedule import SAMPLINGS
 from mpx.signals import Signals
 from mpx.text import shown

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from mpx.choices import PortRange
 from mpx.endpoints.ftp.session_pool import SessionPool
 from mpx.engine.chunk_gate import Gate
 from mpx.engine.endpoint import FileInfo
@@ -21,7 +22,6 @@ from mpx.engine.stop import Failure
 from mpx.engine.stream_paths import DefaultPath, Paths
 from mpx.engine.tuner import Sample
 from mpx.errors import MpxError
-from mpx.net.tcp import PortRange
 from mpx.options import CopyOptions
 
 

@@ -10,7 +10,6 @@ from zlib_ng import zlib_ng
 from mpx.engine.block_digests import BlockDigest
 from mpx.engine.holes import HoleReader, is_sparse, stretches
 
-ALGORITHMS = ("xxh3", "sha256", "md5", "adler32")  # that a user may ask for
 DIGITS = {"xxh3": 32, "sha256": 64, "sha512": 128, "sha1": 40, "md5": 32, "crc32": 8, "adler32": 8}  # hex
 SECTION_BYTES = 64 * 1024 * 1024  # verified as one; a mismatch costs one section, not the file
 

@@ -9,13 +9,12 @@ offers and then refuses is asked for no more, and the next best is.
 import threading
 from collections.abc import Callable
 
+from mpx.choices import AUTO, NONE
 from mpx.errors import MpxError, NoChecksum, OffsetsUnproven, UsageError
 
 SHORT_BYTES = 1024 * 1024  # and less
 FOR_SHORT = ("xxh3", "sha256", "md5", "sha512", "sha1", "crc32", "adler32")  # the best first
 FOR_LONG = ("xxh3", "adler32", "md5", "sha256", "sha1", "sha512", "crc32")
-AUTO = "auto"
-NONE = "none"
 UNVERIFIED = "unverified"  # how the lines about it begin
 MOST_REFUSALS = 20  # without one answer, after which a checksum is not asked for any more
 

@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
+from mpx.choices import MOST_PATHS
 from mpx.errors import ControllerError
 
 Name = TypeVar("Name")
 Side = Literal["source", "sink"]  # whose TCP port a stream is known by
 
 DEFAULT_PATH = "default"  # the way that the network chooses where nobody else does
-MOST_PATHS = 64
 MOST_PREDICTED = 65_535
 MOST_S = 86_400.0 * 365
 

@@ -6,7 +6,6 @@ from contextlib import suppress
 from functools import cache
 from typing import NamedTuple
 
-TRANSPORT = "mptcp"  # the name that people give it
 FEATURE = "MPX-MPTCP"  # in the reply to FEAT: the server can be told to connect with it (docs/extensions.md)
 PROTOCOL = 262  # IPPROTO_MPTCP; the socket module names it only where it was built with it
 _SOL_MPTCP, _MPTCP_INFO = 284, 1

@@ -5,7 +5,6 @@ import errno
 import ipaddress
 import os
 import random
-import re
 import select
 import socket
 import struct
@@ -13,13 +12,13 @@ import threading
 import time
 from collections.abc import Callable
 
+from mpx.choices import PortRange, parse_ports
 from mpx.errors import ConnectionLost, Interrupted, TransferTimeout, UsageError
 from mpx.net import mptcp
 from mpx.net.congestion_control import congestion_of, is_congestion_fixed, set_congestion
 from mpx.net.pacing import pace
 
 Address = tuple[str, int]
-PortRange = tuple[int, int]  # first and last port, both included
 
 STOP_INTERVAL_S = 0.2  # how often a thread that waits looks whether it is to stop
 
@@ -233,16 +232,6 @@ def show(address: Address) -> str:
     """Write an address as people do: host:port, [v6]:port."""
     host, port = address
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def parse_ports(text: str) -> PortRange:
-    """Read `40000-41000` or the GCT's `40000,41000`; raises UsageError."""
-    first, _, last = text.replace(",", "-").partition("-")
-    if all(re.fullmatch(r" *[0-9]{1,5} *", each) for each in (first, last)):
-        ports = int(first), int(last)
-        if 0 < ports[0] <= ports[1] < 65536:
-            return ports
-    raise UsageError(f"not a range of ports: {text!r}; write it as 40000-41000")
 
 
 def ports(given: str | None, variable: str) -> PortRange | None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 
+from mpx.choices import FAIR, POLICIES
 from mpx.endpoints.ftp.session import Session
 from mpx.errors import ConnectionLost, Interrupted, MpxError, UsageError
 from mpx.location import Location
@@ -28,13 +29,12 @@ from mpx.probing.result import ProbeResult, WayTaken
 from mpx.probing.sink import Sink
 from mpx.probing.target import parse_target, sink_of
 from mpx.recognition.observation import PASSIVE, period_s
-from mpx.recognition.policy import FAIR, POLICIES
+from mpx.recognition.policy import why_not_from
 from mpx.rtt.method import Noise, Way
 from mpx.rtt.methods.choose import Chosen, choose
 from mpx.rtt.runner import Run
 from mpx.rtt.schedule import SAMPLINGS, SINGLE_INTERVAL_S
 from mpx.rtt.series import Probe
-from mpx.transfer.congestion_plan import why_not_from
 from mpx.units import counted
 
 LONGEST_WINDOW_S = 86400.0

@@ -4,12 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mpx.choices import SCAVENGER
 from mpx.errors import UsageError
 from mpx.net import congestion_control
 from mpx.recognition.mix import ANY_BBR, CUBIC_ONLY, GROUP_OF, GROUPS, NOBODY, UNKNOWN, Mix
 from mpx.recognition.model import Model, load_model
 from mpx.recognition.observation import PASSIVE
-from mpx.recognition.policy import SCAVENGER, before_anything_is_known, permitted, wanted
+from mpx.recognition.policy import before_anything_is_known, permitted, wanted
 from mpx.recognition.switching import SURE, asks_for
 from mpx.rtt.series import Probe, p99
 from mpx.units import format_duration, format_rate

@@ -8,10 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from mpx.choices import FAIR, FAST, SCAVENGER
 from mpx.recognition.mix import ANY_BBR, CUBIC_ONLY, NOBODY
 
-FAIR, FAST, SCAVENGER = "fair", "fast", "scavenger"
-POLICIES = (FAIR, FAST, SCAVENGER)
 CUBIC, BBR, RENO = "cubic", "bbr", "reno"
 
 _WANTED: Mapping[str, Mapping[str, str]] = MappingProxyType(
@@ -52,3 +51,21 @@ def permitted(congestion: str, why_not: Callable[[str], str]) -> Wanted:
     refused = why_not(congestion)
     usable = (name for name in _INSTEAD[congestion] if not (refused if name == congestion else why_not(name)))
     return Wanted(congestion, next(usable, None), refused)
+
+
+def why_not_from(
+    route: str | None, why_not: Callable[[str], str], *, is_locked: bool, are_open: bool = False
+) -> Callable[[str], str]:
+    """Return what tells whether one may be used over a route whose connections have `route` to begin with.
+
+    That one is had without being permitted, but only as they are opened, not by those that `are_open`; where
+    it `is_locked`, no other is.
+    """
+    locked = f"the route to the server has {route} and locks it (as root: ip route change ... congctl NAME)"
+
+    def why_not_there(name: str) -> str:
+        if name == route and (is_locked or not are_open):
+            return ""
+        return locked if is_locked else why_not(name)
+
+    return why_not_there

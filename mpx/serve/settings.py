@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from mpx import choices
 from mpx.engine.ranges import RangeSet
 from mpx.net import congestion_control, mptcp
 from mpx.serve import arguments
@@ -99,9 +100,9 @@ def _set_retrieve(settings: Settings, pairs: dict[str, str]) -> str:
             raise Refusal(504, f"Congestion is one of {', '.join(usable)}.")
         settings.congestion = pairs["congestion"]
     if "transport" in pairs:
-        if pairs["transport"] not in ("tcp", mptcp.TRANSPORT) or mptcp.why_not():
+        if pairs["transport"] not in ("tcp", choices.TRANSPORT) or mptcp.why_not():
             raise Refusal(504, f"Transport is tcp{'' if mptcp.why_not() else ' or mptcp'}.")
-        settings.over_mptcp = pairs["transport"] == mptcp.TRANSPORT
+        settings.over_mptcp = pairs["transport"] == choices.TRANSPORT
     if "parallelism" in numbers:
         settings.streams = min(max(1, numbers["parallelism"]), MOST_CONNECTIONS)
     if "markers" in numbers:

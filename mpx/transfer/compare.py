@@ -4,9 +4,10 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from mpx.choices import NONE
 from mpx.endpoints.local.endpoint import local_error
 from mpx.engine import checksum
-from mpx.engine.checksum_choice import NONE, ChecksumChoice
+from mpx.engine.checksum_choice import ChecksumChoice
 from mpx.engine.endpoint import Endpoint, Part
 from mpx.engine.file_transfer import Move
 from mpx.engine.running_checksum import Unread

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from mpx.choices import AUTO, FAST, KERNEL, SCAVENGER
 from mpx.recognition.mix import GROUPS
-from mpx.recognition.policy import FAST, SCAVENGER, before_anything_is_known, permitted, wanted
+from mpx.recognition.policy import before_anything_is_known, permitted, wanted
 
-AUTO, KERNEL = "auto", "kernel"
 SERVER_CHOOSES = (
     "the server sends, so its kernel chooses the congestion control, whoever shares the path; set it there "
     "with: ip route change ... congctl NAME, or have mpx serve send"
@@ -27,24 +27,6 @@ class Plan:
 def named(asked: str) -> str | None:
     """Return the congestion control that was asked for by name, None for auto and kernel."""
     return None if asked in (AUTO, KERNEL) else asked
-
-
-def why_not_from(
-    route: str | None, why_not: Callable[[str], str], *, is_locked: bool, are_open: bool = False
-) -> Callable[[str], str]:
-    """Return what tells whether one may be used over a route whose connections have `route` to begin with.
-
-    That one is had without being permitted, but only as they are opened, not by those that `are_open`; where
-    it `is_locked`, no other is.
-    """
-    locked = f"the route to the server has {route} and locks it (as root: ip route change ... congctl NAME)"
-
-    def why_not_there(name: str) -> str:
-        if name == route and (is_locked or not are_open):
-            return ""
-        return locked if is_locked else why_not(name)
-
-    return why_not_there
 
 
 def plan(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from mpx import choices
 from mpx.endpoints.ftp.extensions.congestion import why_not_far
 from mpx.endpoints.ftp.session_pool import SessionPool
 from mpx.engine.carrier import Carrier, Work
@@ -32,11 +33,11 @@ from mpx.files.guarded_folders import LocalFolders
 from mpx.location import Location, parse_location
 from mpx.net import congestion_control, mptcp, tcp
 from mpx.options import CopyOptions
-from mpx.recognition.policy import CUBIC
+from mpx.recognition.policy import CUBIC, why_not_from
 from mpx.report import Report
 from mpx.rtt.prober import RttProbe
 from mpx.transfer.commit import Finisher
-from mpx.transfer.congestion_plan import Plan, plan, why_not_from
+from mpx.transfer.congestion_plan import Plan, plan
 from mpx.transfer.control_loop import OnProgress, Watcher
 from mpx.transfer.journal import Journal
 from mpx.transfer.option_checks import (
@@ -198,7 +199,9 @@ class _Copy:
 
     def choose_transport(self) -> None:
         """Have plain TCP where this kernel cannot do what was asked for."""
-        self.over_mptcp = self.options.transport == mptcp.TRANSPORT and self.far_end.location.scheme != "file"
+        self.over_mptcp = (
+            self.options.transport == choices.TRANSPORT and self.far_end.location.scheme != "file"
+        )
         if self.over_mptcp and (why := mptcp.why_not()):
             self.report.note(f"plain TCP instead of Multipath TCP: this kernel cannot, {why}")
             self.over_mptcp = False

@@ -6,8 +6,9 @@ What only bounds something (`--max-streams`, `--port-range`) is honoured where t
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from mpx.choices import NONE
 from mpx.endpoints.ftp.extensions.congestion import check_far_congestion
-from mpx.engine.checksum_choice import NONE, SHORT_BYTES, UNVERIFIED, ChecksumChoice
+from mpx.engine.checksum_choice import SHORT_BYTES, UNVERIFIED, ChecksumChoice
 from mpx.engine.endpoint import Endpoint, FileInfo, Kind, Part, partial_name
 from mpx.errors import NoChecksum, UsageError
 from mpx.net import tcp

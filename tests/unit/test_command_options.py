@@ -2,9 +2,9 @@
 
 import pytest
 
+from mpx.choices import parse_ports
 from mpx.commands.copy_options import _count
 from mpx.errors import UsageError
-from mpx.net.tcp import parse_ports
 
 
 @pytest.mark.parametrize("text", ["", "x", "-1", "²", "٣", "1.5", "9" * 5000, "1\n"])

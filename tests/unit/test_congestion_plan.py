@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpx.recognition.policy import POLICIES
-from mpx.transfer.congestion_plan import FAST_NOT_HAD, SERVER_CHOOSES, Plan, named, plan, why_not_from
+from mpx.choices import POLICIES
+from mpx.recognition.policy import why_not_from
+from mpx.transfer.congestion_plan import FAST_NOT_HAD, SERVER_CHOOSES, Plan, named, plan
 
 ALL = {"cubic", "bbr", "reno"}
 

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mpx.choices import POLICIES
 from mpx.recognition.mix import ANY_BBR, CUBIC_ONLY, GROUPS, NOBODY
-from mpx.recognition.policy import POLICIES, before_anything_is_known, permitted, wanted
+from mpx.recognition.policy import before_anything_is_known, permitted, wanted
 
 
 def test_fair_takes_bbr_only_where_bbr_is() -> None:

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mpx.choices import POLICIES
 from mpx.errors import UsageError
 from mpx.probing.background import Decision, background, bottleneck, unrecognised
 from mpx.recognition.mix import GROUPS, UNKNOWN, Mix
-from mpx.recognition.policy import POLICIES, before_anything_is_known
+from mpx.recognition.policy import before_anything_is_known
 from mpx.recognition.switching import Chooser
 from mpx.rtt.series import Probe
 

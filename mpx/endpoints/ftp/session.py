@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mpx import choices
 from mpx.endpoints.ftp import wire
 from mpx.endpoints.ftp.refusals import ended_by, not_let_in
 from mpx.endpoints.ftp.wire import Reply, command
@@ -44,7 +45,7 @@ class SessionOptions:
     connect_timeout_s: float = 30.0
     timeout_s: float = 60.0
     family: int = socket.AF_UNSPEC
-    source_ports: tcp.PortRange | None = None  # where data connections of ours come from
+    source_ports: choices.PortRange | None = None  # where data connections of ours come from
     data_address: str | None = None  # the address of ours that data connections use
     data_address_from_server: bool = False  # connect for data to where the server says, not to where it is
     address: tcp.Address | None = None  # of the server, where its name is known to have several

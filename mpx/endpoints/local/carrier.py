@@ -7,11 +7,11 @@ import stat
 import threading
 from collections.abc import Iterator, Sequence
 
+from mpx.choices import NONE
 from mpx.endpoints.local.endpoint import local_error
 from mpx.endpoints.local.source_stream import SourceStream, is_made_up
 from mpx.engine.carrier import Work
 from mpx.engine.checksum import SECTION_BYTES
-from mpx.engine.checksum_choice import NONE
 from mpx.engine.file_transfer import Move
 from mpx.engine.holes import HoleReader, is_sparse, next_data
 from mpx.engine.path_set import DEFAULT_PATH

@@ -6,7 +6,8 @@ from canned_server import CannedServer
 from mpx_controller.asking import Asking
 from mpx_controller.stock.netmgr.mpx_netmgr.client import Client, Unsteered
 
-from mpx.engine.path_set import MOST_PATHS, PathSet, interleaved, split
+from mpx.choices import MOST_PATHS
+from mpx.engine.path_set import PathSet, interleaved, split
 from mpx.errors import ControllerError, MpxError
 from mpx.sdn_client import ControllerClient
 

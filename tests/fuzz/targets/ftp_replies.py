@@ -3,13 +3,13 @@
 from contextlib import suppress
 from types import SimpleNamespace
 
+from mpx.choices import ALGORITHMS
 from mpx.endpoints.ftp import data_address, refusals, wire
 from mpx.endpoints.ftp.checksum_forms import digest_in
 from mpx.endpoints.ftp.extensions.echo import parse_place
 from mpx.endpoints.ftp.facts import entry_info, kind_of, parse_time
 from mpx.endpoints.ftp.sizes import size_of, sized, trusts_sizes
 from mpx.endpoints.ftp.telnet_escape import wants_doubled
-from mpx.engine.checksum import ALGORITHMS
 from mpx.engine.endpoint import FileInfo, Part
 from mpx.errors import ConnectionLost, MpxError, SourceError
 

@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 
+from mpx import choices
 from mpx.endpoints.ftp.extensions import sink
 from mpx.endpoints.ftp.mode_e.download_channel import Fan
 from mpx.endpoints.ftp.mode_e.retrieve import Pull, SentTooMuch
@@ -129,7 +130,7 @@ class DownloadSession:
         fan.start()
         self._fans.append(fan)
         over_mptcp = self._work.over_mptcp and mptcp.FEATURE in control.features
-        transport = f"Transport={mptcp.TRANSPORT};" if over_mptcp else ""
+        transport = f"Transport={choices.TRANSPORT};" if over_mptcp else ""
         self._answers.extend([f"{counted(connections, 'connection')} at once", _OUR_PORT])
         self._unsent += [
             command("OPTS", "RETR", f"Parallelism={connections},{connections},{connections};{transport}"),

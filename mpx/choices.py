@@ -1,0 +1,24 @@
+"""Words and bounds that options take, for those who declare options and those who act on them."""
+
+import re
+
+from mpx.errors import UsageError
+
+ALGORITHMS = ("xxh3", "sha256", "md5", "adler32")  # that a user may ask for
+NONE = "none"
+MOST_PATHS = 64
+FAIR, FAST, SCAVENGER = "fair", "fast", "scavenger"
+POLICIES = (FAIR, FAST, SCAVENGER)
+AUTO, KERNEL = "auto", "kernel"
+TRANSPORT = "mptcp"  # the name that people give it
+PortRange = tuple[int, int]  # first and last port, both included
+
+
+def parse_ports(text: str) -> PortRange:
+    """Read `40000-41000` or the GCT's `40000,41000`; raises UsageError."""
+    first, _, last = text.replace(",", "-").partition("-")
+    if all(re.fullmatch(r" *[0-9]{1,5} *", each) for each in (first, last)):
+        ports = int(first), int(last)
+        if 0 < ports[0] <= ports[1] < 65536:
+            return ports
+    raise UsageError(f"not a range of ports: {text!r}; write it as 40000-41000")
