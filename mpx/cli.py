@@ -6,11 +6,10 @@ from typing import NoReturn
 import click
 
 from mpx._version import __version__
-from mpx.commands.output import protect
+from mpx.commands.output import complain, protect
 from mpx.engine.stop import is_shortage, unexpected
 from mpx.errors import Interrupted, MpxError
 from mpx.signals import raise_again
-from mpx.text import shown
 
 
 class _Commands(click.Group):
@@ -106,9 +105,3 @@ def fail(message: str, exit_code: int) -> NoReturn:
     """Print one line on stderr and exit."""
     complain(message)
     sys.exit(exit_code)
-
-
-def complain(message: str) -> None:
-    """Print one line on stderr."""
-    line = " ".join(part.strip() for part in message.splitlines() if part.strip())
-    print(f"mpx: {shown(line)}", file=sys.stderr)

@@ -21,8 +21,7 @@ The number is the exit code of `mpx`. Each message says what failed, on what, an
 
 TYPE_CHECKING = False  # as in mpx/__init__.py
 if TYPE_CHECKING:
-    from mpx.probing.result import ProbeResult
-    from mpx.report import Report
+    from typing import Any
 
 
 class MpxError(Exception):
@@ -30,8 +29,8 @@ class MpxError(Exception):
 
     exit_code = 1
     may_retry = False
-    report: "Report | None" = None  # what a copy had done until then
-    result: "ProbeResult | None" = None  # what a probe had seen until then
+    report: "Any" = None  # mpx.Report: what a copy had done until then
+    result: "Any" = None  # mpx.ProbeResult: what a probe had seen until then
 
 
 class UsageError(MpxError):

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpx.cli import complain
 from mpx.commands.copy_options import with_options
+from mpx.commands.output import complain
 from mpx.errors import Interrupted, MpxError, UsageError
 from mpx.options import CopyOptions
 from mpx.signals import Signals

@@ -11,6 +11,7 @@ import sys
 import time
 
 from mpx.errors import MpxError
+from mpx.text import shown
 
 TYPE_CHECKING = False  # as in mpx/__init__.py
 if TYPE_CHECKING:
@@ -124,3 +125,9 @@ def _text(
         errors="backslashreplace",
         line_buffering=descriptor == 2 or os.isatty(descriptor),
     )
+
+
+def complain(message: str) -> None:
+    """Print one line on stderr."""
+    line = " ".join(part.strip() for part in message.splitlines() if part.strip())
+    print(f"mpx: {shown(line)}", file=sys.stderr)

@@ -8,7 +8,7 @@ import click
 from click.core import ParameterSource
 
 from mpx.choices import FAIR, POLICIES
-from mpx.cli import complain
+from mpx.commands.output import complain
 from mpx.errors import MpxError, UsageError
 from mpx.files.atomic_file import check_writable
 from mpx.probing.api import MODES, PASSIVE_MODE, probe

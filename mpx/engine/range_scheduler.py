@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from weakref import WeakKeyDictionary, WeakSet
 
 from mpx.endpoints.ftp.mode_e.retrieve import Pull
-from mpx.endpoints.local.endpoint import local_error
 from mpx.engine.carrier import Work
 from mpx.engine.file_transfer import Move
 from mpx.engine.ranges import RangeSet
 from mpx.engine.source_change import END_DECIDES
 from mpx.errors import MpxError, NoSpace
+from mpx.files.local_error import local_error
 from mpx.units import counted
 
 TAKEOVER_S = 0.3  # what a lane needs longer for is taken over by an idle one

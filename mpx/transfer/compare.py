@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from mpx.choices import NONE
-from mpx.endpoints.local.endpoint import local_error
 from mpx.engine import checksum
 from mpx.engine.checksum_choice import ChecksumChoice
 from mpx.engine.endpoint import Endpoint, Part
@@ -13,6 +12,7 @@ from mpx.engine.file_transfer import Move
 from mpx.engine.running_checksum import Unread
 from mpx.engine.source_change import AGAIN
 from mpx.errors import IntegrityError, Interrupted, MpxError, NoChecksum, SourceError
+from mpx.files.local_error import local_error
 from mpx.transfer.verify_queue import Section
 
 

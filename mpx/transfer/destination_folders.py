@@ -6,10 +6,10 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice
 
-from mpx.endpoints.local.endpoint import local_error
 from mpx.engine.endpoint import OPEN, Endpoint, FileInfo, Kind, Note, Stamp
 from mpx.errors import DestinationError, MpxError
 from mpx.files.guarded_folders import LocalFolders
+from mpx.files.local_error import local_error
 from mpx.transfer.folded_names import FoldedNames
 from mpx.transfer.planner import GROUP
 from mpx.transfer.retrying import Insistent

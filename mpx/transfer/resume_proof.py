@@ -5,12 +5,13 @@ import os
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 
-from mpx.endpoints.local.endpoint import LocalEndpoint, local_error
+from mpx.endpoints.local.endpoint import LocalEndpoint
 from mpx.engine import checksum
 from mpx.engine.checksum_choice import FOR_LONG
 from mpx.engine.endpoint import Endpoint, Part
 from mpx.engine.file_transfer import Move
 from mpx.engine.ranges import Range
+from mpx.files.local_error import local_error
 from mpx.files.partial_file import NotOurs
 from mpx.transfer.planner import STARTING_OVER
 

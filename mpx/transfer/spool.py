@@ -4,7 +4,7 @@ import marshal
 from collections.abc import Iterator
 from typing import IO, Any
 
-from mpx.endpoints.local.endpoint import local_error
+from mpx.files.local_error import local_error
 
 BLOCK = 4096  # records in memory, and in each block on disk
 

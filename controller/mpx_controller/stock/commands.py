@@ -90,7 +90,7 @@ def run(
     mpx controller run 10.0.0.1 10.0.0.2 4 -- \\
         globus-url-copy -p {streams} file:///data/run7 ftp://10.0.0.2:2811/data/run7
     """
-    from mpx.cli import complain
+    from mpx.commands.output import complain
     from mpx.errors import MpxError, UsageError
     from mpx_controller.stock.connections import Connections
     from mpx_controller.stock.netmgr.mpx_netmgr.client import Unsteered

@@ -8,7 +8,6 @@ import threading
 from collections.abc import Iterator, Sequence
 
 from mpx.choices import NONE
-from mpx.endpoints.local.endpoint import local_error
 from mpx.endpoints.local.source_stream import SourceStream, is_made_up
 from mpx.engine.carrier import Work
 from mpx.engine.checksum import SECTION_BYTES
@@ -19,6 +18,7 @@ from mpx.engine.ranges import Range
 from mpx.engine.source_change import AGAIN
 from mpx.engine.tuner import Sample
 from mpx.errors import DestinationError, IntegrityError, Interrupted, SourceError, UsageError
+from mpx.files.local_error import local_error
 
 BLOCK_BYTES = 1024 * 1024
 

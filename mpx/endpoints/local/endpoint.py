@@ -11,8 +11,9 @@ from pathlib import Path
 
 from mpx.engine import checksum
 from mpx.engine.endpoint import OPEN, Commit, FileInfo, Kind, Note, Part, Rtt, Stamp, partial_name
-from mpx.errors import DestinationError, MpxError, NoSpace, SourceError, UsageError
+from mpx.errors import MpxError, UsageError
 from mpx.files.guarded_folders import LocalFolders, OpenFolder
+from mpx.files.local_error import local_error
 from mpx.files.partial_file import PartialFile, umask
 from mpx.location import Location
 
@@ -22,20 +23,6 @@ _NO_SYNC = (errno.EINVAL, errno.EBADF, errno.ENOTSUP, errno.ENOSYS)  # as some f
 _KEPT_OF_FOLDERS = (
     stat.S_ISUID | stat.S_ISGID | stat.S_ISVTX
 )  # they are of this host: whose group, who removes
-
-
-def local_error(error: OSError, name: str, *, writing: bool) -> MpxError:
-    """Translate what the kernel says of a file into our errors."""
-    reason = error.strerror or str(error)
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return NoSpace(
-            f"no space for {name}: {reason}; free some and copy the same SRC to the same DST again"
-        )
-    if writing:
-        return DestinationError(f"cannot write {name}: {reason}")
-    if error.errno == errno.ESPIPE:
-        return SourceError(f"{name} is a pipe and cannot be read a second time; run the command again")
-    return SourceError(f"cannot read {name}: {reason}")
 
 
 def _info(status: os.stat_result, target: str = "") -> FileInfo:

@@ -7,10 +7,10 @@ import threading
 import time
 from collections.abc import Callable
 
-from mpx.endpoints.local.endpoint import local_error
 from mpx.engine.file_transfer import Move
 from mpx.errors import Interrupted, SourceError
 from mpx.files.fifo_writer import FifoWriter
+from mpx.files.local_error import local_error
 
 STOP_INTERVAL_MS = 200
 WRITER_WAIT_S = 30.0  # for somebody to open a fifo; after that he may take his time

@@ -7,9 +7,9 @@ import os
 import stat
 
 from mpx.commands.output import held_descriptors
-from mpx.endpoints.local.endpoint import local_error
 from mpx.engine.endpoint import Endpoint, FileInfo, Kind
 from mpx.errors import SourceError, UsageError
+from mpx.files.local_error import local_error
 from mpx.files.open_descriptor import named_descriptor
 
 _ENDLESS = frozenset(os.makedev(1, minor) for minor in (5, 7, 8, 9))  # /dev/zero, full, random, urandom

@@ -9,11 +9,11 @@ import os
 
 from mpx.endpoints.ftp.mode_e.download_session import DownloadSession
 from mpx.endpoints.ftp.mode_e.retrieve import Pull, SentTooMuch
-from mpx.endpoints.local.endpoint import local_error
 from mpx.engine.carrier import Work
 from mpx.engine.range_scheduler import Shelf
 from mpx.engine.source_change import why_elsewhere, why_too_short
 from mpx.errors import ConnectionLost, OffsetsUnproven
+from mpx.files.local_error import local_error
 from mpx.units import counted
 
 

@@ -14,11 +14,11 @@ import time
 from mpx.endpoints.ftp.mode_e.data_listener import Inbound
 from mpx.endpoints.ftp.mode_e.retrieve import Pull, SentTooMuch
 from mpx.endpoints.ftp.wire import HEADER_BYTES, BlockHeader, unpack_header
-from mpx.endpoints.local.endpoint import local_error
 from mpx.engine.carrier import Work
 from mpx.engine.file_transfer import Move
 from mpx.engine.stream import BUFFER_BYTES, Stream, StreamTotals
 from mpx.errors import ConnectionLost, ControllerError, DestinationError, MpxError
+from mpx.files.local_error import local_error
 
 SLOW_PIECE_S = 0.05  # a piece that takes longer is recorded as it trickles in
 

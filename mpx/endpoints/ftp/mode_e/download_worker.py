@@ -17,7 +17,6 @@ from mpx.endpoints.ftp.mode_e.download_session import DownloadSession, RetrieveR
 from mpx.endpoints.ftp.mode_e.retrieve import Pull, SentTooMuch
 from mpx.endpoints.ftp.session import SessionOptions
 from mpx.endpoints.ftp.session_pool import SessionsFull
-from mpx.endpoints.local.endpoint import local_error
 from mpx.engine.carrier import Work
 from mpx.engine.endpoint import FileInfo
 from mpx.engine.range_scheduler import SMALLEST_PIECE, Pending, Piece, Shelf
@@ -34,6 +33,7 @@ from mpx.errors import (
     TransferTimeout,
     UsageError,
 )
+from mpx.files.local_error import local_error
 from mpx.location import Location
 
 AHEAD_S = 0.5  # queued at the server, or 3 RTT: a retrieve that is queued cannot be called back

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from mpx.endpoints.ftp.data_address import unreachable
 from mpx.endpoints.ftp.mode_e.store import Transfer
 from mpx.endpoints.ftp.wire import BlockHeader
-from mpx.endpoints.local.endpoint import local_error
 from mpx.endpoints.local.source_stream import SourceStream
 from mpx.engine.stream import BUFFER_BYTES, BlockSize, Stream
 from mpx.errors import ConnectionLost, IntegrityError, MpxError, UsageError
+from mpx.files.local_error import local_error
 from mpx.net import congestion_control, pacing, tcp, tcp_info
 
 if TYPE_CHECKING:

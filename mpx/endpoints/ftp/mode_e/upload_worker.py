@@ -23,7 +23,6 @@ from mpx.endpoints.ftp.refusals import cannot_store
 from mpx.endpoints.ftp.session import Session, SessionOptions
 from mpx.endpoints.ftp.session_pool import SessionsFull, open_session
 from mpx.endpoints.ftp.wire import Reply, command
-from mpx.endpoints.local.endpoint import local_error
 from mpx.engine.carrier import Work
 from mpx.engine.file_transfer import Move
 from mpx.engine.retry import Retry
@@ -38,6 +37,7 @@ from mpx.errors import (
     TransferTimeout,
     UsageError,
 )
+from mpx.files.local_error import local_error
 from mpx.location import Location
 from mpx.net import congestion_control
 

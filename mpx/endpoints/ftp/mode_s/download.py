@@ -12,7 +12,6 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mpx.endpoints.local.endpoint import local_error
 from mpx.engine.carrier import Work
 from mpx.engine.checksum import SECTION_BYTES
 from mpx.engine.file_transfer import Move
@@ -20,6 +19,7 @@ from mpx.engine.range_scheduler import Piece, Shelf
 from mpx.engine.source_change import end_proof, why_elsewhere, why_too_short
 from mpx.engine.stream import BUFFER_BYTES
 from mpx.errors import ConnectionLost, IntegrityError, OffsetsUnproven
+from mpx.files.local_error import local_error
 from mpx.units import counted
 
 MOST_FRUITLESS = 2

@@ -4,11 +4,11 @@ import os
 import socket
 from collections.abc import Callable
 
-from mpx.endpoints.local.endpoint import local_error
 from mpx.endpoints.local.source_stream import SourceStream
 from mpx.engine.carrier import Work
 from mpx.engine.range_scheduler import Piece
 from mpx.errors import IntegrityError
+from mpx.files.local_error import local_error
 
 
 def send_piece(

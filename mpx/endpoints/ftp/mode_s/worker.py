@@ -25,7 +25,6 @@ from mpx.endpoints.ftp.session import Session, SessionOptions
 from mpx.endpoints.ftp.session_pool import SessionsFull, open_session
 from mpx.endpoints.ftp.stored_size import stored_sizes
 from mpx.endpoints.ftp.wire import Reply, command
-from mpx.endpoints.local.endpoint import local_error
 from mpx.endpoints.local.source_stream import is_made_up
 from mpx.engine.carrier import Work
 from mpx.engine.endpoint import FileInfo
@@ -43,6 +42,7 @@ from mpx.errors import (
     OffsetsUnproven,
     TransferTimeout,
 )
+from mpx.files.local_error import local_error
 from mpx.location import Location
 from mpx.net import tcp
 
