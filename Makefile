@@ -3,7 +3,7 @@ PYTHON ?= python3
 VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 VENV := .venv/$(VERSION)
 BIN := $(VENV)/bin
-SOURCES := mpx lab train controller tests bench
+SOURCES := mpx lab train controller models tests bench
 # Under sudo what is made here stays the caller's, whose checkout it is: as root it could not be changed later.
 AS_CALLER := $(if $(filter $(shell stat -c %u .),$(SUDO_UID)),sudo -E -H -u $(SUDO_USER))
 

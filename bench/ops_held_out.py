@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from ops_models import ALARMS_ALLOWED, REJECTED
 
 from mpx.errors import MpxError
+from mpx.ops_classifier import SHIPPED, load_model
 from mpx.recognition.mix import MIXES, UNKNOWN
-from mpx.recognition.model import SHIPPED, Model, load_model
+from mpx.recognition.model import Model
 from mpx.recognition.observation import ACTIVE_SHORT, DIPS, KINDS, PASSIVE, TRANSFERS, Own
 from mpx.recognition.window_classifier import FALSE_ALARMS
 from mpx.recognition.windows import STEP_S

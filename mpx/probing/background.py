@@ -7,8 +7,9 @@ from typing import Any
 from mpx.choices import SCAVENGER
 from mpx.errors import UsageError
 from mpx.net import congestion_control
+from mpx.ops_classifier import load_model
 from mpx.recognition.mix import ANY_BBR, CUBIC_ONLY, GROUP_OF, GROUPS, NOBODY, UNKNOWN, Mix
-from mpx.recognition.model import Model, load_model
+from mpx.recognition.model import Model
 from mpx.recognition.observation import PASSIVE
 from mpx.recognition.policy import before_anything_is_known, permitted, wanted
 from mpx.recognition.switching import SURE, asks_for

@@ -4,22 +4,18 @@ A model is data (model_file.py). It has parts for each way of watching (observat
 only where a model is loaded.
 """
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpx.errors import UsageError
 from mpx.recognition.mix import MIXES, UNKNOWN, Mix, groups_of, likeliest
-from mpx.recognition.observation import MODEL_VARIABLE, PASSIVE, Own
+from mpx.recognition.observation import PASSIVE, Own
 from mpx.recognition.pulses.pulse import Fall
 from mpx.rtt.series import Probe
 
 if TYPE_CHECKING:
     from mpx.recognition.window_classifier import Part
-
-SHIPPED = Path(__file__).with_name("ops_model_data")
 
 
 @dataclass(frozen=True)
@@ -74,26 +70,3 @@ class Model:
             have = ", ".join(self.parts)
             raise UsageError(f"this model cannot tell the background by '{kind}' probing, only by {have}")
         return self.parts[kind]
-
-
-def load_model(path: Path | None = None) -> Model:
-    """Read a model: that one, else the one that MPX_MODEL names, else the one that came with mpx.
-
-    Raises UsageError where there is none, or it is damaged.
-    """
-    from mpx.recognition.model_file import read_model
-
-    named = os.environ.get(MODEL_VARIABLE)
-    if path is None and not named and not SHIPPED.exists():
-        raise UsageError(
-            "this version of mpx comes without a model of who shares a path; make one with mpx train, and "
-            "name its folder in MPX_MODEL"
-        )
-    if path is not None or not named:
-        return read_model(path or SHIPPED)
-    try:
-        return read_model(Path(named))
-    except UsageError as error:
-        raise UsageError(
-            f"{MODEL_VARIABLE} cannot be honoured: {error}; unset it for the shipped one"
-        ) from None

@@ -6,20 +6,18 @@ stands still for it. What is seen right after a beginning or a switch tells of o
 
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable
 
 from mpx.engine.tuner import Sample
 from mpx.errors import UsageError
+from mpx.recognition.classifier import Classifier
 from mpx.recognition.mix import Mix
 from mpx.recognition.observation import DIPS_BBR, Own
 from mpx.recognition.policy import BBR, CUBIC
-from mpx.recognition.pulses.pulse import Fall
 from mpx.recognition.pulses.rests import DipRests
 from mpx.recognition.switching import Chooser, Switch
 from mpx.recognition.watch import Watches
 from mpx.rtt.schedule import SINGLE_INTERVAL_S
-from mpx.rtt.series import Probe
 from mpx.units import counted
 
 READ_S = 1.0  # between two readings
@@ -27,32 +25,12 @@ SETTLES_S, SETTLES_RTT = 3.0, 10.0  # after a beginning or a switch: the sum of 
 KEEP_S = 30.0  # what is older no reading asks for
 
 
-class Recognises(Protocol):
-    """What is asked of a model (ops_model.Model)."""
-
-    def window_s(self, kind: str) -> float:
-        """Return how long a series has to be at least (seconds)."""
-        ...
-
-    def classify(
-        self,
-        series: Sequence[Probe],
-        base_s: float,
-        goodput: Sequence[tuple[float, float]] | None = None,
-        *,
-        own: Own | None = None,
-        falls: Sequence[Fall] = (),
-    ) -> Mix:
-        """Return the mix that the end of a series tells."""
-        ...
-
-
 class Loading(threading.Thread):
     """Loads a model beside the copy: it may take seconds where numpy comes from a slow file system."""
 
-    def __init__(self, load: Callable[[], Recognises]) -> None:
+    def __init__(self, load: Callable[[], Classifier]) -> None:
         super().__init__(name="mpx-model", daemon=True)
-        self.model: Recognises | None = None
+        self.model: Classifier | None = None
         self.trouble = ""  # why there is none
         self._load = load
         self._begun = False
@@ -141,7 +119,7 @@ class Selection:
         self.trouble, self._cannot = why, True
         self._watch.end()
 
-    def _read(self, model: Recognises, now_s: float, since_s: float, streams: int) -> Switch | None:
+    def _read(self, model: Classifier, now_s: float, since_s: float, streams: int) -> Switch | None:
         """Read the background, once there is a whole window of probes since then: they may begin later."""
         falls = self._watch.falls(since_s)
         own = Own(BBR if self._congestion == BBR else CUBIC, streams, dips=falls is not None)

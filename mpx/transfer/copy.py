@@ -514,7 +514,7 @@ class _Copy:
         self.watch = self.watch or self.rtt_watch(carrier)
         if self.watch is None:
             return None
-        from mpx.recognition.model import load_model
+        from mpx.ops_classifier import load_model
         from mpx.recognition.monitor import Loading, Selection
         from mpx.recognition.switching import Chooser
 

@@ -77,7 +77,7 @@ COPIES = """
 PROGRAM = """
 import sys, threading
 import mpx
-from mpx.recognition import ops_model
+from mpx import ops_classifier
 from mpx.recognition.mix import MIXES, likeliest
 from mpx.options import CopyOptions
 
@@ -92,7 +92,7 @@ class Listens:
         return likeliest([1 / len(MIXES)] * len(MIXES))
 
 listens = Listens()
-ops_model.load_model = lambda: listens
+ops_classifier.load_model = lambda: listens
 mpx.copy(*sys.argv[1:], CopyOptions(congestion="auto", streams=2, checksum="none"))
 for share, kept in listens.told:
     print(share, kept)

@@ -35,8 +35,9 @@ from simulated_background import Wan, simulate
 from small_model import write_small_model
 
 from mpx.errors import UsageError
+from mpx.ops_classifier import load_model
 from mpx.recognition.mix import MIXES, UNKNOWN, Mix, likeliest
-from mpx.recognition.model import Model, load_model
+from mpx.recognition.model import Model
 from mpx.recognition.observation import DIPS_BBR, PASSIVE, TRANSFER_BBR, Own
 from mpx.recognition.pulses.pulse import Fall
 from mpx.rtt.series import Probe

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from ops_examples import simulated
 from small_model import WINDOW_S, small_part, write_small_model
 
+from mpx import ops_classifier
 from mpx.errors import UsageError
-from mpx.recognition import model as ops_model
+from mpx.ops_classifier import load_model
 from mpx.recognition.features import features
 from mpx.recognition.mix import MIXES, UNKNOWN
-from mpx.recognition.model import Model, load_model
+from mpx.recognition.model import Model
 from mpx.recognition.observation import PASSIVE, Own
 from mpx.recognition.window_classifier import tempered
 from mpx.recognition.windows import Windows, bridged, on_grid
@@ -114,7 +115,7 @@ def test_which_model_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(UsageError, match="other"):
         load_model(tmp_path / "other")
     monkeypatch.delenv("MPX_MODEL")
-    monkeypatch.setattr(ops_model, "SHIPPED", tmp_path / "nowhere")
+    monkeypatch.setattr(ops_classifier, "SHIPPED", tmp_path / "nowhere")
     with pytest.raises(UsageError, match="comes without a model"):
         load_model()
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from small_model import small_part, write_small_model
 
 from mpx.errors import UsageError
-from mpx.recognition.model import load_model
+from mpx.ops_classifier import load_model
 from mpx.recognition.model_file import ARRAYS_NAME, JSON_NAME, PLACES, RANKS, TREES, sum_of
 
 again = settings(max_examples=150)

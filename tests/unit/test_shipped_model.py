@@ -7,7 +7,7 @@ from pathlib import Path
 from mpx_train.card import digest
 from mpx_train.train import TRAINED
 
-from mpx.recognition.model import SHIPPED, load_model
+from mpx.ops_classifier import SHIPPED, load_model
 
 ARCHIVES = Path(__file__).parent.parent.parent / "models" / "ops"
 

@@ -16,8 +16,8 @@ from mpx_train.train_command import train_command
 from ops_examples import example, simulated, with_our_copy
 
 from mpx.errors import UsageError
+from mpx.ops_classifier import load_model
 from mpx.recognition.mix import GROUP_OF
-from mpx.recognition.model import load_model
 from mpx.recognition.model_file import ARRAYS_NAME
 from mpx.recognition.observation import (
     ACTIVE,

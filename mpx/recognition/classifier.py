@@ -1,0 +1,29 @@
+"""What a copy needs of a model that recognises the background."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from mpx.recognition.mix import Mix
+from mpx.recognition.observation import Own
+from mpx.recognition.pulses.pulse import Fall
+from mpx.rtt.series import Probe
+
+
+class Classifier(Protocol):
+    """Reads the end of a series of round-trip times."""
+
+    def window_s(self, kind: str) -> float:
+        """Return how long a series has to be at least (seconds)."""
+        ...
+
+    def classify(
+        self,
+        series: Sequence[Probe],
+        base_s: float,
+        goodput: Sequence[tuple[float, float]] | None = None,
+        *,
+        own: Own | None = None,
+        falls: Sequence[Fall] = (),
+    ) -> Mix:
+        """Return the mix that the end of a series tells."""
+        ...
