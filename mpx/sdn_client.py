@@ -1,4 +1,9 @@
-"""Asks a controller for paths, over REST (docs/controller.md). Each question takes a bounded time."""
+"""The client of a controller: asks for path sets, registers streams, gives feedback, over REST.
+
+The way into `mpx/multipath/`: `find_paths` gets a path set for a copy, and what steers its streams over it.
+The REST interface is in docs/controller.md; each question takes a bounded time. After Huang, SDN-enabled
+GridFTP.
+"""
 
 import contextlib
 import http.client
@@ -9,30 +14,23 @@ import socket
 import ssl
 import threading
 import urllib.parse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from mpx.engine.endpoint import Endpoint, Rtt
 from mpx.engine.path_set import PathSet, Side, read_path_set
 from mpx.errors import ControllerError, UsageError
+from mpx.multipath.controller import ANSWER_S, Forgotten, Refusal
+from mpx.multipath.paths_in_use import Multipath
+from mpx.multipath.server_address import FarAddress
+from mpx.options import CopyOptions
+from mpx.report import Report
 
 TOKEN_VARIABLE = "MPX_CONTROLLER_TOKEN"
-ANSWER_S = 2.0  # for a whole question and its answer
 MOST_ANSWER = 1 << 20  # bytes
 OTHER_NAME = (62, 64)  # X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH of OpenSSL
 MOST_SAID = 300  # characters of what it says when it refuses
 _NO_URL = "{!r} is no controller; give its REST URL, as http://127.0.0.1:6680"
-
-
-class Refusal(ControllerError):
-    """It answers, and says no; `status` is that of HTTP."""
-
-    def __init__(self, text: str, status: int = 0) -> None:
-        super().__init__(text)
-        self.status = status
-
-
-class Forgotten(Refusal):
-    """It does not know the path set any more."""
 
 
 class ControllerClient:
@@ -231,3 +229,43 @@ def _said(text: bytes) -> str:
     except (ValueError, KeyError, TypeError, RecursionError):
         return ""
     return " ".join(str(said).split())[:MOST_SAID]
+
+
+def find_paths(
+    url: str,
+    options: CopyOptions,
+    rtt: Rtt | None,
+    *,
+    far_is_source: bool,
+    open_session: Callable[[Callable[[int], None]], Endpoint],
+    report: Report,
+) -> Multipath | None:
+    """Return the paths that a controller gives a copy; None where it gives none, which is noted.
+
+    `rtt`: of the far endpoint; None where it cannot use paths. Raises ControllerError with
+    `--require-controller`, UsageError for what is no URL.
+    """
+    client = ControllerClient(url)
+    try:
+        if rtt is None or rtt.address is None or rtt.local_host is None:
+            raise ControllerError("this copy cannot be spread over paths: it needs MODE E between two hosts")
+        near, far = options.data_address or rtt.local_host, rtt.address[0]
+        known = client.assign(*((far, near) if far_is_source else (near, far)), options.paths or 0)
+    except ControllerError as error:
+        if options.require_controller:
+            raise
+        report.note(f"one path is used: {error}")
+        return None
+    most = options.streams or options.max_streams
+    known = known.only(min(most, options.max_sessions) if far_is_source else most)
+    near_side: Side = "sink" if far_is_source else "source"
+    multipath = Multipath(
+        client,
+        known,
+        near=near_side,
+        far=FarAddress(far, required=options.require_controller, note=report.note),
+        open_session=open_session,
+        note=report.note,
+    )
+    report.decisions["controller"], report.decisions["paths"] = url, multipath.described
+    return multipath

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from mpx.choices import PortRange
-from mpx.endpoints.ftp.session_pool import SessionPool
 from mpx.engine.chunk_gate import Gate
 from mpx.engine.endpoint import FileInfo
 from mpx.engine.file_queue import Pool
@@ -39,7 +38,6 @@ class Work:
     forgot: Callable[[Move], None]  # what had arrived of this file is not believed any more
     note: Callable[[str], None]  # a line for the report
     prove: Callable[[Move], None]  # find out by checksum what has arrived that nobody told us of
-    sessions: SessionPool = field(default_factory=SessionPool)  # with the server
     verifies: Callable[[], bool] = lambda: False  # every byte will be compared by checksum: it is relied on
     describe: Callable[[str], FileInfo | None] = lambda _: None  # what a source is now
     over_mptcp: bool = False  # streams are of Multipath TCP, where the server speaks it

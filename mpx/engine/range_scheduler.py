@@ -9,9 +9,9 @@ import threading
 import time
 from collections import deque
 from dataclasses import dataclass
+from typing import Protocol
 from weakref import WeakKeyDictionary, WeakSet
 
-from mpx.endpoints.ftp.mode_e.retrieve import Pull
 from mpx.engine.carrier import Work
 from mpx.engine.file_transfer import Move
 from mpx.engine.ranges import RangeSet
@@ -35,11 +35,22 @@ class Piece:
     end: int
 
 
+class Fetch(Protocol):
+    """A range of a file that a lane has asked a server for."""
+
+    move: Move
+    sent_s: float  # when (monotonic clock)
+
+    def missing(self) -> RangeSet:
+        """Return what of the file has not come of it yet."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A retrieve under way, and in how many seconds its lane will have brought it."""
+    """A range that was asked for, and in how many seconds its lane will have brought it."""
 
-    pull: Pull
+    fetch: Fetch
     in_s: float
 
 
@@ -173,16 +184,16 @@ class Shelf:
         """Return a part of what comes last at other lanes, once for any byte; None if it comes soon."""
         now = time.monotonic()
         for late in sorted(pending, key=lambda entry: -entry.in_s):
-            pull = late.pull
-            if late.in_s < TAKEOVER_S and now - pull.sent_s < STUCK_S:
+            fetch = late.fetch
+            if late.in_s < TAKEOVER_S and now - fetch.sent_s < STUCK_S:
                 continue
-            missing = pull.missing()
+            missing = fetch.missing()
             with self._lock:
-                doubled = self._doubled.setdefault(pull.move, RangeSet())
+                doubled = self._doubled.setdefault(fetch.move, RangeSet())
                 for start, end in doubled:
                     missing.remove(start, end)
                 if missing.size:
                     start, end = list(missing)[-1]
                     doubled.add(start, end)
-                    return Piece(pull.move, start, end)
+                    return Piece(fetch.move, start, end)
         return None

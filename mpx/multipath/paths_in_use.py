@@ -12,13 +12,11 @@ from mpx.engine.endpoint import Endpoint, Rtt
 from mpx.engine.path_set import PathSet, Side
 from mpx.engine.tuner import Sample
 from mpx.errors import ControllerError
+from mpx.multipath.controller import Controller
 from mpx.multipath.health import SUSPECT_S, PathHealth, Seen
 from mpx.multipath.prober import PathProbe
 from mpx.multipath.server_address import FarAddress
 from mpx.multipath.steering import SteeredPaths
-from mpx.options import CopyOptions
-from mpx.report import Report
-from mpx.sdn_client import ControllerClient
 
 MEASURED_S = 5.0  # what a path carries is the most it has carried for so long
 END_S = 2.0  # a controller that is told the end is waited for so long; its leases end anyway
@@ -61,7 +59,7 @@ class Multipath:
 
     def __init__(
         self,
-        client: ControllerClient,
+        client: Controller,
         known: PathSet,
         *,
         near: Side,
@@ -221,43 +219,3 @@ class Multipath:
 
     def _offered_rtt_s(self, path: str) -> float:
         return next(each.rtt_s for each in self.known.paths if each.name == path)
-
-
-def find_paths(
-    url: str,
-    options: CopyOptions,
-    rtt: Rtt | None,
-    *,
-    far_is_source: bool,
-    open_session: Callable[[Callable[[int], None]], Endpoint],
-    report: Report,
-) -> Multipath | None:
-    """Return the paths that a controller gives a copy; None where it gives none, which is noted.
-
-    `rtt`: of the far endpoint; None where it cannot use paths. Raises ControllerError with
-    `--require-controller`, UsageError for what is no URL.
-    """
-    client = ControllerClient(url)
-    try:
-        if rtt is None or rtt.address is None or rtt.local_host is None:
-            raise ControllerError("this copy cannot be spread over paths: it needs MODE E between two hosts")
-        near, far = options.data_address or rtt.local_host, rtt.address[0]
-        known = client.assign(*((far, near) if far_is_source else (near, far)), options.paths or 0)
-    except ControllerError as error:
-        if options.require_controller:
-            raise
-        report.note(f"one path is used: {error}")
-        return None
-    most = options.streams or options.max_streams
-    known = known.only(min(most, options.max_sessions) if far_is_source else most)
-    near_side: Side = "sink" if far_is_source else "source"
-    multipath = Multipath(
-        client,
-        known,
-        near=near_side,
-        far=FarAddress(far, required=options.require_controller, note=report.note),
-        open_session=open_session,
-        note=report.note,
-    )
-    report.decisions["controller"], report.decisions["paths"] = url, multipath.described
-    return multipath

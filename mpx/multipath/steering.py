@@ -14,9 +14,9 @@ from functools import partial
 
 from mpx.engine.path_set import PathSet, Side
 from mpx.errors import ControllerError
+from mpx.multipath.controller import ANSWER_S, Controller, Forgotten, Refusal
 from mpx.multipath.port_registry import MOST_AT_ONCE, Port, PortBook
 from mpx.multipath.server_address import FarAddress
-from mpx.sdn_client import ANSWER_S, ControllerClient, Forgotten, Refusal
 from mpx.units import counted
 
 AWAY_S = 5.0  # a controller that was not there, or refused, is not asked for the same again before
@@ -31,7 +31,7 @@ class SteeredPaths(threading.Thread):
 
     def __init__(
         self,
-        client: ControllerClient,
+        client: Controller,
         known: PathSet,
         *,
         far: FarAddress,

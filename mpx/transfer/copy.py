@@ -267,7 +267,7 @@ class _Copy:
         url = self.options.controller
         if url is None or self.options.dry_run:
             return
-        from mpx.multipath.paths_in_use import find_paths
+        from mpx.sdn_client import find_paths
 
         self.multipath = multipath = find_paths(
             url,
@@ -395,7 +395,6 @@ class _Copy:
             forgot=finisher.forgot,
             note=self.report.note,
             prove=prover,
-            sessions=self.sessions,
             verifies=self.choice.rely,
             describe=self.describe,
             may_spread=may_spread,
@@ -428,6 +427,7 @@ class _Copy:
             mode_e=self.mode_e,
             restarts=self.parts and self.far_end.can_restart(),
             sessions=sessions_of(self.options, self.known_paths),
+            pool=self.sessions,
             congestions=self.far_end.congestions(),
         )
         probe = RttProbe(

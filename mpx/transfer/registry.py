@@ -81,13 +81,15 @@ def carrier_for(
     mode_e: bool,
     restarts: bool,
     sessions: int,
+    pool: SessionPool,
     congestions: Sequence[str],
 ) -> Carrier:
     """Return what moves the bytes between the two: in MODE E if `mode_e`, over so many sessions at most.
 
-    `restarts`: the server understands REST; `congestions` are those that it can be told to send with.
+    `pool` has the sessions with the server. `restarts`: the server understands REST; `congestions` are those
+    that it can be told to send with.
     """
-    options = session_options(work.options, work.failure.cancel.is_set, pool=work.sessions)
+    options = session_options(work.options, work.failure.cancel.is_set, pool=pool)
     far = source if destination.scheme == "file" else destination
     if far.scheme == "file":
         from mpx.endpoints.local.carrier import LocalCarrier

@@ -19,7 +19,8 @@ from wans import ENDS
 from wire_switches import wire_wan
 
 from mpx.errors import ControllerError
-from mpx.sdn_client import ControllerClient, Refusal
+from mpx.multipath.controller import Refusal
+from mpx.sdn_client import ControllerClient
 
 SRC, DST = address("src"), address("dst")
 TOKENS = {"dtn1": "the-token-of-dtn1-123", "noc": "the-token-of-noc-4567"}

@@ -10,7 +10,8 @@ import pytest
 
 from mpx import sdn_client
 from mpx.errors import ControllerError, UsageError
-from mpx.sdn_client import ControllerClient, Forgotten, Refusal
+from mpx.multipath.controller import Forgotten, Refusal
+from mpx.sdn_client import ControllerClient
 
 PATH = {"streams": 2, "rate_bps": 1e8, "rtt_s": 0.01, "group": 0, "up": True}
 SET = {"id": 7, "lease_s": 60.0, "paths": [PATH]}

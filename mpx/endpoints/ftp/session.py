@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from mpx import choices
 from mpx.endpoints.ftp import wire
@@ -27,15 +27,34 @@ from mpx.errors import (
 from mpx.location import Location
 from mpx.net import congestion_control, tcp, tcp_info
 
-if TYPE_CHECKING:
-    from mpx.endpoints.ftp.session_pool import SessionPool
-
 RTT_WEIGHT = 0.25  # of a new command's time in the moving average
 # The Globus server's telnet driver (globus_xio_telnet.c) removes all other bytes from a command.
 _SURVIVES_TELNET = re.compile(rb"[\x07-\x09\x0b\x0c\x20-\x7e]*")
 _IS_IN = 230  # that nobody has to log in, or need not any more
 _OF_A_CUT = (225, 226, 426)  # that a transfer has ended, which may be said more than once
 PIPELINE = 400  # commands on the way at once; a stock server's queue holds 1000
+
+
+class Sessions(Protocol):
+    """The sessions of one copy with one server (session_pool.py)."""
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether somebody waits for a session, so that whoever does not need one should give it back."""
+        ...
+
+    @property
+    def takes_turns(self) -> bool:
+        """Whether there are fewer sessions than there is work for."""
+        ...
+
+    def open(self, location: Location, options: "SessionOptions") -> "Session":
+        """Return a session that is logged in."""
+        ...
+
+    def give_back(self, session: "Session") -> None:
+        """Take a session back from who does not need it now. No command of it may be unanswered."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +70,7 @@ class SessionOptions:
     address: tcp.Address | None = None  # of the server, where its name is known to have several
     stop: Callable[[], bool] = field(default=lambda: False)  # asked while waiting; True ends the wait
     bound: Callable[[int], None] | None = None  # is told the port of the control channel before it connects
-    pool: "SessionPool | None" = None  # of the sessions of one copy, where it has one
+    pool: "Sessions | None" = None  # of the sessions of one copy, where it has one
     unreached: set[bytes] = field(
         default_factory=set, compare=False
     )  # asked for ports in vain (data_address.py)

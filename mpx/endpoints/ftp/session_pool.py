@@ -241,6 +241,19 @@ def open_session(location: Location, options: SessionOptions) -> Session:
     return session
 
 
+def is_session_wanted(options: SessionOptions) -> bool:
+    """Tell whether somebody waits for a session of the pool, if there is one; see SessionPool.is_wanted."""
+    return options.pool is not None and options.pool.is_wanted
+
+
+def give_back_session(session: Session) -> None:
+    """Let others have a session, or close it where there is no pool; see SessionPool.give_back."""
+    if session.options.pool is not None:
+        session.options.pool.give_back(session)
+    else:
+        session.close()
+
+
 def _is_alive(session: Session) -> bool:
     try:
         session.call(command("NOOP"))

@@ -16,7 +16,7 @@ from mpx.endpoints.ftp.mode_e.contradictions import Contradictions
 from mpx.endpoints.ftp.mode_e.download_session import DownloadSession, RetrieveRefused
 from mpx.endpoints.ftp.mode_e.retrieve import Pull, SentTooMuch
 from mpx.endpoints.ftp.session import SessionOptions
-from mpx.endpoints.ftp.session_pool import SessionsFull
+from mpx.endpoints.ftp.session_pool import SessionsFull, is_session_wanted
 from mpx.engine.carrier import Work
 from mpx.engine.endpoint import FileInfo
 from mpx.engine.range_scheduler import SMALLEST_PIECE, Pending, Piece, Shelf
@@ -214,7 +214,7 @@ class DownloadLane(threading.Thread):
             if self._session:
                 self._session.check()
             self._feed()
-            if self._session and not self._session.pulls and work.sessions.is_wanted:
+            if self._session and not self._session.pulls and is_session_wanted(self._options):
                 self._drop()
             if session := self._session:
                 session.hear(TICK_S)

@@ -21,7 +21,7 @@ from mpx.endpoints.ftp.mode_e.upload_channel import DataPort
 from mpx.endpoints.ftp.mode_e.upload_watch import TICK_S, UploadWatch, marked
 from mpx.endpoints.ftp.refusals import cannot_store
 from mpx.endpoints.ftp.session import Session, SessionOptions
-from mpx.endpoints.ftp.session_pool import SessionsFull, open_session
+from mpx.endpoints.ftp.session_pool import SessionsFull, is_session_wanted, open_session
 from mpx.endpoints.ftp.wire import Reply, command
 from mpx.engine.carrier import Work
 from mpx.engine.file_transfer import Move
@@ -158,7 +158,7 @@ class UploadLane(threading.Thread):
 
     def _pause(self) -> None:
         """Give up the session while there is nothing to store, if others wait for it."""
-        if self.work.sessions.is_wanted:
+        if is_session_wanted(self._options):
             self._drop(politely=True)
 
     def _more(self, first: Move) -> list[Move]:

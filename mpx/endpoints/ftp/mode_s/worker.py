@@ -22,7 +22,7 @@ from mpx.endpoints.ftp.mode_s.download import Incoming, Receive, StreamDownload
 from mpx.endpoints.ftp.mode_s.upload import send_piece
 from mpx.endpoints.ftp.refusals import cannot_send, cannot_store
 from mpx.endpoints.ftp.session import Session, SessionOptions
-from mpx.endpoints.ftp.session_pool import SessionsFull, open_session
+from mpx.endpoints.ftp.session_pool import SessionsFull, give_back_session, is_session_wanted, open_session
 from mpx.endpoints.ftp.stored_size import stored_sizes
 from mpx.endpoints.ftp.wire import Reply, command
 from mpx.endpoints.local.source_stream import is_made_up
@@ -137,7 +137,7 @@ class StreamLane(threading.Thread):
             while not work.pool.is_settled and not work.failure.cancel.is_set():
                 piece = self._next_piece() if self.target else None
                 if piece is None:
-                    if work.sessions.is_wanted:
+                    if is_session_wanted(self._options):
                         self._let_go()
                     work.failure.cancel.wait(IDLE_S)
                     continue
@@ -392,7 +392,7 @@ class StreamLane(threading.Thread):
         session, self._session = self._session, None
         self._download.begin_session()
         if session:
-            self._work.sessions.give_back(session)
+            give_back_session(session)
 
     def _drop(self) -> None:
         self._is_open = False
