@@ -46,14 +46,6 @@ def _features(session: Session, _: str) -> bytes:
     return reply_line(211, "Extensions supported", *lines, "End.")
 
 
-def _help(_: Session, __: str) -> bytes:
-    from mpx.serve.commands import COMMANDS  # that table holds this function
-
-    names = sorted(COMMANDS)
-    rows = [" ".join(names[i : i + 12]) for i in range(0, len(names), 12)]
-    return reply_line(214, "Commands:", *rows, "End.")
-
-
 def _type(_: Session, argument: str) -> bytes:
     # The type is accepted and files are moved byte for byte all the same: nobody wants data changed.
     if argument.split()[0].upper() not in ("A", "I", "L"):
@@ -113,7 +105,6 @@ COMMANDS = {
     "ABOR": Command(lambda _, __: b"226 Abort successful.\r\n", login=False),
     "SYST": Command(lambda _, __: b"215 UNIX Type: L8\r\n", login=False),
     "FEAT": Command(_features, login=False),
-    "HELP": Command(_help, login=False),
     "AUTH": Command(lambda _, __: b"502 Only logins in the clear are served.\r\n", login=False),
     "OPTS": Command(_options, argument=True, login=False),
     "SITE": Command(commands_site.site, argument=True, login=False),
