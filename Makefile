@@ -15,7 +15,7 @@ help:
 	@echo "make demo-multipath   as root: copy over four paths of an OpenFlow network at once"
 	@echo "make test    set up what the tests need and run them   [PYTHON=python3.12]"
 	@echo "make fuzz    a minute of hostile input for each parser of foreign bytes   [TARGETS=... SECONDS=60 SEED=N]"
-	@echo "make check   lint, format, types"
+	@echo "make check   lint, format, types, the import contract"
 	@echo "make lock    write requirements/*.txt anew from pyproject.toml"
 
 setup: $(VENV)/.done $(VENV)/.done-dev
@@ -40,6 +40,7 @@ check: setup
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 # Two at once, each with one thread for numbers: threads that wait for a core would spin on it.
 test: export OMP_NUM_THREADS = 1

@@ -11,8 +11,8 @@ def main() -> "NoReturn":
     """Run the command line."""
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback either until there is a handler of ours
-    from mpx.commands.output import hold_standard_descriptors
     from mpx.files.limited_memory import reserve_little
+    from mpx.files.standard_descriptors import hold_standard_descriptors
     from mpx.signals import end_at_once
 
     try:

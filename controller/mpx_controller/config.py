@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from pydantic_core import ErrorDetails
 
 from mpx.errors import UsageError
-from mpx_controller.forwarding import Bands
 from mpx_controller.graph import Port
+from mpx_controller.network.forwarding import Bands
 from mpx_controller.path_sets.sets import Limits
 
 LOCAL = "local"  # the owner that asks on the controller's own host, and sees all

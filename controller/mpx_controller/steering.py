@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mpx_controller.flows import Entry, Value, match
-from mpx_controller.forwarding import ETH_IPV4, ETH_IPV6
 from mpx_controller.graph import Path, Port
+from mpx_controller.network.forwarding import ETH_IPV4, ETH_IPV6
 
 TCP = 6
 Side = Literal["source", "sink"]  # which of the two hosts has the port that is known

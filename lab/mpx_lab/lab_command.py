@@ -3,17 +3,13 @@
 import json
 import os
 import runpy
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Any, NoReturn
 
 import click
 
-from mpx.errors import MpxError, Terminated, UsageError
+from mpx.errors import MpxError, UsageError
 from mpx.units import parse_duration, parse_rate, parse_size
 from mpx_lab import namespace, state
 from mpx_lab.dataset.command import dataset_command
@@ -21,6 +17,7 @@ from mpx_lab.lab import Lab, require_root, take_down
 from mpx_lab.lab_list import found, meant
 from mpx_lab.lab_option import lab_option
 from mpx_lab.plan import DEFAULT_CONGESTION, parse_controller
+from mpx_lab.sigterm import sigterm_ends
 from mpx_lab.simulator.command import simulate_command
 from mpx_lab.status_text import UNLIMITED, status_lines
 from mpx_lab.topologies import TOPOLOGIES, named
@@ -234,27 +231,6 @@ def parse_share(text: str) -> float:
     if not 0 <= share <= 1:
         raise UsageError(f"'{text}' is no share in percent: write for example 0.01%")
     return share
-
-
-class _Sigterm(BaseException):
-    """SIGTERM came; nobody who expects an MpxError takes it for the fault of a part of a lab."""
-
-
-@contextmanager
-def sigterm_ends() -> Iterator[None]:
-    """Let SIGTERM end what is within, which removes what it has built; a second one does not disturb that."""
-
-    def end(_number: int, _frame: FrameType | None) -> NoReturn:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        raise _Sigterm
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    except _Sigterm:
-        raise Terminated("interrupted; what was built is removed") from None
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _from_file(path: Path) -> Topology:

@@ -11,6 +11,7 @@ import sys
 import time
 
 from mpx.errors import MpxError
+from mpx.files.standard_descriptors import hold_standard_descriptors
 from mpx.text import shown
 
 TYPE_CHECKING = False  # as in mpx/__init__.py
@@ -89,19 +90,6 @@ def _that_never_waits(descriptor: int) -> int:
         except OSError:  # a terminal of another user
             pass
     return descriptor
-
-
-held_descriptors: set[int] = set()  # those that were closed when mpx was started
-
-
-def hold_standard_descriptors() -> None:
-    """Open those of 0 to 2 that are closed on the null device, so that no file of ours gets their numbers."""
-    for descriptor in range(3):
-        try:
-            os.fstat(descriptor)
-        except OSError:
-            held_descriptors.add(descriptor)
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free: this one
 
 
 def protect(*, is_product: bool, waits: bool) -> None:

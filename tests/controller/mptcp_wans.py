@@ -3,10 +3,10 @@
 from mptcp_frames import JOINED, capable, join, segment, token
 from mpx_controller.cookies import Kind, cookie, kind_of
 from mpx_controller.flows import Entry
-from mpx_controller.forwarding import Bands
 from mpx_controller.graph import Graph
 from mpx_controller.mptcp.multipath_tcp import MultipathTcp
 from mpx_controller.mptcp.segment import ACK, FIN, SYN
+from mpx_controller.network.forwarding import Bands
 from mpx_controller.network.network import SETTLED_S
 from mpx_controller.path_sets.selection import SELECTORS
 from switches import Wan

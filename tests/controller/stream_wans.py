@@ -1,7 +1,7 @@
 """Simulated networks with path sets: streams are put on paths, and their frames followed."""
 
-from mpx_controller.forwarding import Bands
 from mpx_controller.graph import Graph
+from mpx_controller.network.forwarding import Bands
 from mpx_controller.path_sets.path_set import StreamKey
 from mpx_controller.path_sets.sets import Limits, PathSets
 from switches import Wan, address, tcp_frame

@@ -4,11 +4,11 @@ from collections import deque
 from collections.abc import Iterable
 
 from mpx_controller.flows import CONTROLLER, Add, Entry, Key, Message, Messages, Remove, SendOut
-from mpx_controller.forwarding import ETH_LLDP
 from mpx_controller.graph import Graph, Port
 from mpx_controller.mptcp.multipath_tcp import MultipathTcp
 from mpx_controller.mptcp.segment import is_tcp
 from mpx_controller.network.discovery_frame import ETH_TO_ALL
+from mpx_controller.network.forwarding import ETH_LLDP
 from mpx_controller.network.network import Network
 from mpx_controller.network.ports import PortState
 from os_ken.lib.packet import arp, ethernet, icmpv6, ipv4, ipv6, packet, tcp

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from graphs import THESIS_A, M, capacities, graph_of
 from mpx_controller.errors import NoWay
-from mpx_controller.forwarding import Bands
 from mpx_controller.graph import Graph, Link, Port
+from mpx_controller.network.forwarding import Bands
 from mpx_controller.network.network import SETTLED_S
 from mpx_controller.network.ports import PortState
 from mpx_controller.path_sets.path_set import StreamKey

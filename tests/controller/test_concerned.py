@@ -7,8 +7,8 @@ import pytest
 from graphs import THESIS_A, capacities, plain
 from mpx_controller.controller import SETS_AT_ONCE
 from mpx_controller.flows import SendOut
-from mpx_controller.forwarding import Bands
 from mpx_controller.graph import Port
+from mpx_controller.network.forwarding import Bands
 from mpx_controller.network.network import SILENT_S
 from mpx_controller.path_sets.sets import PathSets
 from running_controller import Running, controller

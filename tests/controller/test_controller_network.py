@@ -8,10 +8,10 @@ from graphs import THESIS_A, THESIS_B, all_simple_paths, graphs, plain
 from hypothesis import given, settings
 from mpx_controller.cookies import is_ours
 from mpx_controller.flows import CONTROLLER, Entry, match
-from mpx_controller.forwarding import ETH_LLDP
 from mpx_controller.graph import Graph, Port
 from mpx_controller.network.discovery import FIRST_S, LOST_S, UNDECIDED_S, Discovery
 from mpx_controller.network.discovery_frame import discovery_frame
+from mpx_controller.network.forwarding import ETH_LLDP
 from mpx_controller.network.heard_frame import told_by
 from mpx_controller.network.host_question import OUR_ADDRESS
 from mpx_controller.network.network import SETTLED_S, SILENT_S

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from mptcp_frames import capable, segment
 from mptcp_wans import BETWEEN, KEY_B, MORE, add, connect, end, of, spread, steering, way
 from mpx_controller.cookies import Kind, cookie
-from mpx_controller.forwarding import Bands
 from mpx_controller.graph import Graph, Port
 from mpx_controller.mptcp import connections
 from mpx_controller.mptcp.connections import ANSWER_S, MOST_WAITING
 from mpx_controller.mptcp.entries import subflow_entries
 from mpx_controller.mptcp.multipath_tcp import MultipathTcp
 from mpx_controller.mptcp.segment import ACK, SYN
+from mpx_controller.network.forwarding import Bands
 from mpx_controller.network.network import SETTLED_S
 from mpx_controller.path_sets.selection import SELECTORS
 from mpx_controller.state_file import read_state, state_text

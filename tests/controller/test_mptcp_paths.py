@@ -5,11 +5,11 @@ from graphs import THESIS_A, THESIS_B
 from mptcp_frames import JOINED, capable, join, segment, token
 from mptcp_wans import BETWEEN, KEY_A, KEY_B, MORE, add, connect, end, of, spread, steering, way
 from mpx_controller.flows import Gone
-from mpx_controller.forwarding import Bands
 from mpx_controller.mptcp.connections import EMPTY_S
 from mpx_controller.mptcp.multipath_tcp import LOST_S
 from mpx_controller.mptcp.segment import ACK, FIN, RST, SYN, FourTuple
 from mpx_controller.mptcp.subflow import IDLE_S
+from mpx_controller.network.forwarding import Bands
 from switches import address, arp_from, tcp_frame
 from wans import ENDS
 

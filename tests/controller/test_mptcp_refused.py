@@ -6,8 +6,8 @@ import pytest
 from mpx_controller import wire
 from mpx_controller.cookies import Kind, kind_of
 from mpx_controller.flows import Add, Entry, match
-from mpx_controller.forwarding import Bands
 from mpx_controller.mptcp.multipath_tcp import MultipathTcp
+from mpx_controller.network.forwarding import Bands
 from mpx_controller.openflow import Switches
 from mpx_controller.path_sets.selection import widest_apart
 from os_ken.ofproto import ofproto_v1_3 as ofp

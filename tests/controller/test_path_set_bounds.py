@@ -2,7 +2,7 @@
 
 import pytest
 from graphs import THESIS_A, graph_of, plain
-from mpx_controller.forwarding import Bands
+from mpx_controller.network.forwarding import Bands
 from mpx_controller.path_sets.selection import SELECTORS, least_shared
 from mpx_controller.path_sets.sets import MOST_PATHS, Limits, PathSets
 from test_path_sets import DST, SRC, put, steered

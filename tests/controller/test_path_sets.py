@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpx_controller.cookies import Kind, kind_of
 from mpx_controller.errors import NotThere, NotYours, NoWay, Taken, TooMany
-from mpx_controller.forwarding import Bands
+from mpx_controller.network.forwarding import Bands
 from mpx_controller.network.network import SETTLED_S, Network
 from mpx_controller.path_sets.path_set import StreamKey
 from mpx_controller.path_sets.sets import Limits, PathSets

@@ -1,8 +1,8 @@
 """Networks of simulated switches in the states that tests begin with."""
 
-from mpx_controller.forwarding import Bands
 from mpx_controller.graph import Graph
 from mpx_controller.network.discovery import FIRST_S, UNDECIDED_S
+from mpx_controller.network.forwarding import Bands
 from mpx_controller.network.network import Network
 from switches import Wan, arp_from
 

@@ -7,7 +7,8 @@ import sys
 from typing import Any
 
 import pytest
-from mpx_lab.lab_command import invoking_user, parse_changes, parse_share, sigterm_ends
+from mpx_lab.lab_command import invoking_user, parse_changes, parse_share
+from mpx_lab.sigterm import sigterm_ends
 from mpx_lab.state import check_id
 from mpx_lab.status_text import status_lines
 

@@ -16,10 +16,10 @@ from dataclasses import replace
 
 from mpx_controller.cookies import Kind, cookie
 from mpx_controller.flows import CONTROLLER, Entry, Value, match
-from mpx_controller.forwarding import ETH_IPV4, ETH_IPV6, Bands
 from mpx_controller.graph import Path, Port
 from mpx_controller.mptcp.segment import FIN, RST, SYN, FourTuple
 from mpx_controller.mptcp.subflow import Subflow
+from mpx_controller.network.forwarding import ETH_IPV4, ETH_IPV6, Bands
 from mpx_controller.steering import TCP, steps
 
 ENDING_IDLE_S = 43_200  # of what waits for the end of a subflow, where nothing matches until then

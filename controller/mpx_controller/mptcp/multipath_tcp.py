@@ -10,12 +10,12 @@ from dataclasses import replace
 
 from mpx_controller.cookies import number_of
 from mpx_controller.flows import Entry, Gone, Messages
-from mpx_controller.forwarding import Bands
 from mpx_controller.graph import Graph, Path, Port, Route, route
 from mpx_controller.mptcp.connections import Connection, Connections
 from mpx_controller.mptcp.entries import copies, four_tuple_of, subflow_entries
 from mpx_controller.mptcp.segment import ACK, FIN, RST, SYN, FourTuple, Segment, read_segment
 from mpx_controller.mptcp.subflow import Subflow
+from mpx_controller.network.forwarding import Bands
 from mpx_controller.network.network import Network
 from mpx_controller.path_sets.path_set import alive
 from mpx_controller.path_sets.selection import Select

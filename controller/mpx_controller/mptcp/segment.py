@@ -4,8 +4,8 @@ import ipaddress
 import struct
 from typing import NamedTuple
 
-from mpx_controller.forwarding import ETH_IPV4, ETH_IPV6
 from mpx_controller.mptcp.option import Capable, Join, mptcp_option
+from mpx_controller.network.forwarding import ETH_IPV4, ETH_IPV6
 from mpx_controller.steering import TCP
 
 FIN, SYN, RST, ACK = 0x01, 0x02, 0x04, 0x10

@@ -9,7 +9,7 @@ import struct
 from functools import lru_cache
 from typing import NamedTuple
 
-from mpx_controller.forwarding import ETH_ARP, ETH_IPV6
+from mpx_controller.network.forwarding import ETH_ARP, ETH_IPV6
 
 NOBODY = ("0.0.0.0", "::")
 FRAMES = 4096  # what these told is kept

@@ -5,7 +5,12 @@ from collections.abc import Callable, Iterable, Mapping
 
 from mpx_controller.cookies import Kind, kind_of
 from mpx_controller.flows import Add, Entry, Gone, Key, Messages, SendOut, SwitchRules
-from mpx_controller.forwarding import (
+from mpx_controller.graph import Graph, Port
+from mpx_controller.network.astray import Astray
+from mpx_controller.network.bridged import closes_a_loop
+from mpx_controller.network.discovery import Discovery
+from mpx_controller.network.discovery_frame import is_to_all
+from mpx_controller.network.forwarding import (
     Bands,
     base_entries,
     flood_entries,
@@ -14,11 +19,6 @@ from mpx_controller.forwarding import (
     questions_entries,
     unused_entries,
 )
-from mpx_controller.graph import Graph, Port
-from mpx_controller.network.astray import Astray
-from mpx_controller.network.bridged import closes_a_loop
-from mpx_controller.network.discovery import Discovery
-from mpx_controller.network.discovery_frame import is_to_all
 from mpx_controller.network.heard_frame import told_by
 from mpx_controller.network.host_question import host_question
 from mpx_controller.network.hosts import Host, Hosts

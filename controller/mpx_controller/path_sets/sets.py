@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from mpx.units import counted
 from mpx_controller.errors import NotThere, NotYours, NoWay, Taken, TooMany
 from mpx_controller.flows import Messages
-from mpx_controller.forwarding import Bands
 from mpx_controller.graph import Path, Route, delay_s, route
+from mpx_controller.network.forwarding import Bands
 from mpx_controller.network.network import Network
 from mpx_controller.path_sets.choices import Choice, Choices
 from mpx_controller.path_sets.concerned import Concerned

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from mpx_controller.cookies import Kind, cookie
 from mpx_controller.flows import Entry, Messages
-from mpx_controller.forwarding import Bands
 from mpx_controller.graph import Path, switches_of
+from mpx_controller.network.forwarding import Bands
 from mpx_controller.network.network import Network
 from mpx_controller.path_sets.path_set import PathSet, StreamKey, alive, least_filled
 from mpx_controller.shortest import shortest_path

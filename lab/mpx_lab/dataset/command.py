@@ -41,7 +41,7 @@ def dataset_command(
     from mpx_lab.dataset.simulated import SimulatedBench
     from mpx_lab.dataset.store import Dataset
     from mpx_lab.lab import require_root
-    from mpx_lab.lab_command import sigterm_ends
+    from mpx_lab.sigterm import sigterm_ends
     from mpx_lab.simulator.kernel import built_kernel
 
     at_once = at_once or (len(os.sched_getaffinity(0)) if simulated else 8)

@@ -22,7 +22,7 @@ def simulate_command(source: Path | None, command: tuple[str, ...]) -> None:
     there is never late, however busy this machine is, and a measurement takes as long as the work in it.
     The exit code is the command's.
     """
-    from mpx_lab.lab_command import sigterm_ends
+    from mpx_lab.sigterm import sigterm_ends
     from mpx_lab.simulator.kernel import built_kernel
     from mpx_lab.simulator.machine import run_simulated
 

@@ -6,11 +6,11 @@ Below a folder such files are left alone, as opening one may wait, or do somethi
 import os
 import stat
 
-from mpx.commands.output import held_descriptors
 from mpx.engine.endpoint import Endpoint, FileInfo, Kind
 from mpx.errors import SourceError, UsageError
 from mpx.files.local_error import local_error
 from mpx.files.open_descriptor import named_descriptor
+from mpx.files.standard_descriptors import held_descriptors
 
 _ENDLESS = frozenset(os.makedev(1, minor) for minor in (5, 7, 8, 9))  # /dev/zero, full, random, urandom
 

@@ -2,16 +2,13 @@
 
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from mpx.endpoints.ftp.wire import BlockHeader
 from mpx.engine.file_transfer import Move
 from mpx.engine.ranges import RangeSet
+from mpx.engine.stream import StreamTotals
 from mpx.errors import ConnectionLost
-
-if TYPE_CHECKING:
-    from mpx.endpoints.ftp.mode_e.download_channel import Fan
-
 
 BEYOND_BYTES = 4096  # asked for beyond the end of a file, to see that it is the end; one would do for most
 
@@ -24,6 +21,22 @@ class SentTooMuch(ConnectionLost):
     def __init__(self, pull: "Pull") -> None:
         super().__init__(f"the server sends more of {pull.move.source} than it was asked for")
         self.pull = pull
+
+
+class Fans(Protocol):
+    """The connections over which retrieves come (download_channel.py)."""
+
+    def add(self, pull: "Pull") -> None:
+        """Expect a retrieve, before it is asked for."""
+        ...
+
+    def forget(self, pull: "Pull") -> None:
+        """Expect nothing more of a retrieve."""
+        ...
+
+    def totals(self) -> StreamTotals:
+        """Return the counters of all streams that there are and were."""
+        ...
 
 
 class Pull:
@@ -40,7 +53,7 @@ class Pull:
         start: int,
         end: int,
         fd: int,
-        fan: "Fan",
+        fan: Fans,
         *,
         is_last: bool = False,
     ) -> None:

@@ -3,19 +3,17 @@
 import contextlib
 import os
 import time
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from mpx.endpoints.ftp.data_address import unreachable
 from mpx.endpoints.ftp.mode_e.store import Transfer
 from mpx.endpoints.ftp.wire import BlockHeader
 from mpx.endpoints.local.source_stream import SourceStream
+from mpx.engine.carrier import Work
 from mpx.engine.stream import BUFFER_BYTES, BlockSize, Stream
 from mpx.errors import ConnectionLost, IntegrityError, MpxError, UsageError
 from mpx.files.local_error import local_error
 from mpx.net import congestion_control, pacing, tcp, tcp_info
-
-if TYPE_CHECKING:
-    from mpx.endpoints.ftp.mode_e.upload_channel import DataPort
 
 UNSENT_S = (
     0.05  # the kernel may hold so much unsent; more would delay leaving, less would let a fast one starve
@@ -24,10 +22,57 @@ DRAIN_TICK_S = 0.02
 DRAIN_S = 30.0
 
 
+class Port(Protocol):
+    """What a connection needs of the passive port that it belongs to (upload_channel.py)."""
+
+    address: tcp.Address
+    work: Work
+    congestion: str | None
+    is_steered: bool
+    broken: MpxError | None
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the port is given up, so that nothing more is to be sent."""
+        ...
+
+    def transfer_at(self, index: int, stream: "UploadStream") -> Transfer | None:
+        """Return the transfer number `index`, waiting for it; None when the port is closed."""
+        ...
+
+    def joined(self, stream: "UploadStream", transfer: Transfer) -> None:
+        """Say that a stream is open: it takes part in this transfer and in those queued behind it."""
+        ...
+
+    def may_close(self, stream: "UploadStream", index: int) -> bool:
+        """Tell whether a retired stream may close now, or is enrolled in a later transfer already."""
+        ...
+
+    def may_announce(self, index: int) -> bool:
+        """Tell whether the end of a transfer may be announced by the last connection that leaves it."""
+        ...
+
+    def fail(self, error: MpxError, transfer: Transfer | None) -> None:
+        """Say that a transfer cannot be completed, and so none of those queued behind it."""
+        ...
+
+    def broken_in(self, transfer: Transfer) -> MpxError | None:
+        """Return why this transfer cannot be completed; one that stands before the broken one still may."""
+        ...
+
+    def was_refused(self, error: MpxError) -> None:
+        """Say that a connection could not be opened."""
+        ...
+
+    def left(self, stream: "UploadStream") -> None:
+        """Forget a stream that has ended, keeping its counters."""
+        ...
+
+
 class UploadStream(Stream):
     """One connection to a DataPort; walks through the port's transfers in order."""
 
-    def __init__(self, port: "DataPort", first: Transfer, path: str) -> None:
+    def __init__(self, port: Port, first: Transfer, path: str) -> None:
         super().__init__("mpx-upload-stream", port.work.subflows if port.work.over_mptcp else None)
         self.path = path
         self.has_joined = False  # is open and counted
