@@ -22,7 +22,7 @@ from mpx.engine.path_set import PathSet, Side, read_path_set
 from mpx.errors import ControllerError, UsageError
 from mpx.multipath.controller import ANSWER_S, Forgotten, Refusal
 from mpx.multipath.paths_in_use import Multipath
-from mpx.multipath.server_address import FarAddress
+from mpx.multipath.server_address import ServerAddress
 from mpx.options import CopyOptions
 from mpx.report import Report
 
@@ -263,7 +263,7 @@ def find_paths(
         client,
         known,
         near=near_side,
-        far=FarAddress(far, required=options.require_controller, note=report.note),
+        far=ServerAddress(far, required=options.require_controller, note=report.note),
         open_session=open_session,
         note=report.note,
     )

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from mpx.choices import PortRange
-from mpx.engine.chunk_gate import Gate
+from mpx.engine.chunk_gate import ChunkGate
 from mpx.engine.endpoint import FileInfo
-from mpx.engine.file_queue import Pool
-from mpx.engine.file_transfer import Move
-from mpx.engine.rate_limiter import Pacer
+from mpx.engine.file_queue import FileQueue
+from mpx.engine.file_transfer import FileTransfer
+from mpx.engine.rate_limiter import RateLimiter
 from mpx.engine.stop import Failure
 from mpx.engine.stream_paths import DefaultPath, Paths
 from mpx.engine.tuner import Sample
@@ -25,19 +25,19 @@ from mpx.options import CopyOptions
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class CarrierContext:
     """What a carrier is given: where files come from, and whom to tell."""
 
     options: CopyOptions
-    pool: Pool
-    pacer: Pacer
-    gate: Gate
+    pool: FileQueue
+    pacer: RateLimiter
+    gate: ChunkGate
     failure: Failure
-    whole: Callable[[Move], None]  # every byte of the file has arrived
-    given_up: Callable[[Move, MpxError], None]  # this file cannot be copied; others may
-    forgot: Callable[[Move], None]  # what had arrived of this file is not believed any more
+    whole: Callable[[FileTransfer], None]  # every byte of the file has arrived
+    given_up: Callable[[FileTransfer, MpxError], None]  # this file cannot be copied; others may
+    forgot: Callable[[FileTransfer], None]  # what had arrived of this file is not believed any more
     note: Callable[[str], None]  # a line for the report
-    prove: Callable[[Move], None]  # find out by checksum what has arrived that nobody told us of
+    prove: Callable[[FileTransfer], None]  # find out by checksum what has arrived that nobody told us of
     verifies: Callable[[], bool] = lambda: False  # every byte will be compared by checksum: it is relied on
     describe: Callable[[str], FileInfo | None] = lambda _: None  # what a source is now
     over_mptcp: bool = False  # streams are of Multipath TCP, where the server speaks it

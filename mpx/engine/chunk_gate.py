@@ -3,7 +3,7 @@
 import threading
 
 
-class Gate:
+class ChunkGate:
     """Lets through a chunk and no more, where a tuner wants the mover to stand still in between."""
 
     def __init__(self) -> None:

@@ -4,11 +4,11 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-from mpx.engine.file_transfer import Move
+from mpx.engine.file_transfer import FileTransfer
 from mpx.errors import Interrupted
 
 
-class Pool:
+class FileQueue:
     """The files waiting to be moved, filled by the lister and emptied by the carrier's lanes.
 
     Bounded in what waits and in what is not settled yet, so that a million names take no more memory than
@@ -19,16 +19,16 @@ class Pool:
         self._cancel = cancel
         self._limit = limit
         self._most_unsettled = most_unsettled
-        self._waiting: deque[Move] = deque()
+        self._waiting: deque[FileTransfer] = deque()
         self._waiting_bytes = 0
         self._changed = threading.Condition()
-        self._unsettled: set[Move] = set()
+        self._unsettled: set[FileTransfer] = set()
         self._listing = True
         self.listed_files = 0  # put so far
         self.listed_bytes = 0  # of all of them
         self.listed_todo_bytes = 0  # of which had not arrived before
 
-    def put(self, move: Move, idle: Callable[[], None] = lambda: None) -> None:
+    def put(self, move: FileTransfer, idle: Callable[[], None] = lambda: None) -> None:
         """Add a file; waits while the pool is full, and calls `idle` again and again meanwhile.
 
         Raises Interrupted when the copy is stopped, and what `idle` raises.
@@ -41,7 +41,7 @@ class Pool:
                 self._wait()
             idle()
 
-    def _put(self, move: Move) -> None:
+    def _put(self, move: FileTransfer) -> None:
         self._waiting.append(move)
         self._waiting_bytes += move.size_bytes
         self._unsettled.add(move)
@@ -50,7 +50,7 @@ class Pool:
         self.listed_todo_bytes += move.size_bytes - move.resumed_bytes
         self._changed.notify_all()
 
-    def put_again(self, move: Move, *, last: bool = False) -> None:
+    def put_again(self, move: FileTransfer, *, last: bool = False) -> None:
         """Add a file once more that is not settled yet; it goes first, or `last` of those that wait."""
         with self._changed:
             if last:
@@ -60,7 +60,7 @@ class Pool:
             self._waiting_bytes += move.size_bytes
             self._changed.notify_all()
 
-    def take(self, idle: Callable[[], None] = lambda: None) -> Move | None:
+    def take(self, idle: Callable[[], None] = lambda: None) -> FileTransfer | None:
         """Return the next file, waiting for one; None when all are settled and no more will come.
 
         Calls `idle` as `put` does.
@@ -74,7 +74,7 @@ class Pool:
                 self._wait()
             idle()
 
-    def take_more(self, fits: Callable[[Move], bool]) -> Move | None:
+    def take_more(self, fits: Callable[[FileTransfer], bool]) -> FileTransfer | None:
         """Return the next file if one waits and `fits`; never waits."""
         with self._changed:
             if not self._waiting or not fits(self._waiting[0]):
@@ -87,7 +87,7 @@ class Pool:
         with self._changed:
             return self._waiting_bytes
 
-    def settle(self, move: Move) -> None:
+    def settle(self, move: FileTransfer) -> None:
         """Say that a file is committed or given up."""
         move.release()
         with self._changed:
@@ -146,7 +146,7 @@ class Pool:
             moves = list(self._unsettled)
         return sum(move.missing_room_bytes for move in moves)
 
-    def _take(self) -> Move:
+    def _take(self) -> FileTransfer:
         move = self._waiting.popleft()
         self._waiting_bytes -= move.size_bytes
         self._changed.notify_all()

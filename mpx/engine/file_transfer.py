@@ -22,7 +22,7 @@ READING = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY  # a fifo wou
 SMALL_FILE_BYTES = 4 * 1024 * 1024  # sent so soon that it may be sent again
 
 
-class Move:
+class FileTransfer:
     """One file on its way. Safe for several threads; sizes and offsets in bytes.
 
     A file of unknown size, or one whose size is not believed (`streamed`), is read in order to its end by

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Protocol
 from weakref import WeakKeyDictionary, WeakSet
 
-from mpx.engine.carrier import Work
-from mpx.engine.file_transfer import Move
+from mpx.engine.carrier import CarrierContext
+from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.ranges import RangeSet
 from mpx.engine.source_change import END_DECIDES
 from mpx.errors import MpxError, NoSpace
@@ -30,7 +30,7 @@ STUCK_S = 2.0  # as is what was asked for so long ago
 class Piece:
     """A range of a file that a lane is to bring; no bytes: one that is streamed, or all there already."""
 
-    move: Move
+    move: FileTransfer
     start: int
     end: int
 
@@ -38,7 +38,7 @@ class Piece:
 class Fetch(Protocol):
     """A range of a file that a lane has asked a server for."""
 
-    move: Move
+    move: FileTransfer
     sent_s: float  # when (monotonic clock)
 
     def missing(self) -> RangeSet:
@@ -54,18 +54,20 @@ class Pending:
     in_s: float
 
 
-class Shelf:
+class RangeScheduler:
     """Hands out pieces to lanes, the end of a file first. Safe for several threads."""
 
-    def __init__(self, work: Work, smallest_piece: int = SMALLEST_PIECE) -> None:
+    def __init__(self, work: CarrierContext, smallest_piece: int = SMALLEST_PIECE) -> None:
         self._work = work
         self._smallest = smallest_piece
         self._lock = threading.Lock()
-        self._moves: deque[Move] = deque()  # with bytes to hand out
-        self._under_way: list[Move] = []  # counted only where the user bounds them
+        self._moves: deque[FileTransfer] = deque()  # with bytes to hand out
+        self._under_way: list[FileTransfer] = []  # counted only where the user bounds them
         self.is_exact = False  # the server refuses to be asked for more than a file has
-        self._exactly: WeakSet[Move] = WeakSet()  # files whose refusal may be due to that
-        self._doubled: WeakKeyDictionary[Move, RangeSet] = WeakKeyDictionary()  # taken over once already
+        self._exactly: WeakSet[FileTransfer] = WeakSet()  # files whose refusal may be due to that
+        self._doubled: WeakKeyDictionary[FileTransfer, RangeSet] = (
+            WeakKeyDictionary()
+        )  # taken over once already
 
     def take(self, limit: int) -> Piece | None:
         """Return the next piece of at most `limit` bytes, opening further files; None: there is none now."""
@@ -87,7 +89,7 @@ class Shelf:
                     return Piece(opened, 0, 0)
                 self._moves.append(opened)
 
-    def _open_next(self) -> Move | None:
+    def _open_next(self) -> FileTransfer | None:
         """Take the next file from the pool, unless as many are on their way as the user allows."""
         most = self._work.options.files
         if most is not None:
@@ -101,7 +103,7 @@ class Shelf:
             self._under_way.append(opened)
         return opened
 
-    def give_back(self, move: Move, start: int, end: int) -> None:
+    def give_back(self, move: FileTransfer, start: int, end: int) -> None:
         """Return a piece that was taken and not brought, or not all of it.
 
         What is streamed is no range: it waits in the pool again, to be read from its first byte.
@@ -113,13 +115,13 @@ class Shelf:
         move.give_back(start, end)
         self.put_back(move)
 
-    def put_back(self, move: Move) -> None:
+    def put_back(self, move: FileTransfer) -> None:
         """Hand out once more what is to be moved of a file."""
         with self._lock:
             if move.todo_bytes and move not in self._moves:
                 self._moves.appendleft(move)
 
-    def let_go(self, move: Move) -> bool:
+    def let_go(self, move: FileTransfer) -> bool:
         """Close a file that a lane had opened; the first to find it whole says so, and gets True."""
         whole = move.claim_whole()
         move.close()
@@ -127,7 +129,7 @@ class Shelf:
             self._work.whole(move)
         return whole
 
-    def make_empty(self, move: Move) -> None:
+    def make_empty(self, move: FileTransfer) -> None:
         """Make the file of which nothing is to be brought: it is empty, or all of it is there."""
         try:
             fd = move.open(move.partial, os.O_RDWR | os.O_CREAT)
@@ -141,18 +143,18 @@ class Shelf:
         else:
             self.let_go(move)
 
-    def try_exactly(self, move: Move) -> bool:
+    def try_exactly(self, move: FileTransfer) -> bool:
         """Ask for no byte more than a file has from now on; False if that was tried already."""
         with self._lock:
             tried = move in self._exactly
             self._exactly.add(move)
             return not tried
 
-    def asks_exactly(self, move: Move) -> bool:
+    def asks_exactly(self, move: FileTransfer) -> bool:
         """Tell whether no byte more than a file has is to be asked for."""
         return self.is_exact or move in self._exactly
 
-    def ended(self, move: Move, size_bytes: int) -> None:
+    def ended(self, move: FileTransfer, size_bytes: int) -> None:
         """Take the end of the data for the end of the file, whatever was said of its size."""
         listed = move.listed_bytes
         if listed is not None and size_bytes != listed:
@@ -163,7 +165,7 @@ class Shelf:
         if size_bytes != listed:
             self._work.forgot(move)  # what was to be verified ended elsewhere
 
-    def give_up(self, move: Move, error: MpxError) -> None:
+    def give_up(self, move: FileTransfer, error: MpxError) -> None:
         """Give a file up, once for all lanes that work on it; raises NoSpace, which ends the whole copy."""
         if isinstance(error, NoSpace):
             raise error

@@ -9,7 +9,7 @@ CREDIT_S = 0.05  # time lost to a late wake-up that the pacer lets streams make 
 LOOK_S = 0.1  # a stream that waits looks again after so long: the rate may have risen
 
 
-class Pacer:
+class RateLimiter:
     """Holds all streams together to one rate: each byte gets its place in one line, which moves on."""
 
     def __init__(

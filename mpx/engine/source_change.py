@@ -1,7 +1,7 @@
 """Whether a source is what it was when it was listed, and whether its data came to their end."""
 
 from mpx.engine.endpoint import FileInfo
-from mpx.engine.file_transfer import Move
+from mpx.engine.file_transfer import FileTransfer
 from mpx.errors import IntegrityError, OffsetsUnproven
 from mpx.units import counted
 
@@ -30,7 +30,7 @@ def changed(
     return ""
 
 
-def why_too_short(now: FileInfo | None, move: Move, arrived_bytes: int) -> IntegrityError | None:
+def why_too_short(now: FileInfo | None, move: FileTransfer, arrived_bytes: int) -> IntegrityError | None:
     """Return why data that ended before the size that was listed are not the whole file; None if they are.
 
     They are where the server, asked once more, says that size too: else a transfer that was cut short
@@ -49,7 +49,7 @@ def why_too_short(now: FileInfo | None, move: Move, arrived_bytes: int) -> Integ
     )
 
 
-def why_elsewhere(now: FileInfo | None, move: Move, what: str) -> IntegrityError:
+def why_elsewhere(now: FileInfo | None, move: FileTransfer, what: str) -> IntegrityError:
     """Return what it means that another number of bytes came from within a file, `what` says which.
 
     OffsetsUnproven unless the file has changed: the server began elsewhere, or has told a wrong size.

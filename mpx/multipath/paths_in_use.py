@@ -14,8 +14,8 @@ from mpx.engine.tuner import Sample
 from mpx.errors import ControllerError
 from mpx.multipath.controller import Controller
 from mpx.multipath.health import SUSPECT_S, PathHealth, Seen
-from mpx.multipath.prober import PathProbe
-from mpx.multipath.server_address import FarAddress
+from mpx.multipath.prober import PathProber
+from mpx.multipath.server_address import ServerAddress
 from mpx.multipath.steering import SteeredPaths
 
 MEASURED_S = 5.0  # what a path carries is the most it has carried for so long
@@ -63,7 +63,7 @@ class Multipath:
         known: PathSet,
         *,
         near: Side,
-        far: FarAddress,
+        far: ServerAddress,
         open_session: Callable[[Callable[[int], None]], Endpoint],
         note: Callable[[str], None],
     ) -> None:
@@ -85,7 +85,7 @@ class Multipath:
         self._far = far
         self._open_session = open_session
         self._health = PathHealth()
-        self._probes: dict[str, PathProbe] = {}
+        self._probes: dict[str, PathProber] = {}
         self._carried = {name: _Carried() for name in known.names}
         self._down: frozenset[str] = frozenset()  # as the controller says
         self._told_down: frozenset[str] = frozenset()
@@ -97,7 +97,7 @@ class Multipath:
         with contextlib.suppress(RuntimeError):  # no thread to be had: the set ends with its lease
             self.paths.start()
         for name in self.known.names:
-            self._probes[name] = PathProbe(
+            self._probes[name] = PathProber(
                 name,
                 self._open_session,
                 steer=self.paths.register(name, self._near, stays=True),

@@ -34,7 +34,7 @@ class Asked:
     before: tuple[tuple[Port, bool, str], ...]
 
 
-class PortBook:
+class PortRegistry:
     """All of them. `most`: streams that the controller takes at once; None: it has not said.
 
     Times are of time.monotonic().

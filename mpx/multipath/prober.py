@@ -15,7 +15,7 @@ INTERVAL_S = 1.0
 MOST_REFUSALS = 3  # in a row, none of them for want of an answer: the server lets no further session in
 
 
-class PathProbe(threading.Thread):
+class PathProber(threading.Thread):
     """Asks once a second, and whenever it is told to, until it is told to end.
 
     `open_session`: with short timeouts; what it is given is told the port before it connects. `steer` has

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from mpx.errors import ControllerError
 
 
-class FarAddress:
+class ServerAddress:
     """`note` is told once where data goes elsewhere; if `required`, that is an error."""
 
     def __init__(self, address: str, *, required: bool, note: Callable[[str], None]) -> None:

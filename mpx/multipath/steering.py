@@ -15,8 +15,8 @@ from functools import partial
 from mpx.engine.path_set import PathSet, Side
 from mpx.errors import ControllerError
 from mpx.multipath.controller import ANSWER_S, Controller, Forgotten, Refusal
-from mpx.multipath.port_registry import MOST_AT_ONCE, Port, PortBook
-from mpx.multipath.server_address import FarAddress
+from mpx.multipath.port_registry import MOST_AT_ONCE, Port, PortRegistry
+from mpx.multipath.server_address import ServerAddress
 from mpx.units import counted
 
 AWAY_S = 5.0  # a controller that was not there, or refused, is not asked for the same again before
@@ -34,7 +34,7 @@ class SteeredPaths(threading.Thread):
         client: Controller,
         known: PathSet,
         *,
-        far: FarAddress,
+        far: ServerAddress,
         note: Callable[[str], None],
         changed: Callable[[PathSet], None],
     ) -> None:
@@ -43,7 +43,7 @@ class SteeredPaths(threading.Thread):
         self._client, self._known, self._note, self._changed = client, known, note, changed
         self._guard = threading.Condition()
         self._telling = threading.Lock()  # of streams that have ended
-        self._book = PortBook(known.names, known.most_streams)
+        self._book = PortRegistry(known.names, known.most_streams)
         self._noted: set[int] = set()  # each kind of refusal is told once
         self._away_until_s = 0.0
         self._forgotten = False

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from mpx.recognition.mix import Mix
 from mpx.recognition.observation import Own
-from mpx.recognition.pulses.pulse import Fall
+from mpx.recognition.pulses.pulse import QueueResponse
 from mpx.rtt.series import Probe
 
 
@@ -23,7 +23,7 @@ class Classifier(Protocol):
         goodput: Sequence[tuple[float, float]] | None = None,
         *,
         own: Own | None = None,
-        falls: Sequence[Fall] = (),
+        falls: Sequence[QueueResponse] = (),
     ) -> Mix:
         """Return the mix that the end of a series tells."""
         ...

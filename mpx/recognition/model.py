@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 from mpx.errors import UsageError
 from mpx.recognition.mix import MIXES, UNKNOWN, Mix, groups_of, likeliest
 from mpx.recognition.observation import PASSIVE, Own
-from mpx.recognition.pulses.pulse import Fall
+from mpx.recognition.pulses.pulse import QueueResponse
 from mpx.rtt.series import Probe
 
 if TYPE_CHECKING:
-    from mpx.recognition.window_classifier import Part
+    from mpx.recognition.window_classifier import WindowClassifier
 
 
 @dataclass(frozen=True)
 class Model:
     """Parts by the way of watching, the one with the shortest window first, and the model's card."""
 
-    parts: Mapping[str, Sequence["Part"]]
+    parts: Mapping[str, Sequence["WindowClassifier"]]
     card: Mapping[str, Any]
 
     def window_s(self, kind: str = PASSIVE) -> float:
@@ -37,7 +37,7 @@ class Model:
         *,
         kind: str = PASSIVE,
         own: Own | None = None,
-        falls: Sequence[Fall] = (),
+        falls: Sequence[QueueResponse] = (),
     ) -> Mix:
         """Return the mix that the end of a series tells, ten probes a second, or `unknown`.
 
@@ -65,7 +65,7 @@ class Model:
             return Mix(UNKNOWN, said.less_strange, groups_of(said.probabilities))
         return likeliest(said.probabilities)
 
-    def _parts(self, kind: str) -> Sequence["Part"]:
+    def _parts(self, kind: str) -> Sequence["WindowClassifier"]:
         if kind not in self.parts:
             have = ", ".join(self.parts)
             raise UsageError(f"this model cannot tell the background by '{kind}' probing, only by {have}")

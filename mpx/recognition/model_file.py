@@ -25,7 +25,7 @@ from mpx.recognition.model import Model
 from mpx.recognition.novelty import Places, Ranks
 from mpx.recognition.observation import KINDS, period_s
 from mpx.recognition.trees import Trees
-from mpx.recognition.window_classifier import Part
+from mpx.recognition.window_classifier import WindowClassifier
 from mpx.recognition.windows import STEP_S, steps_of
 
 FORMAT = "mpx-ops-model-1"
@@ -52,7 +52,7 @@ def read_model(folder: Path) -> Model:
         if said["arrays"] != hashlib.sha256(packed).hexdigest():
             raise _Damaged(f"{ARRAYS_NAME} is not the file that {JSON_NAME} was written with")
         arrays = _arrays(packed)
-        parts: dict[str, list[Part]] = {}
+        parts: dict[str, list[WindowClassifier]] = {}
         for number, part in enumerate(said["parts"]):
             made = _part(part, f"{number}.", arrays)
             parts.setdefault(made.kind, []).append(made)
@@ -127,7 +127,7 @@ def _arrays(packed: bytes) -> dict[str, NDArray[Any]]:
         raise _Damaged(f"{ARRAYS_NAME} holds no arrays ({error})") from None
 
 
-def _part(said: object, prefix: str, arrays: dict[str, NDArray[Any]]) -> Part:
+def _part(said: object, prefix: str, arrays: dict[str, NDArray[Any]]) -> WindowClassifier:
     """Return a part; its arrays are taken away from the others."""
     if not isinstance(said, dict) or set(said) != PART_KEYS:
         raise _Damaged(f"a part has other keys than {', '.join(sorted(PART_KEYS))}")
@@ -148,7 +148,7 @@ def _part(said: object, prefix: str, arrays: dict[str, NDArray[Any]]) -> Part:
         raise _Damaged("its arrays ask for more features than there are")
     if trees.counts.shape[1] != len(MIXES) + 1 or len(places.means) != len(MIXES):
         raise _Damaged("its arrays are for another number of mixes")
-    return Part(kind, window_s, trees, temperature, places, ranks)
+    return WindowClassifier(kind, window_s, trees, temperature, places, ranks)
 
 
 def _number(said: Mapping[str, Any], key: str, least: float, most: float) -> float:

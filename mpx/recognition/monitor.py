@@ -15,7 +15,7 @@ from mpx.recognition.mix import Mix
 from mpx.recognition.observation import DIPS_BBR, Own
 from mpx.recognition.policy import BBR, CUBIC
 from mpx.recognition.pulses.rests import DipRests
-from mpx.recognition.switching import Chooser, Switch
+from mpx.recognition.switching import Switch, SwitchHysteresis
 from mpx.recognition.watch import Watches
 from mpx.rtt.schedule import SINGLE_INTERVAL_S
 from mpx.units import counted
@@ -54,14 +54,14 @@ class Loading(threading.Thread):
             self.trouble = f"{type(error).__name__}: {error}"
 
 
-class Selection:
+class BackgroundMonitor:
     """One copy's: knows what its streams use, and asks for something else when that is due."""
 
     def __init__(
         self,
         loading: Loading,
         watch: Watches,
-        chooser: Chooser,
+        chooser: SwitchHysteresis,
         congestion: str,
         began_s: float | None = None,
     ) -> None:

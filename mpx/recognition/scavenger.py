@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 
 from mpx.engine.rate_limiter import PIECE_S as OF_A_RATE_S
-from mpx.engine.rate_limiter import Pacer
+from mpx.engine.rate_limiter import RateLimiter
 from mpx.recognition.scavenger_rate import LOST_S, Yielding
 from mpx.recognition.watch import Watches
 
@@ -17,7 +17,7 @@ _KEEP_S = 5.0  # probes whose answer takes longer than that are not waited for
 class Scavenger:
     """Sets the rate of a pacer, ten times a second."""
 
-    def __init__(self, watch: Watches, pacer: Pacer, may_probe: Callable[[], bool]) -> None:
+    def __init__(self, watch: Watches, pacer: RateLimiter, may_probe: Callable[[], bool]) -> None:
         """`may_probe` says when there is a session to spare for probes: the copy's own come first."""
         self.trouble = ""  # why it cannot yield for now
         self._watch, self._pacer, self._may_probe = watch, pacer, may_probe

@@ -49,7 +49,7 @@ def asks_for(policy: str, mix: Mix, why_not: Callable[[str], str]) -> Asked:
     return Asked(most, alike, shares[most] if mix.name != UNKNOWN else 0.0)
 
 
-class Chooser:
+class SwitchHysteresis:
     """Turns readings of the background into switches, for one policy."""
 
     def __init__(self, policy: str, congestion: str, why_not: Callable[[str], str]) -> None:

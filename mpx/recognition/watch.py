@@ -14,8 +14,8 @@ from typing import Protocol
 
 from mpx.errors import ConnectionLost, Interrupted, MpxError
 from mpx.net import tcp
-from mpx.recognition.pulses.maker import Dips
-from mpx.recognition.pulses.pulse import Fall
+from mpx.recognition.pulses.maker import PulseMaker
+from mpx.recognition.pulses.pulse import QueueResponse
 from mpx.rtt.method import Way
 from mpx.rtt.methods.choose import choose
 from mpx.rtt.methods.echo import EchoWay
@@ -51,7 +51,7 @@ class Watches(Protocol):
         """Return the probes sent since then (monotonic clock) whose fate is known."""
         ...
 
-    def falls(self, from_s: float) -> Sequence[Fall] | None:
+    def falls(self, from_s: float) -> Sequence[QueueResponse] | None:
         """Return what dips since then have told; None where there can be none."""
         ...
 
@@ -73,7 +73,7 @@ class RttWatch(threading.Thread):
         *,
         asked_s: float = math.inf,
         kernel_s: float = math.inf,
-        dips: Dips | None = None,
+        dips: PulseMaker | None = None,
     ) -> None:
         """`asked_s` is the shortest RTT to the server's program that is known, `kernel_s` to its kernel.
 
@@ -102,7 +102,7 @@ class RttWatch(threading.Thread):
         even = found if self._dips is None else self._dips.without(found)
         return [probe for probe in even if probe.t_s >= from_s]
 
-    def falls(self, from_s: float) -> list[Fall] | None:
+    def falls(self, from_s: float) -> list[QueueResponse] | None:
         """Return what dips since then (monotonic clock) have told; None where there can be none."""
         dips = self._dips
         return dips.falls(self._known(), from_s) if dips and dips.can else None

@@ -9,7 +9,7 @@ from mpx.recognition.features import features
 from mpx.recognition.mix import MIXES
 from mpx.recognition.novelty import Places, Ranks
 from mpx.recognition.observation import PASSIVE
-from mpx.recognition.pulses.pulse import Fall
+from mpx.recognition.pulses.pulse import QueueResponse
 from mpx.recognition.trees import Trees
 from mpx.recognition.windows import (
     Floats,
@@ -41,7 +41,7 @@ class Said:
 
 
 @dataclass(frozen=True)
-class Part:
+class WindowClassifier:
     """Trees over the features of windows of one length, and what makes their shares probabilities.
 
     The classes of the trees are MIXES, in their order, and one more for traffic that is none of them.
@@ -60,7 +60,7 @@ class Part:
         base_s: float,
         goodput: Sequence[tuple[float, float]] = (),
         streams: int = 1,
-        falls: Sequence[Fall] = (),
+        falls: Sequence[QueueResponse] = (),
     ) -> Said | None:
         """Return what the end of a series tells; None if it is too short or most of it was lost."""
         steps = steps_of(self.window_s)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from mpx.recognition.pulses.pulse import Fall
+from mpx.recognition.pulses.pulse import QueueResponse
 from mpx.rtt.series import Probe
 
 STEP_S = 0.1
@@ -113,7 +113,7 @@ def rates_on_grid(goodput: Sequence[tuple[float, float]], first_s: float, steps:
     return np.asarray(mean[np.maximum.accumulate(known)])
 
 
-def falls_on_grid(falls: Sequence[Fall], first_s: float, steps: int) -> tuple[Floats, Floats]:
+def falls_on_grid(falls: Sequence[QueueResponse], first_s: float, steps: int) -> tuple[Floats, Floats]:
     """Return `shares` and `kept` of what dips told from that time on, NaN at steps without."""
     shares, kept = np.full((2, steps), np.nan)
     for fall in falls:

@@ -15,7 +15,7 @@ INTERVAL_S = 1.0
 TICK_S = 0.1  # the session is let go so soon when others need it
 
 
-class RttProbe(threading.Thread):
+class RttProber(threading.Thread):
     """Asks once a second: on `endpoint` when `listing` has ended, before that on one of its own."""
 
     def __init__(

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from mpx.recognition.policy import BBR
-from mpx.recognition.pulses.local_pacing import Slowed
+from mpx.recognition.pulses.local_pacing import LocalPacer
 from mpx.serve.token_bucket import Allowance
 
 BBR_RATE, BBR_BURST = 0.4, 20  # a copy reads for about 16 s, then rests for 30 s at least (rests.py)
@@ -33,7 +33,7 @@ class Dipping:
     ) -> None:
         self._connections = connections
         self._clock = clock
-        self._slowed: dict[str, Slowed] = {}
+        self._slowed: dict[str, LocalPacer] = {}
         self._allowed: dict[str, Allowance] = {}
         self._allowed_bbr: dict[str, Allowance] = {}
         self._busy: set[str] = set()
@@ -47,7 +47,7 @@ class Dipping:
         allowed = self._allowed.setdefault(host, Allowance(RATE, burst=1))
         if host in self._busy or not allowed.take(self._clock()):
             return 0.0
-        slowed = self._slowed.setdefault(host, Slowed(partial(self._connections, host), self._clock))
+        slowed = self._slowed.setdefault(host, LocalPacer(partial(self._connections, host), self._clock))
         slowed.look()
         if slowed.sends_by(BBR):
             of_bbr = self._allowed_bbr.setdefault(host, Allowance(BBR_RATE, burst=BBR_BURST))
@@ -72,6 +72,6 @@ class Dipping:
         self._allowed.pop(host, None)
         self._allowed_bbr.pop(host, None)
 
-    def _end(self, host: str, slowed: Slowed) -> None:
+    def _end(self, host: str, slowed: LocalPacer) -> None:
         slowed.restore()
         self._busy.discard(host)

@@ -13,19 +13,19 @@ from collections.abc import Callable, Mapping, Sequence
 from mpx.endpoints.ftp.session_pool import SessionPool
 from mpx.engine.checksum_choice import ChecksumChoice
 from mpx.engine.endpoint import Endpoint, FileInfo
-from mpx.engine.file_queue import Pool
-from mpx.engine.file_transfer import Move
+from mpx.engine.file_queue import FileQueue
+from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.stop import Failure
 from mpx.errors import IntegrityError, MpxError, NoChecksum, NotRenamed
 from mpx.report import Report
-from mpx.transfer.commit_session import FinisherSession, Finishing
+from mpx.transfer.commit_session import CommitSession, Finishing
 from mpx.transfer.journal import Journal
 from mpx.transfer.sent_notes import Sent, SentNotes
-from mpx.transfer.verify_queue import Backlog, Section
+from mpx.transfer.verify_queue import Section, VerifyQueue
 from mpx.units import counted
 
 
-class Finisher:
+class Committer:
     """Takes whole files, verifies and commits them; checks sections of large ones while they move."""
 
     def __init__(
@@ -35,7 +35,7 @@ class Finisher:
         open_destination: Callable[[], Endpoint],
         far_is_source: bool,
         choice: ChecksumChoice,
-        pool: Pool,
+        pool: FileQueue,
         session_pool: SessionPool,
         failure: Failure,
         journal: Journal,
@@ -54,10 +54,10 @@ class Finisher:
         self._notes = notes
         self._choice = choice
         self._most = sessions
-        self._sessions: list[FinisherSession] = []
-        self._moving: dict[str, Move] = {}
+        self._sessions: list[CommitSession] = []
+        self._moving: dict[str, FileTransfer] = {}
         self._guard = threading.Lock()
-        self._backlog = Backlog(verifies=choice.verifies, sessions=sessions)
+        self._backlog = VerifyQueue(verifies=choice.verifies, sessions=sessions)
         self._work = Finishing(
             open_source=open_source,
             open_destination=open_destination,
@@ -82,24 +82,24 @@ class Finisher:
 
     # --- for those who move files --------------------------------------------------------------------
 
-    def began(self, move: Move) -> None:
+    def began(self, move: FileTransfer) -> None:
         """Take a large file under observation."""
         if not move.is_small:
             with self._guard:
                 self._moving[move.final] = move
             self._backlog.watch(move)
 
-    def whole(self, move: Move) -> None:
+    def whole(self, move: FileTransfer) -> None:
         """Take a file whose every byte has arrived."""
         if not self._backlog.whole(move):
             self._pool.put_again(move)
         self._grow()
 
-    def given_up(self, move: Move, error: MpxError) -> None:
+    def given_up(self, move: FileTransfer, error: MpxError) -> None:
         """Record that a file cannot be copied; what arrived of a large one is kept for another run."""
         self._give_up(move, error, keep=move.arrived_bytes > 0 or move.partial == move.final)
 
-    def _give_up(self, move: Move, error: MpxError, *, keep: bool) -> None:
+    def _give_up(self, move: FileTransfer, error: MpxError, *, keep: bool) -> None:
         with self._guard:
             self._moving.pop(move.final, None)
         self.incomplete_folders.add(posixpath.dirname(move.final))
@@ -110,7 +110,7 @@ class Finisher:
         self.failed(move.source, error, move.listed_bytes or 0)
         self._pool.settle(move)
 
-    def forgot(self, move: Move) -> None:
+    def forgot(self, move: FileTransfer) -> None:
         """Have nothing believed any more of what had arrived of a file: not by us, not by the next run."""
         self._backlog.forgot(move)
         self._journal_one(move)
@@ -130,7 +130,7 @@ class Finisher:
             if move.has_news:
                 self._journal_one(move)
 
-    def _journal_one(self, move: Move) -> None:
+    def _journal_one(self, move: FileTransfer) -> None:
         """Tell the journal what has arrived of one file, and what of it turned out not to have."""
         with self._journaling:
             lost, arrived = move.take_news()
@@ -161,7 +161,7 @@ class Finisher:
                     self._add_session()
 
     def _add_session(self) -> None:
-        session = FinisherSession(self._work, is_first=not self._sessions)
+        session = CommitSession(self._work, is_first=not self._sessions)
         try:
             session.start()
         except RuntimeError as error:  # no thread is left: go on with those that there are
@@ -226,7 +226,7 @@ class Finisher:
         if not self._backlog.exempt(section):
             self._pool.put_again(move)
 
-    def _misfit(self, move: Move, stored_bytes: int) -> None:
+    def _misfit(self, move: FileTransfer, stored_bytes: int) -> None:
         """Have a file sent once more of which another number of bytes was stored than it has."""
         move.was_misfit, move.rename_asked = True, False
         self._report.note(
@@ -237,7 +237,7 @@ class Finisher:
         self._journal_one(move)
         self._pool.put_again(move)
 
-    def _committed(self, moves: Sequence[Move], errors: Mapping[Move, MpxError]) -> None:
+    def _committed(self, moves: Sequence[FileTransfer], errors: Mapping[FileTransfer, MpxError]) -> None:
         """Settle files that were to get their final names."""
         done = [move for move in moves if move not in errors]
         with self._guard:
@@ -255,7 +255,7 @@ class Finisher:
         for move, error in errors.items():
             self._spoiled(move, error)
 
-    def _timeless(self, moves: Sequence[Move], there: Sequence[FileInfo | MpxError | None]) -> None:
+    def _timeless(self, moves: Sequence[FileTransfer], there: Sequence[FileInfo | MpxError | None]) -> None:
         """Note what was sent to a server that keeps no times, so that it is not sent again."""
         self._notes.record(
             Sent(move.final, move.size_bytes, move.modified_s, info.modified_s)
@@ -263,7 +263,7 @@ class Finisher:
             if isinstance(info, FileInfo)
         )
 
-    def _spoiled(self, move: Move, error: MpxError) -> None:
+    def _spoiled(self, move: FileTransfer, error: MpxError) -> None:
         """Give up a file that had arrived; what is proven wrong is not kept."""
         move.claim_given_up()  # a part that is being sent again must not make it whole
         self._give_up(move, error, keep=not isinstance(error, IntegrityError))

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from mpx.endpoints.ftp.session_pool import SessionPool
 from mpx.engine.checksum_choice import ChecksumChoice
 from mpx.engine.endpoint import Commit, Endpoint, FileInfo, aside_name
-from mpx.engine.file_queue import Pool
-from mpx.engine.file_transfer import Move
+from mpx.engine.file_queue import FileQueue
+from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.retry import Retry
 from mpx.engine.source_change import AGAIN, changed
 from mpx.engine.stop import Failure
@@ -25,7 +25,7 @@ from mpx.errors import (
 )
 from mpx.transfer import lost_renames
 from mpx.transfer.compare import compare
-from mpx.transfer.verify_queue import Backlog, Batch, Section
+from mpx.transfer.verify_queue import Batch, Section, VerifyQueue
 from mpx.units import counted
 
 TICK_S = 0.05
@@ -40,24 +40,28 @@ class Finishing:
     open_destination: Callable[[], Endpoint]
     far_is_source: bool
     choice: ChecksumChoice
-    backlog: Backlog
-    litter: deque[Move]  # given up, with a partial file that is worth nothing
-    pool: Pool
+    backlog: VerifyQueue
+    litter: deque[FileTransfer]  # given up, with a partial file that is worth nothing
+    pool: FileQueue
     session_pool: SessionPool
     failure: Failure
     retries: int
     note: Callable[[str], None]  # a line for the report
     took: Callable[[], None]  # a batch was taken; others may wait
     compared: Callable[[Section, str, bool | MpxError], None]  # by what, and whether they are the same
-    misfit: Callable[[Move, int], None]  # so many bytes of it are stored, more or less than it has
-    committed: Callable[[Sequence[Move], Mapping[Move, MpxError]], None]  # all of them, and what went wrong
-    timeless: Callable[[Sequence[Move], Sequence[FileInfo | MpxError | None]], None]  # that keep no time
-    removed: Callable[[Move], None]  # its partial file is gone
+    misfit: Callable[[FileTransfer, int], None]  # so many bytes of it are stored, more or less than it has
+    committed: Callable[
+        [Sequence[FileTransfer], Mapping[FileTransfer, MpxError]], None
+    ]  # all of them, and what went wrong
+    timeless: Callable[
+        [Sequence[FileTransfer], Sequence[FileInfo | MpxError | None]], None
+    ]  # that keep no time
+    removed: Callable[[FileTransfer], None]  # its partial file is gone
     connected: Callable[[], None]  # a session is open, so that what moves can be finished
     refused: Callable[[MpxError], None]  # the server admits no further session
 
 
-class FinisherSession(threading.Thread):
+class CommitSession(threading.Thread):
     """Verifies and commits over endpoints of its own. The copy can do without any but the first."""
 
     def __init__(self, work: Finishing, *, is_first: bool) -> None:
@@ -198,10 +202,10 @@ class FinisherSession(threading.Thread):
 
     # --- committing ----------------------------------------------------------------------------------
 
-    def _commit(self, moves: Sequence[Move]) -> None:
+    def _commit(self, moves: Sequence[FileTransfer]) -> None:
         """Give proven files their final names, but those whose source has changed."""
         source, destination = self._endpoints()
-        errors: dict[Move, MpxError] = {}
+        errors: dict[FileTransfer, MpxError] = {}
         again_there = [move for move in moves if not move.is_read_once]  # a pipe may be gone with its writer
         described = source.stats([move.source for move in again_there])
         for move, now in zip(again_there, described, strict=True):
@@ -257,7 +261,7 @@ class FinisherSession(threading.Thread):
         for move in again:  # only now: what was not settled before is put back if the session is lost
             self._finishing.misfit(move, misfits[move])
 
-    def _misfits(self, moves: Sequence[Move], destination: Endpoint) -> dict[Move, int]:
+    def _misfits(self, moves: Sequence[FileTransfer], destination: Endpoint) -> dict[FileTransfer, int]:
         """Return the uploads that lost their end, or grew, and how much of them is stored.
 
         A checksum proves what was sent, and not that nothing follows it: where one was compared, only servers
@@ -268,7 +272,7 @@ class FinisherSession(threading.Thread):
             return {}
         is_faithful = destination.stores_faithfully()
         asked = [move for move in moves if not move.rename_asked and not (is_faithful and _is_proven(move))]
-        misfits: dict[Move, int] = {}
+        misfits: dict[FileTransfer, int] = {}
         sizes = destination.sizes([move.partial for move in asked])
         untold = [move for move, size in zip(asked, sizes, strict=True) if size is None]
         there = dict(zip(untold, destination.stats([move.partial for move in untold]), strict=True))
@@ -285,20 +289,20 @@ class FinisherSession(threading.Thread):
         return misfits
 
     @staticmethod
-    def _remove_aside(move: Move, destination: Endpoint) -> None:
+    def _remove_aside(move: FileTransfer, destination: Endpoint) -> None:
         """Remove the old file that was put aside when the session was lost; best effort."""
         if not destination.stores_faithfully() and move.partial != move.final:
             with contextlib.suppress(DestinationError):
                 destination.remove(aside_name(move.partial, move.final))
 
     @staticmethod
-    def _changed(move: Move, now: FileInfo | None) -> str:
+    def _changed(move: FileTransfer, now: FileInfo | None) -> str:
         return changed(
             now, listed_bytes=move.listed_bytes, arrived_bytes=move.size_bytes, modified_s=move.modified_s
         )
 
 
-def _lost(move: Move, stored_bytes: int) -> IntegrityError:
+def _lost(move: FileTransfer, stored_bytes: int) -> IntegrityError:
     twice = " although it was sent twice" if move.was_misfit else ""
     return IntegrityError(
         f"{move.source}: {stored_bytes} of {counted(move.size_bytes, 'byte')} are stored at the destination"
@@ -306,6 +310,6 @@ def _lost(move: Move, stored_bytes: int) -> IntegrityError:
     )
 
 
-def _is_proven(move: Move) -> bool:
+def _is_proven(move: FileTransfer) -> bool:
     """Tell whether a checksum was compared of every byte; of an empty file there is none."""
     return move.size_bytes > 0 and move.verified.covers(0, move.size_bytes)

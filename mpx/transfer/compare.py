@@ -8,7 +8,7 @@ from mpx.choices import NONE
 from mpx.engine import checksum
 from mpx.engine.checksum_choice import ChecksumChoice
 from mpx.engine.endpoint import Endpoint, Part
-from mpx.engine.file_transfer import Move
+from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.running_checksum import Unread
 from mpx.engine.source_change import AGAIN
 from mpx.errors import IntegrityError, Interrupted, MpxError, NoChecksum, SourceError
@@ -122,7 +122,9 @@ def _near_sum(
         os.close(fd)
 
 
-def _sum(move: Move, algorithm: str, start: int, end: int, fd: int | None, stop: Callable[[], bool]) -> str:
+def _sum(
+    move: FileTransfer, algorithm: str, start: int, end: int, fd: int | None, stop: Callable[[], bool]
+) -> str:
     """Return a checksum, reading what did not pass; raises OSError, and Unread where there is no `fd`."""
     if move.sums.algorithm == algorithm:
         return move.sums.hex(start, end, fd, stop)

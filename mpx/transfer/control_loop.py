@@ -9,19 +9,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mpx.engine.carrier import Carrier
-from mpx.engine.chunk_gate import Gate
+from mpx.engine.chunk_gate import ChunkGate
 from mpx.engine.endpoint import Rtt
-from mpx.engine.file_queue import Pool
+from mpx.engine.file_queue import FileQueue
 from mpx.engine.path_set import DEFAULT_PATH
 from mpx.engine.stop import Failure
 from mpx.engine.tuner import Decision, Sample, Tuner
 from mpx.errors import Interrupted, UsageError
 from mpx.report import Event, Report
-from mpx.transfer.commit import Finisher
+from mpx.transfer.commit import Committer
 
 if TYPE_CHECKING:  # few copies need them
     from mpx.multipath.paths_in_use import Multipath
-    from mpx.recognition.monitor import Selection
+    from mpx.recognition.monitor import BackgroundMonitor
     from mpx.recognition.scavenger import Scavenger
 
 TICK_S = 0.1
@@ -51,7 +51,7 @@ class Progress:
 OnProgress = Callable[[Progress], None]
 
 
-class Watcher:
+class ControlLoop:
     """The one place where decisions become actions."""
 
     def __init__(
@@ -59,15 +59,15 @@ class Watcher:
         *,
         carrier: Carrier,
         tuners: Mapping[tuple[str, ...], Tuner],
-        pool: Pool,
-        gate: Gate,
+        pool: FileQueue,
+        gate: ChunkGate,
         failure: Failure,
-        finisher: Finisher,
+        finisher: Committer,
         report: Report,
         rtt: Callable[[str], Rtt | None],
         congestion: str | None,
         congestion_refused: threading.Event,
-        begin_selection: "Callable[[float], Selection | None] | None",
+        begin_selection: "Callable[[float], BackgroundMonitor | None] | None",
         scavenger: "Scavenger | None",
         multipath: "Multipath | None",
         on_progress: OnProgress | None,
@@ -85,7 +85,7 @@ class Watcher:
         self._congestion_before: str | None = None  # what streams go on with where the last switch is refused
         self._congestion_refused = congestion_refused
         self._begin_selection = begin_selection  # once the copy is found to be a long one
-        self._selection: Selection | None = None
+        self._selection: BackgroundMonitor | None = None
         self._moving_s: float | None = None  # since when bytes arrive
         self._scavenger = scavenger
         self._multipath = multipath
@@ -192,7 +192,7 @@ class Watcher:
         if begin is not None and since_s is not None and time.monotonic() >= since_s + LONG_S:
             self._selection, self._begin_selection = begin(since_s), None
 
-    def _select(self, selection: "Selection", now: float, sample: Sample) -> None:
+    def _select(self, selection: "BackgroundMonitor", now: float, sample: Sample) -> None:
         """Switch the streams where the background has come to ask for it; what cannot be is noted."""
         switch = selection.observe(time.monotonic(), sample)
         if selection.trouble:

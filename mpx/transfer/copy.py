@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from mpx import choices
 from mpx.endpoints.ftp.extensions.congestion import why_not_far
 from mpx.endpoints.ftp.session_pool import SessionPool
-from mpx.engine.carrier import Carrier, Work
-from mpx.engine.chunk_gate import Gate
+from mpx.engine.carrier import Carrier, CarrierContext
+from mpx.engine.chunk_gate import ChunkGate
 from mpx.engine.endpoint import Endpoint, FileInfo
-from mpx.engine.file_queue import Pool
+from mpx.engine.file_queue import FileQueue
 from mpx.engine.path_set import PathSet
-from mpx.engine.rate_limiter import Pacer
+from mpx.engine.rate_limiter import RateLimiter
 from mpx.engine.stop import Failure, unexpected
 from mpx.engine.stream_paths import DefaultPath
 from mpx.errors import (
@@ -35,10 +35,10 @@ from mpx.net import congestion_control, mptcp, tcp
 from mpx.options import CopyOptions
 from mpx.recognition.policy import CUBIC, why_not_from
 from mpx.report import Report
-from mpx.rtt.prober import RttProbe
-from mpx.transfer.commit import Finisher
+from mpx.rtt.prober import RttProber
+from mpx.transfer.commit import Committer
 from mpx.transfer.congestion_plan import Plan, plan
-from mpx.transfer.control_loop import OnProgress, Watcher
+from mpx.transfer.control_loop import ControlLoop, OnProgress
 from mpx.transfer.journal import Journal
 from mpx.transfer.option_checks import (
     check_checksum,
@@ -51,8 +51,8 @@ from mpx.transfer.option_checks import (
 )
 from mpx.transfer.planner import pair_up
 from mpx.transfer.registry import carrier_for, check_pair, open_endpoint
-from mpx.transfer.resume_proof import Prover
-from mpx.transfer.retrying import Insistent
+from mpx.transfer.resume_proof import ResumeVerifier
+from mpx.transfer.retrying import RetryingEndpoint
 from mpx.transfer.scan import Lister, Pair, decided, rehearse, tasks
 from mpx.transfer.sent_notes import SentNotes
 from mpx.transfer.tuner_choice import beginning, sessions_of, tuners
@@ -60,7 +60,7 @@ from mpx.units import counted
 
 if TYPE_CHECKING:  # imported by the steps that need them, as few copies do
     from mpx.multipath.paths_in_use import Multipath
-    from mpx.recognition.monitor import Selection
+    from mpx.recognition.monitor import BackgroundMonitor
     from mpx.recognition.scavenger import Scavenger
     from mpx.recognition.watch import RttWatch
 
@@ -327,7 +327,7 @@ class _Copy:
 
     def rehearse(self, pairs: list[Pair]) -> None:
         """Tell what would be done, and do nothing of it."""
-        asking = Insistent(self.source_end, self.options.retries, self.cancel)
+        asking = RetryingEndpoint(self.source_end, self.options.retries, self.cancel)
         listed = tasks(pairs, asking, self.options, note=self.report.note)
         notes = SentNotes(self.destination)
         for task in decided(listed, self.source_end, self.destination_end, self.options, notes):
@@ -361,8 +361,8 @@ class _Copy:
         """Run lister, carrier and finisher side by side until all is settled or the copy fails."""
         options, failure = self.options, self.failure
         notes = SentNotes(self.destination)
-        pool, gate, may_spread = Pool(failure.cancel), Gate(), threading.Event()
-        self.finisher = finisher = Finisher(
+        pool, gate, may_spread = FileQueue(failure.cancel), ChunkGate(), threading.Event()
+        self.finisher = finisher = Committer(
             open_source=self.open_source,
             open_destination=self.open_destination,
             far_is_source=self.far_is_source,
@@ -377,17 +377,17 @@ class _Copy:
             notes=notes,
             connected=may_spread.set,
         )
-        prover = Prover(
+        prover = ResumeVerifier(
             self.open_source if self.far_is_source else self.open_destination,
             far_is_source=self.far_is_source,
             forgot=finisher.forgot,
             note=self.report.note,
             stop=self._stopping,
         )
-        work = Work(
+        work = CarrierContext(
             options=options,
             pool=pool,
-            pacer=Pacer(failure.cancel, options.rate_bps),
+            pacer=RateLimiter(failure.cancel, options.rate_bps),
             gate=gate,
             failure=failure,
             whole=finisher.whole,
@@ -430,7 +430,7 @@ class _Copy:
             pool=self.sessions,
             congestions=self.far_end.congestions(),
         )
-        probe = RttProbe(
+        probe = RttProber(
             self.far_end,
             self.rtt,
             listing=lister,
@@ -442,7 +442,7 @@ class _Copy:
         multipath = self.multipath
         selects, yields = self.mode_e and self.plan.selects, self.plan.yields
         self.watch = self.rtt_watch(carrier if selects else None) if yields else None
-        watcher = Watcher(
+        watcher = ControlLoop(
             carrier=carrier,
             tuners=tuners(self.options, self.known_paths) if carrier.tunable and not yields else {},
             pool=pool,
@@ -489,24 +489,24 @@ class _Copy:
         rtt = self.rtt
         if rtt is None or rtt.address is None:
             return None
-        from mpx.recognition.pulses.local_pacing import Slowed
-        from mpx.recognition.pulses.maker import Dips
-        from mpx.recognition.pulses.remote_pacing import FarSlowed
+        from mpx.recognition.pulses.local_pacing import LocalPacer
+        from mpx.recognition.pulses.maker import PulseMaker
+        from mpx.recognition.pulses.remote_pacing import RemotePacer
         from mpx.recognition.watch import RttWatch
 
-        slows = FarSlowed if self.far_is_source else Slowed
-        dips = Dips(slows(dipping.connections)) if dipping else None
+        slows = RemotePacer if self.far_is_source else LocalPacer
+        dips = PulseMaker(slows(dipping.connections)) if dipping else None
         kernel_s = rtt.kernel_s or math.inf
         host = self.far_end.location.host
         return RttWatch(host, rtt.address, asked_s=rtt.asked_s, kernel_s=kernel_s, dips=dips)
 
-    def scavenger(self, watch: "RttWatch", pacer: Pacer, may_probe: threading.Event) -> "Scavenger":
+    def scavenger(self, watch: "RttWatch", pacer: RateLimiter, may_probe: threading.Event) -> "Scavenger":
         """Return who keeps the copy from being in the way of others."""
         from mpx.recognition.scavenger import Scavenger
 
         return Scavenger(watch, pacer, may_probe.is_set)
 
-    def selection(self, carrier: Carrier, began_s: float) -> "Selection | None":
+    def selection(self, carrier: Carrier, began_s: float) -> "BackgroundMonitor | None":
         """Return who reads the background and says when to switch; None where there is no path to probe.
 
         Bytes move since `began_s` (monotonic clock).
@@ -515,19 +515,19 @@ class _Copy:
         if self.watch is None:
             return None
         from mpx.ops_classifier import load_model
-        from mpx.recognition.monitor import Loading, Selection
-        from mpx.recognition.switching import Chooser
+        from mpx.recognition.monitor import BackgroundMonitor, Loading
+        from mpx.recognition.switching import SwitchHysteresis
 
         congestion = self.plan.congestion or CUBIC
         why_not = functools.cache(self.why_not_congestion(are_open=True) or str)  # each takes a socket
-        chooser = Chooser(self.options.policy, congestion, why_not)
-        return Selection(Loading(load_model), self.watch, chooser, congestion, began_s)
+        chooser = SwitchHysteresis(self.options.policy, congestion, why_not)
+        return BackgroundMonitor(Loading(load_model), self.watch, chooser, congestion, began_s)
 
     def run(
-        self, carrier: Carrier, finisher: Finisher, lister: Lister, probe: RttProbe, watcher: Watcher
+        self, carrier: Carrier, finisher: Committer, lister: Lister, probe: RttProber, watcher: ControlLoop
     ) -> None:
         """Start everything, watch, and stop everything; raises what ended the copy."""
-        begun: list[Carrier | Finisher | Lister | RttProbe] = []
+        begun: list[Carrier | Committer | Lister | RttProber] = []
         try:
             for part in (carrier, finisher, lister, probe):
                 part.start()
@@ -544,7 +544,7 @@ class _Copy:
                 if self.multipath:
                     self.multipath.stop()
             for part in begun:
-                part.end() if isinstance(part, RttProbe) else part.join()
+                part.end() if isinstance(part, RttProber) else part.join()
             self.journal_the_rest()
         if self.failure.error:
             raise self.resumable(self.failure.error)

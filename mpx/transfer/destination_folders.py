@@ -12,7 +12,7 @@ from mpx.files.guarded_folders import LocalFolders
 from mpx.files.local_error import local_error
 from mpx.transfer.folded_names import FoldedNames
 from mpx.transfer.planner import GROUP
-from mpx.transfer.retrying import Insistent
+from mpx.transfer.retrying import RetryingEndpoint
 from mpx.transfer.spool import Spool
 from mpx.transfer.tree_walk import Task
 
@@ -30,7 +30,7 @@ class DestinationFolders:
         self,
         pairs: Sequence[tuple[str, str, FileInfo]],
         end: Endpoint,
-        asking: Insistent,
+        asking: RetryingEndpoint,
         folded: FoldedNames,
         local: LocalFolders,
     ) -> None:

@@ -15,7 +15,7 @@ from mpx.engine.endpoint import Endpoint, FileInfo
 from mpx.errors import DestinationError, MpxError, SourceError
 from mpx.transfer.listed_names import folded
 from mpx.transfer.planner import GROUP
-from mpx.transfer.retrying import Insistent
+from mpx.transfer.retrying import RetryingEndpoint
 from mpx.transfer.tree_walk import Task
 
 _MANY = "too many names in its folder differ from it only in case; copy it apart"
@@ -27,7 +27,7 @@ class FoldedNames:
 
     MOST_WAITING = 1000
 
-    def __init__(self, end: Endpoint, asking: Insistent) -> None:
+    def __init__(self, end: Endpoint, asking: RetryingEndpoint) -> None:
         self._end = end
         self._asking = asking
         self._apart: dict[str, bool] = {}  # names in ASCII, by folder

@@ -6,27 +6,29 @@ The answer to a rename may be lost before or after it was done, and an old file 
 from collections.abc import Sequence
 
 from mpx.engine.endpoint import Endpoint, FileInfo
-from mpx.engine.file_transfer import Move
+from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.source_change import AGAIN
 from mpx.errors import IntegrityError
 
 
-def what_became_of(moves: Sequence[Move], destination: Endpoint) -> tuple[set[Move], set[Move]]:
+def what_became_of(
+    moves: Sequence[FileTransfer], destination: Endpoint
+) -> tuple[set[FileTransfer], set[FileTransfer]]:
     """Return those that are shown to have their final names, and those of which nothing is shown.
 
     Of the latter the partial file is gone; those that still have one are in neither.
     """
     partials = destination.stats([move.partial for move in moves])
     finals = destination.stats([move.final for move in moves])
-    renamed: set[Move] = set()
-    gone: set[Move] = set()
+    renamed: set[FileTransfer] = set()
+    gone: set[FileTransfer] = set()
     for move, partial, final in zip(moves, partials, finals, strict=True):
         if partial is None:
             (renamed if isinstance(final, FileInfo) and _is_new(move, final) else gone).add(move)
     return renamed, gone
 
 
-def _is_new(move: Move, now: FileInfo) -> bool:
+def _is_new(move: FileTransfer, now: FileInfo) -> bool:
     """Tell whether what has the final name is shown to be another file than the old one, if there was one."""
     before = move.replaces
     if now.size_bytes != move.size_bytes or before is None:
@@ -39,7 +41,7 @@ def _is_new(move: Move, now: FileInfo) -> bool:
     return any(None not in fact and fact[0] != fact[1] for fact in facts)
 
 
-def unshown(move: Move) -> IntegrityError:
+def unshown(move: FileTransfer) -> IntegrityError:
     """Return what it means that it happened once more to a file that was sent again for it."""
     return IntegrityError(
         f"{move.source}: the connection was lost while it got its name, and nothing shows that {move.final} "

@@ -10,7 +10,7 @@ from dataclasses import replace
 from mpx.endpoints.ftp.session import SessionOptions
 from mpx.endpoints.ftp.session_pool import SessionPool
 from mpx.endpoints.local.endpoint import LocalEndpoint
-from mpx.engine.carrier import Carrier, Work
+from mpx.engine.carrier import Carrier, CarrierContext
 from mpx.engine.endpoint import Endpoint, Note
 from mpx.errors import UsageError
 from mpx.files.guarded_folders import LocalFolders
@@ -76,7 +76,7 @@ def check_pair(source: Location, destination: Location) -> None:
 def carrier_for(
     source: Location,
     destination: Location,
-    work: Work,
+    work: CarrierContext,
     *,
     mode_e: bool,
     restarts: bool,

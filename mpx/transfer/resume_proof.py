@@ -9,7 +9,7 @@ from mpx.endpoints.local.endpoint import LocalEndpoint
 from mpx.engine import checksum
 from mpx.engine.checksum_choice import FOR_LONG
 from mpx.engine.endpoint import Endpoint, Part
-from mpx.engine.file_transfer import Move
+from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.ranges import Range
 from mpx.files.local_error import local_error
 from mpx.files.partial_file import NotOurs
@@ -21,7 +21,7 @@ PIECES = 128
 SPLIT = 8
 
 
-class Prover:
+class ResumeVerifier:
     """Proves partial files of one copy, for any thread, each over a session that is closed at once.
 
     A server may admit few, and who asks has just lost one.
@@ -34,7 +34,7 @@ class Prover:
         open_far: Callable[[], Endpoint],
         *,
         far_is_source: bool,
-        forgot: Callable[[Move], None],
+        forgot: Callable[[FileTransfer], None],
         note: Callable[[str], None],
         stop: Callable[[], bool],
     ) -> None:
@@ -44,7 +44,7 @@ class Prover:
         self._note = note
         self._stop = stop
 
-    def __call__(self, move: Move) -> None:
+    def __call__(self, move: FileTransfer) -> None:
         """Record as arrived what of the partial file is proven; forget everything if it is not there.
 
         Raises what the far endpoint raises, and SourceError or DestinationError when our side cannot be read.
@@ -55,7 +55,7 @@ class Prover:
         except OSError as error:
             raise local_error(error, near_name, writing=self._far_is_source) from None
 
-    def _prove(self, move: Move) -> None:
+    def _prove(self, move: FileTransfer) -> None:
         with contextlib.closing(self._open_far()) as far:
             before = move.arrived_bytes
             present = self._present_bytes(move, far)
@@ -75,7 +75,7 @@ class Prover:
                         prove(move, far, move.partial, near, present, self._stop, algorithm)
             far.let_go()
 
-    def _present_bytes(self, move: Move, far: Endpoint) -> int | None:
+    def _present_bytes(self, move: FileTransfer, far: Endpoint) -> int | None:
         """Return the size of the partial file; it may have holes, but nothing beyond it arrived."""
         if self._far_is_source or isinstance(far, LocalEndpoint):
             try:
@@ -91,7 +91,7 @@ class Prover:
 
 
 def prove(
-    move: Move,
+    move: FileTransfer,
     far: Endpoint,
     far_name: str,
     near: int,

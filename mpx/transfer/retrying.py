@@ -14,7 +14,7 @@ Answer = TypeVar("Answer")
 MOST_ENDS = 2  # listings that are ended by a server with an error after the same lines, before that is it
 
 
-class Insistent:
+class RetryingEndpoint:
     """An endpoint of one thread; raises ConnectionLost or TransferTimeout only after all retries."""
 
     def __init__(self, end: Endpoint, retries: int, stop: threading.Event) -> None:

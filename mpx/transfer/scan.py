@@ -8,8 +8,8 @@ from dataclasses import replace
 from functools import partial
 
 from mpx.engine.endpoint import Endpoint, FileInfo, Kind, Note, aside_name, partial_name
-from mpx.engine.file_queue import Pool
-from mpx.engine.file_transfer import Move
+from mpx.engine.file_queue import FileQueue
+from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.stop import Failure
 from mpx.errors import (
     DestinationError,
@@ -21,13 +21,13 @@ from mpx.errors import (
 from mpx.files.guarded_folders import LocalFolders
 from mpx.options import CopyOptions
 from mpx.report import Report
-from mpx.transfer.commit import Finisher
+from mpx.transfer.commit import Committer
 from mpx.transfer.destination_folders import DestinationFolders
 from mpx.transfer.folded_names import FoldedNames
 from mpx.transfer.journal import Journal
 from mpx.transfer.listed_names import ListedNames, Repeat
 from mpx.transfer.planner import GROUP, SAME, STARTS_OVER, by_overwrite, grouped
-from mpx.transfer.retrying import Insistent
+from mpx.transfer.retrying import RetryingEndpoint
 from mpx.transfer.sent_notes import SentNotes
 from mpx.transfer.spool import Spool
 from mpx.transfer.tree_walk import Task, Walkable, walk
@@ -146,12 +146,12 @@ class Lister(threading.Thread):
         options: CopyOptions,
         source_end: Endpoint,
         destination_end: Endpoint,
-        pool: Pool,
+        pool: FileQueue,
         failure: Failure,
         journal: Journal,
-        finisher: Finisher,
+        finisher: Committer,
         report: Report,
-        prove: Callable[[Move], None],
+        prove: Callable[[FileTransfer], None],
         notes: SentNotes,
         folders: LocalFolders,
         sums: Callable[[int | None], str],
@@ -164,8 +164,8 @@ class Lister(threading.Thread):
         self._destination_end = destination_end
         self._is_local = destination_end.location.scheme == "file"
         self._far_end = source_end if self._is_local else destination_end
-        self._here = Insistent(source_end, options.retries, failure.cancel)
-        self._there = Insistent(destination_end, options.retries, failure.cancel)
+        self._here = RetryingEndpoint(source_end, options.retries, failure.cancel)
+        self._there = RetryingEndpoint(destination_end, options.retries, failure.cancel)
         self._folded_names = FoldedNames(destination_end, self._there)
         self._folders = DestinationFolders(pairs, destination_end, self._there, self._folded_names, folders)
         self._local_folders = folders
@@ -305,7 +305,7 @@ class Lister(threading.Thread):
         self._report.begin(0)
         self._report.moved(0, 0)
 
-    def _move(self, task: Task) -> Move | None:
+    def _move(self, task: Task) -> FileTransfer | None:
         """Return what of a file is to be moved, with what an earlier run brought over; None on failure."""
         try:
             return self._begin(task)
@@ -313,10 +313,10 @@ class Lister(threading.Thread):
             self._fail(task, error)
             return None
 
-    def _begin(self, task: Task) -> Move:
+    def _begin(self, task: Task) -> FileTransfer:
         info, options = task.info, self._options
         grows_as = partial_name(task.target, self._journal.tag, options.partial_prefix)
-        move = Move(
+        move = FileTransfer(
             task.source,
             task.target,
             task.target if options.in_place else grows_as,
@@ -348,14 +348,14 @@ class Lister(threading.Thread):
             move.written.forget()
         return move
 
-    def _put(self, move: Move) -> None:
+    def _put(self, move: FileTransfer) -> None:
         if not move.resumed_bytes:
             self._journal.begin(move.final, move.partial, move.size_bytes, move.modified_s)
         self._report.begin(move.size_bytes)
         self._finisher.began(move)
         self._pool.put(move, self._far_end.pause)
 
-    def _check_room(self, moves: Sequence[Move]) -> None:
+    def _check_room(self, moves: Sequence[FileTransfer]) -> None:
         """Raise NoSpace unless there is room for these files and for all that is still on its way."""
         needed: dict[str, int] = {}
         for move in moves:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from mpx.engine.checksum import SECTION_BYTES
-from mpx.engine.file_transfer import Move
+from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.ranges import Range, RangeSet
 
 GROUP = 200  # files verified, or committed, together
@@ -52,7 +52,7 @@ class Sections:
 class Check:
     """How far a file is verified; ends when it is proven, given up, or what arrived is forgotten."""
 
-    move: Move
+    move: FileTransfer
     sections: Sections
     out: int = 0  # sections that wait or are being compared
     whole: bool = False  # every byte has arrived, and no lane has anything to do with it
@@ -68,7 +68,7 @@ class Section:
     end: int
 
     @property
-    def move(self) -> Move:
+    def move(self) -> FileTransfer:
         """The file."""
         return self.check.move
 
@@ -83,7 +83,7 @@ class Batch:
     """What one session does next: sections to compare, or proven files to commit."""
 
     sections: list[Section] = field(default_factory=list)
-    proven: list[Move] = field(default_factory=list)
+    proven: list[FileTransfer] = field(default_factory=list)
 
     @property
     def is_empty(self) -> bool:
@@ -91,7 +91,7 @@ class Batch:
         return not self.sections and not self.proven
 
 
-class Backlog:
+class VerifyQueue:
     """Safe for several threads.
 
     `sessions`: how many share the work at most. Without `verifies` files are committed as they are.
@@ -101,21 +101,21 @@ class Backlog:
         self._changed = threading.Condition()
         self._verifies = verifies
         self._sessions = sessions
-        self._checks: dict[Move, Check] = {}
-        self._growing: dict[Move, Check] = {}  # of more than one section, looked at while they move
+        self._checks: dict[FileTransfer, Check] = {}
+        self._growing: dict[FileTransfer, Check] = {}  # of more than one section, looked at while they move
         self._sections: deque[Section] = deque()
         self._section_bytes = 0
-        self._proven: deque[Move] = deque()
+        self._proven: deque[FileTransfer] = deque()
 
     # --- what comes in -------------------------------------------------------------------------------
 
-    def watch(self, move: Move) -> None:
+    def watch(self, move: FileTransfer) -> None:
         """Verify sections of a file while it moves."""
         if self._verifies and move.size_bytes > SECTION_BYTES:
             with self._changed:
                 self._growing[move] = self._check(move)
 
-    def whole(self, move: Move) -> bool:
+    def whole(self, move: FileTransfer) -> bool:
         """Take a file that its lane takes for whole; False if it is not, and has to move again."""
         with self._changed:
             check = self._check(move)
@@ -125,13 +125,13 @@ class Backlog:
             self._changed.notify()
             return self._judge(check)
 
-    def drop(self, move: Move) -> None:
+    def drop(self, move: FileTransfer) -> None:
         """Forget a file that was given up."""
         with self._changed:
             self._checks.pop(move, None)
             self._growing.pop(move, None)
 
-    def forgot(self, move: Move) -> None:
+    def forgot(self, move: FileTransfer) -> None:
         """Start anew with a file: what had arrived of it is gone."""
         with self._changed:
             self.drop(move)
@@ -228,7 +228,7 @@ class Backlog:
 
     # --- inside --------------------------------------------------------------------------------------
 
-    def _check(self, move: Move) -> Check:
+    def _check(self, move: FileTransfer) -> Check:
         if move not in self._checks:
             self._checks[move] = Check(move, Sections(move.size_bytes))
         return self._checks[move]

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from mpx.engine.tuner import START, Decision, Sample
 from mpx.tuning import saturation
 from mpx.tuning.curve_belief import CurveBelief
-from mpx.tuning.exploration import Looks
+from mpx.tuning.exploration import Exploration
 from mpx.tuning.measurement import Bin, Meter
 from mpx.tuning.receive_window import Windows
 from mpx.tuning.settling import AT_LEAST_RTT, AT_THE_WINDOWS, FREE
@@ -62,7 +62,7 @@ class AutoTuner:
         self._errors: list[float] = []  # of the last bins, each from the one before
         self._first = True  # nothing was compared yet
         self._home: dict[str, int] | None = None  # where the look under way started, by path
-        self._looks = Looks()
+        self._looks = Exploration()
         self._held_at = math.inf  # fewest streams that windows held back
         self._windows = Windows()
         self._ceiling, self._ceiling_until_s = max_streams, -math.inf

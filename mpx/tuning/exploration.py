@@ -29,7 +29,7 @@ class _Mark:
         return (arrived_bytes - self.arrived_bytes) * 8 / (now_s - self.at_s)
 
 
-class Looks:
+class Exploration:
     """The looks of one transfer: when the next is due and affordable, and when one has lasted too long."""
 
     def __init__(self) -> None:

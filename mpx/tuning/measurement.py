@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from mpx.engine.tuner import Sample
 from mpx.tuning.queue_delay import Queue
-from mpx.tuning.settling import AT_THE_WINDOWS, Takeover
+from mpx.tuning.settling import AT_THE_WINDOWS, Settling
 
 BIN_S, BIN_RTT = 0.1, 2.0  # shortest bin, the longer of these: windows arrive in lumps, one in an RTT
 RAMP_RTT = 10.0  # a new stream is up to speed after that many RTT
@@ -54,7 +54,7 @@ class Meter:
         self._paths: dict[str, _Path] = {}
         self._last_s: float | None = None
         self._begin_s = 0.0  # of the open bin
-        self._takeover = Takeover()
+        self._takeover = Settling()
         self._wanted: int | None = None  # streams asked for that have not all come or gone yet
         self._expected_bps: float | None = None
         self._last_bps = 0.0  # of the last bin that told something

@@ -17,7 +17,7 @@ AT_THE_WINDOWS = 0.6  # streams that windows hold back for that share of the tim
 FREE = 0.3  # ... and new ones that they hold back less than that overshoot
 
 
-class Takeover:
+class Settling:
     """Waits until goodput is back at what it was, rises no more, or cannot rise."""
 
     def __init__(self) -> None:

@@ -23,7 +23,7 @@ from mpx.engine.path_set import PathSet, Side
 from mpx.engine.tuner import Sample
 from mpx.multipath import steering as steered_paths
 from mpx.multipath.paths_in_use import MEASURED_S, Multipath
-from mpx.multipath.server_address import FarAddress
+from mpx.multipath.server_address import ServerAddress
 from mpx.multipath.steering import SteeredPaths
 from mpx.sdn_client import ControllerClient
 
@@ -41,7 +41,7 @@ class Steering:
         self.known = self.client.assign(SRC, DST, PATHS)
         self.notes: list[str] = []
         self.sets: list[PathSet] = []
-        self.far = FarAddress(DST, required=False, note=self.notes.append)
+        self.far = ServerAddress(DST, required=False, note=self.notes.append)
         self.paths = SteeredPaths(
             self.client, self.known, far=self.far, note=self.notes.append, changed=self.sets.append
         )
@@ -371,8 +371,8 @@ def test_a_lease_of_nothing_is_not_renewed_without_a_pause(eventually: Eventuall
         paths.close()
 
 
-def there() -> FarAddress:
-    return FarAddress(DST, required=False, note=lambda _: None)
+def there() -> ServerAddress:
+    return ServerAddress(DST, required=False, note=lambda _: None)
 
 
 def copying(client: ControllerClient) -> Multipath:

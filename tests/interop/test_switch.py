@@ -20,7 +20,7 @@ from mpx.net import congestion_control
 from mpx.options import CopyOptions
 from mpx.recognition.mix import MIXES, Mix, likeliest
 from mpx.recognition.observation import Own
-from mpx.recognition.pulses.pulse import Fall
+from mpx.recognition.pulses.pulse import QueueResponse
 from mpx.report import Report
 from mpx.rtt.series import Probe
 from mpx.serve import Server, settings
@@ -52,7 +52,7 @@ class Says:
         goodput: Sequence[tuple[float, float]] | None = None,
         *,
         own: Own | None = None,
-        falls: Sequence[Fall] = (),
+        falls: Sequence[QueueResponse] = (),
     ) -> Mix:
         assert own and goodput and series and 0 < base_s < 1
         assert all(series[0].t_s - 1 < t_s for t_s, _ in goodput[-5:])  # both are on one clock

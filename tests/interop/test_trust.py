@@ -228,14 +228,14 @@ def test_a_refusal_names_what_was_refused(stock: Site, here: Path, content: byte
 
 def test_the_rtt_is_measured_while_a_long_listing_goes_on(far: Site, eventually, monkeypatch) -> None:
     from mpx.engine.endpoint import Rtt
-    from mpx.rtt.prober import RttProbe
+    from mpx.rtt.prober import RttProber
 
     monkeypatch.setattr("mpx.rtt.prober.INTERVAL_S", 0.05)
     listed = threading.Event()
     listing = threading.Thread(target=listed.wait, daemon=True)
     listing.start()
     busy, another = far.open(writing=False), far.open(writing=False)
-    probe = RttProbe(busy, Rtt(99.0, None), listing=listing, open_another=lambda: another)
+    probe = RttProber(busy, Rtt(99.0, None), listing=listing, open_another=lambda: another)
     probe.start()
     try:
         eventually(lambda: probe.latest().asked_s < 9)

@@ -7,7 +7,7 @@ from mpx_lab.dataset.load import Example
 from simulated_background import Wan, draw_wan, simulate
 
 from mpx.recognition.mix import MIXES
-from mpx.recognition.pulses.pulse import Fall
+from mpx.recognition.pulses.pulse import QueueResponse
 from mpx.rtt.series import Probe
 
 PLAIN = Wan(50e6, 0.05, 1.0)
@@ -25,7 +25,7 @@ def example(
     profile: str = "",
     own: tuple[str, int] = ("", 0),
     goodput: Sequence[tuple[float, float]] = (),
-    falls: Sequence[Fall] = (),
+    falls: Sequence[QueueResponse] = (),
 ) -> Example:
     """One run; the paper's samples are every tenth probe."""
     return Example(

@@ -10,13 +10,13 @@ from mpx_train.model_writer import check_model_writable, write_model
 from ops_examples import simulated
 
 from mpx.recognition.observation import PASSIVE
-from mpx.recognition.window_classifier import Part
+from mpx.recognition.window_classifier import WindowClassifier
 
 WINDOW_S = 5.0
 
 
 @cache
-def small_part() -> Part:
+def small_part() -> WindowClassifier:
     """Return a part that knows a little: five links, few trees."""
     kind = Kind(PASSIVE, WINDOW_S)
     grids = gridded(simulated(5, 10.0))

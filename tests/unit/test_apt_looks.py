@@ -2,15 +2,15 @@
 
 import pytest
 
-from mpx.tuning.exploration import OVERDUE_S, PATIENT_RTT, RAREST_S, Looks
+from mpx.tuning.exploration import OVERDUE_S, PATIENT_RTT, RAREST_S, Exploration
 
 RTT_S = 0.02
 BYTES_PER_S = 10_000_000
 
 
-def after_a_look(lost_s: float) -> Looks:
+def after_a_look(lost_s: float) -> Exploration:
     """A look from 10 s to 11 s that cost as much as so many seconds of goodput."""
-    looks = Looks()
+    looks = Exploration()
     looks.rest(0.0, 0)
     assert looks.paid(10.0, 10 * BYTES_PER_S, good=1.0)
     looks.begin(10.0, 10 * BYTES_PER_S)
@@ -24,7 +24,7 @@ def arrived(at_s: float, lost_s: float) -> int:
     return round((at_s - lost_s) * BYTES_PER_S)
 
 
-def first_paid_s(looks: Looks, lost_s: float, good: float = 1.0) -> float:
+def first_paid_s(looks: Exploration, lost_s: float, good: float = 1.0) -> float:
     tenths = range(111, 2000)
     return next(i / 10 for i in tenths if looks.paid(i / 10, arrived(i / 10, lost_s), good))
 
@@ -51,14 +51,14 @@ def test_only_rest_can_be_compared() -> None:
 
 
 def test_time_goes_to_looking_as_the_odds() -> None:
-    looks = Looks()
+    looks = Exploration()
     look_s = 0.5  # 0.3 s and 10 RTT
     assert looks.due(look_s + 0.01, 0.0, 0.5, RTT_S) and not looks.due(look_s - 0.01, 0.0, 0.5, RTT_S)
     assert looks.due(2.01, 0.0, 0.9, RTT_S) and not looks.due(1.9, 0.0, 0.9, RTT_S)  # four looks at most
 
 
 def test_looks_become_rarer_up_to_an_end() -> None:
-    looks = Looks()
+    looks = Exploration()
     for i in range(30):
         looks.rest(i * 100.0, i)
         looks.begin(i * 100.0 + 50, i)
@@ -68,7 +68,7 @@ def test_looks_become_rarer_up_to_an_end() -> None:
 
 
 def test_patience_shrinks_from_look_to_look() -> None:
-    def lasts_s(looks: Looks, began_s: float, rtt_s: float) -> float:
+    def lasts_s(looks: Exploration, began_s: float, rtt_s: float) -> float:
         half = arrived(began_s, 0.0)
         tenths = range(1, 100)
         return next(

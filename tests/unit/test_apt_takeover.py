@@ -4,23 +4,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpx.tuning.settling import AT_LEAST_RTT, AT_MOST_RTT, FLAT_RTT, Takeover
+from mpx.tuning.settling import AT_LEAST_RTT, AT_MOST_RTT, FLAT_RTT, Settling
 
 RTT_S = 0.1
 
 
-def waiting(before_bps: float = 100e6, grew: bool = False) -> Takeover:
-    takeover = Takeover()
+def waiting(before_bps: float = 100e6, grew: bool = False) -> Settling:
+    takeover = Settling()
     takeover.begin(0.0, before_bps, grew)
     return takeover
 
 
-def over(takeover: Takeover, rtts: float, bps: float, held: float | None = 0.0, noise: float = 0.02) -> bool:
+def over(takeover: Settling, rtts: float, bps: float, held: float | None = 0.0, noise: float = 0.02) -> bool:
     return takeover.over(rtts * RTT_S, bps, held, noise, RTT_S)
 
 
 def test_nothing_is_waited_for_at_first() -> None:
-    takeover = Takeover()
+    takeover = Settling()
     assert not takeover.pending and over(takeover, 0.0, 1.0)
 
 

@@ -5,18 +5,18 @@ import pytest
 from hypothesis import given
 
 from mpx.engine.checksum import SECTION_BYTES
-from mpx.engine.file_transfer import Move
+from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.ranges import RangeSet
-from mpx.transfer.verify_queue import GROUP, LARGEST_SHARE, Backlog, Batch, Section, Sections
+from mpx.transfer.verify_queue import GROUP, LARGEST_SHARE, Batch, Section, Sections, VerifyQueue
 
 LARGE = 5 * SECTION_BYTES + 7
 
 
-def a_move(size: int = 10, name: str = "file") -> Move:
-    return Move("source", name, f".{name}", size, 1.0, 0o644)
+def a_move(size: int = 10, name: str = "file") -> FileTransfer:
+    return FileTransfer("source", name, f".{name}", size, 1.0, 0o644)
 
 
-def arrived(move: Move) -> Move:
+def arrived(move: FileTransfer) -> FileTransfer:
     move.take_all()
     move.landed(0, move.size_bytes)
     return move
@@ -47,7 +47,7 @@ def test_every_section_is_due_once_when_all_of_it_has_arrived(pieces, data) -> N
 
 
 def test_files_are_compared_then_committed_in_groups() -> None:
-    backlog = Backlog(verifies=True, sessions=4)
+    backlog = VerifyQueue(verifies=True, sessions=4)
     moves = [arrived(a_move(name=str(i))) for i in range(GROUP + 5)]
     assert all(backlog.whole(move) for move in moves)
     first = backlog.take(0)
@@ -60,7 +60,7 @@ def test_files_are_compared_then_committed_in_groups() -> None:
 
 
 def test_without_checksums_files_are_committed_as_they_are() -> None:
-    backlog = Backlog(verifies=False, sessions=1)
+    backlog = VerifyQueue(verifies=False, sessions=1)
     move = arrived(a_move(LARGE))
     backlog.watch(move)
     assert backlog.take(0).is_empty
@@ -69,14 +69,14 @@ def test_without_checksums_files_are_committed_as_they_are() -> None:
 
 
 def test_an_empty_file_needs_no_comparison() -> None:
-    backlog = Backlog(verifies=True, sessions=1)
+    backlog = VerifyQueue(verifies=True, sessions=1)
     move = a_move(0)
     backlog.whole(move)
     assert backlog.take(0) == Batch(proven=[move])
 
 
 def test_a_large_file_is_shared_out_while_it_moves() -> None:
-    backlog = Backlog(verifies=True, sessions=8)
+    backlog = VerifyQueue(verifies=True, sessions=8)
     move = a_move(40 * SECTION_BYTES)
     backlog.watch(move)
     assert backlog.take(0).is_empty
@@ -89,7 +89,7 @@ def test_a_large_file_is_shared_out_while_it_moves() -> None:
 
 
 def test_damaged_bytes_move_again_and_are_compared_again() -> None:
-    backlog = Backlog(verifies=True, sessions=1)
+    backlog = VerifyQueue(verifies=True, sessions=1)
     move = arrived(a_move())
     backlog.whole(move)
     (section,) = backlog.take(0).sections
@@ -104,7 +104,7 @@ def test_damaged_bytes_move_again_and_are_compared_again() -> None:
 
 
 def test_damage_in_a_file_that_still_moves_needs_no_second_round() -> None:
-    backlog = Backlog(verifies=True, sessions=1)
+    backlog = VerifyQueue(verifies=True, sessions=1)
     move = a_move(LARGE)
     backlog.watch(move)
     move.landed(0, SECTION_BYTES)
@@ -116,7 +116,7 @@ def test_damage_in_a_file_that_still_moves_needs_no_second_round() -> None:
 
 
 def test_a_whole_file_moves_again_once_after_all_of_it_was_compared() -> None:
-    backlog = Backlog(verifies=True, sessions=1)
+    backlog = VerifyQueue(verifies=True, sessions=1)
     move = arrived(a_move(LARGE))
     backlog.whole(move)
     first, *rest, last = [section for _ in range(6) for section in backlog.take(0).sections]
@@ -126,7 +126,7 @@ def test_a_whole_file_moves_again_once_after_all_of_it_was_compared() -> None:
 
 
 def test_bytes_that_cannot_be_compared_are_tried_again_at_the_end_and_then_fail() -> None:
-    backlog = Backlog(verifies=True, sessions=1)
+    backlog = VerifyQueue(verifies=True, sessions=1)
     move = a_move(LARGE)
     backlog.watch(move)
     move.landed(0, SECTION_BYTES)
@@ -142,7 +142,7 @@ def test_bytes_that_cannot_be_compared_are_tried_again_at_the_end_and_then_fail(
 
 
 def test_a_file_whose_parts_have_no_checksum_is_compared_as_a_whole() -> None:
-    backlog = Backlog(verifies=True, sessions=1)
+    backlog = VerifyQueue(verifies=True, sessions=1)
     move = a_move(LARGE)
     backlog.watch(move)
     move.landed(0, 2 * SECTION_BYTES)
@@ -161,7 +161,7 @@ def test_a_file_whose_parts_have_no_checksum_is_compared_as_a_whole() -> None:
 
 
 def test_a_file_without_a_checksum_is_committed_and_not_called_verified() -> None:
-    backlog = Backlog(verifies=True, sessions=1)
+    backlog = VerifyQueue(verifies=True, sessions=1)
     move = arrived(a_move())
     backlog.whole(move)
     (section,) = backlog.take(0).sections
@@ -171,7 +171,7 @@ def test_a_file_without_a_checksum_is_committed_and_not_called_verified() -> Non
 
 
 def test_a_lost_session_gives_its_batch_back() -> None:
-    backlog = Backlog(verifies=True, sessions=2)
+    backlog = VerifyQueue(verifies=True, sessions=2)
     move = arrived(a_move())
     backlog.whole(move)
     batch = backlog.take(0)
@@ -185,7 +185,7 @@ def test_a_lost_session_gives_its_batch_back() -> None:
 
 
 def test_what_was_compared_before_it_was_forgotten_counts_for_nothing() -> None:
-    backlog = Backlog(verifies=True, sessions=1)
+    backlog = VerifyQueue(verifies=True, sessions=1)
     move = a_move(LARGE)
     backlog.watch(move)
     move.landed(0, LARGE)
@@ -201,7 +201,7 @@ def test_what_was_compared_before_it_was_forgotten_counts_for_nothing() -> None:
 
 
 def test_a_file_that_was_given_up_is_not_handed_out() -> None:
-    backlog = Backlog(verifies=True, sessions=1)
+    backlog = VerifyQueue(verifies=True, sessions=1)
     move = arrived(a_move())
     backlog.whole(move)
     backlog.drop(move)
@@ -217,13 +217,13 @@ ANSWERS = st.lists(
 @given(SIZES, ANSWERS)
 def test_whatever_comparing_says_only_what_is_the_same_is_committed(sizes, answers) -> None:
     """Plays a finisher of which sessions are lost, with files that arrive at once."""
-    backlog = Backlog(verifies=True, sessions=3)
+    backlog = VerifyQueue(verifies=True, sessions=3)
     moves = [a_move(size, f"{i}") for i, size in enumerate(sizes)]
-    compared: dict[Move, RangeSet] = {move: RangeSet() for move in moves}
-    settled: set[Move] = set()
+    compared: dict[FileTransfer, RangeSet] = {move: RangeSet() for move in moves}
+    settled: set[FileTransfer] = set()
     answer = iter(answers)
 
-    def bring(move: Move) -> None:
+    def bring(move: FileTransfer) -> None:
         move.landed(0, move.size_bytes)
         if not backlog.whole(move):
             pytest.fail("a file that is whole must not move again")
@@ -244,7 +244,7 @@ def test_whatever_comparing_says_only_what_is_the_same_is_committed(sizes, answe
     assert settled == set(moves)
 
 
-def play(backlog: Backlog, section: Section, told: str, compared, settled, bring) -> None:
+def play(backlog: VerifyQueue, section: Section, told: str, compared, settled, bring) -> None:
     move = section.move
     if told == "same":
         compared[move].add(section.start, section.end)

@@ -2,7 +2,7 @@
 
 from work import a_work
 
-from mpx.endpoints.ftp.mode_e.carriers import _LaneCarrier
+from mpx.endpoints.ftp.mode_e.carriers import _WorkerCarrier
 from mpx.engine.path_set import DEFAULT_PATH
 from mpx.engine.stream import StreamTotals
 
@@ -24,7 +24,7 @@ class Lane:
     def join(self) -> None: ...
 
 
-class Carrier(_LaneCarrier):
+class Carrier(_WorkerCarrier):
     def __init__(self, *lanes: Lane) -> None:
         super().__init__(a_work())
         self._lanes = lanes

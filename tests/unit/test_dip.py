@@ -13,9 +13,9 @@ from test_probe_run import BEGAN_S, Scripted
 
 from mpx.errors import Interrupted
 from mpx.net.tcp_info import tcp_info
-from mpx.recognition.pulses.local_pacing import Slowed
-from mpx.recognition.pulses.maker import EVERY, Dips
-from mpx.recognition.pulses.pulse import DEPTH, LEAST_S, MOST_S, PROBES, Dip, Look, fall, length_s
+from mpx.recognition.pulses.local_pacing import LocalPacer
+from mpx.recognition.pulses.maker import EVERY, PulseMaker
+from mpx.recognition.pulses.pulse import DEPTH, LEAST_S, MOST_S, PROBES, Look, RatePulse, fall, length_s
 from mpx.rtt.runner import Run
 from mpx.rtt.schedule import single_s
 from mpx.rtt.series import Probe
@@ -30,16 +30,16 @@ def far(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mpx.recognition.pulses.local_pacing.SHORTEST_RTT_S", 0.0)
 
 
-def dip_of(seconds: float, depth: float, share: float, rtt_s: float) -> Dip:
+def dip_of(seconds: float, depth: float, share: float, rtt_s: float) -> RatePulse:
     """One 5 s after the beginning, by what a share of 1 Mbyte/s is missed after a round trip."""
     due_s, over_s = 5.0 + rtt_s - 0.005, 5.0 + seconds + rtt_s + 0.005
     missing = 1e6 * depth * (1 - share) * seconds
     acked = round(1e6 * (over_s - 5.0) - missing)
     looks = Look(5.0, 7), Look(due_s, 7 + round(1e6 * (due_s - 5.0))), Look(over_s, 7 + acked)
-    return Dip(5.0, 5.0 + seconds, depth, looks)
+    return RatePulse(5.0, 5.0 + seconds, depth, looks)
 
 
-def queue_s(t_s: float, full_s: float, dip: Dip, share: float) -> float:
+def queue_s(t_s: float, full_s: float, dip: RatePulse, share: float) -> float:
     """A queue that only our dip changes."""
     inside_s = min(max(t_s - dip.from_s, 0.0), dip.until_s - dip.from_s)
     return full_s - share * dip.depth * inside_s
@@ -126,7 +126,7 @@ def sending(count: int) -> Iterator[Sent]:
 
 def test_each_connection_sends_a_part_of_what_it_sent_and_then_all_again(eventually) -> None:
     with sending(2) as sent:
-        slowed = Slowed(sent.connections, lambda: sent.now_s)
+        slowed = LocalPacer(sent.connections, lambda: sent.now_s)
         slowed.look()
         assert not slowed.slow(0.25, 1.0)  # nobody knows yet what they send
         free = sent.paces()
@@ -145,7 +145,7 @@ def test_each_connection_sends_a_part_of_what_it_sent_and_then_all_again(eventua
 def test_a_new_connection_is_left_alone_and_so_are_all(eventually) -> None:
     with sending(2) as sent:
         new = sent.pairs.pop()
-        slowed = Slowed(sent.connections, lambda: sent.now_s)
+        slowed = LocalPacer(sent.connections, lambda: sent.now_s)
         slowed.look()
         sent.pass_on(400_000)
         sent.now_s += 1.0
@@ -162,7 +162,7 @@ def test_near_connections_are_left_alone(eventually, monkeypatch: pytest.MonkeyP
     """No dip tells anything over them, and pacing, once it was on, would stay."""
     monkeypatch.setattr("mpx.recognition.pulses.local_pacing.SHORTEST_RTT_S", 1.0)
     with sending(1) as sent:
-        slowed = Slowed(sent.connections, lambda: sent.now_s)
+        slowed = LocalPacer(sent.connections, lambda: sent.now_s)
         free = sent.paces()
         slowed.look()
         sent.pass_on(400_000)
@@ -176,7 +176,7 @@ def test_near_connections_are_left_alone(eventually, monkeypatch: pytest.MonkeyP
 
 def test_what_is_too_slow_to_be_slowed_is_not() -> None:
     with sending(1) as sent:
-        slowed = Slowed(sent.connections, lambda: sent.now_s)
+        slowed = LocalPacer(sent.connections, lambda: sent.now_s)
         slowed.look()
         sent.pass_on(2_000)
         sent.now_s += 1.0
@@ -211,7 +211,7 @@ class Shared(Scripted):
 def test_dips_between_probes_tell_our_share(share: float) -> None:
     with sending(1) as sent:
         way = Shared(sent, share)
-        dips = Dips(Slowed(sent.connections, way.clock), way.clock)
+        dips = PulseMaker(LocalPacer(sent.connections, way.clock), way.clock)
         run = Run(way, clock=way.clock)
         with pytest.raises(Interrupted):
             run.go(dips.times(run, lambda: BASE_S), lambda: way.now_s > BEGAN_S + 12)
@@ -230,7 +230,7 @@ def test_dips_between_probes_tell_our_share(share: float) -> None:
 def test_whoever_is_stopped_in_a_dip_does_not_stay_slow() -> None:
     with sending(1) as sent:
         way = Shared(sent, 0.5)
-        dips = Dips(Slowed(sent.connections, way.clock), way.clock)
+        dips = PulseMaker(LocalPacer(sent.connections, way.clock), way.clock)
         run = Run(way, clock=way.clock)
         with closing(dips.times(run, lambda: BASE_S)) as times, pytest.raises(Interrupted):
             run.go(times, lambda: sent.paces()[0] < 1 << 60)
@@ -240,7 +240,7 @@ def test_whoever_is_stopped_in_a_dip_does_not_stay_slow() -> None:
 def test_who_is_late_to_end_a_dip_makes_none_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     with sending(1) as sent:
         way = Shared(sent, 0.5)
-        dips = Dips(Slowed(sent.connections, way.clock), way.clock)
+        dips = PulseMaker(LocalPacer(sent.connections, way.clock), way.clock)
         run = Run(way, clock=way.clock)
         ask = way.ask
 
@@ -262,7 +262,7 @@ def test_probes_of_dips_are_told_from_the_others_however_busy_the_host_is(
 ) -> None:
     with sending(1) as sent:
         way = Shared(sent, 0.5)
-        dips = Dips(Slowed(sent.connections, way.clock), way.clock)
+        dips = PulseMaker(LocalPacer(sent.connections, way.clock), way.clock)
         run = Run(way, clock=way.clock)
         ask = way.ask
 
@@ -280,7 +280,7 @@ def test_probes_of_dips_are_told_from_the_others_however_busy_the_host_is(
         assert len(single) + run.not_sent == pytest.approx(8 * EVERY, abs=5)
 
 
-class Cannot(Slowed):
+class Cannot(LocalPacer):
     """As a server that is no `mpx serve`."""
 
     can = False
@@ -289,7 +289,7 @@ class Cannot(Slowed):
 def test_nobody_probes_for_dips_that_cannot_be_made() -> None:
     with sending(1) as sent:
         way = Shared(sent, 0.5)
-        dips = Dips(Cannot(sent.connections, way.clock), way.clock)
+        dips = PulseMaker(Cannot(sent.connections, way.clock), way.clock)
         run = Run(way, clock=way.clock)
         with pytest.raises(Interrupted):
             run.go(dips.times(run, lambda: BASE_S), lambda: way.now_s > BEGAN_S + 5)
@@ -299,7 +299,7 @@ def test_nobody_probes_for_dips_that_cannot_be_made() -> None:
 def test_while_they_rest_there_are_none() -> None:
     with sending(1) as sent:
         way = Shared(sent, 0.5)
-        dips = Dips(Slowed(sent.connections, way.clock), way.clock)
+        dips = PulseMaker(LocalPacer(sent.connections, way.clock), way.clock)
         dips.rest(BEGAN_S + 5)
         run = Run(way, clock=way.clock)
         with pytest.raises(Interrupted):
@@ -311,7 +311,7 @@ def test_while_they_rest_there_are_none() -> None:
 def test_where_the_round_trip_is_too_short_there_are_no_dips() -> None:
     with sending(1) as sent:
         way = Scripted(lambda _: 0.005)
-        dips = Dips(Slowed(sent.connections, way.clock), way.clock)
+        dips = PulseMaker(LocalPacer(sent.connections, way.clock), way.clock)
         run = Run(way, clock=way.clock)
         with pytest.raises(Interrupted):
             run.go(dips.times(run, lambda: 0.004), lambda: way.now_s > BEGAN_S + 5)

@@ -13,7 +13,7 @@ from mpx.endpoints.ftp.extensions import echo
 from mpx.endpoints.ftp.extensions.echo import EchoPlace
 from mpx.endpoints.ftp.session import Session, SessionOptions
 from mpx.location import Location
-from mpx.recognition.pulses.remote_pacing import FarSlowed
+from mpx.recognition.pulses.remote_pacing import RemotePacer
 from mpx.rtt.methods.echo import EchoWay
 from mpx.rtt.methods.session import SessionWay
 from mpx.serve import Server
@@ -27,7 +27,7 @@ def session(server: Server) -> Iterator[Session]:
 
 
 def test_only_an_echo_that_says_so_can(session: Session, client: RawClient) -> None:
-    slowed = FarSlowed(lambda: [])
+    slowed = RemotePacer(lambda: [])
     assert not slowed.can and not slowed.slow(0.25, 0.02) and slowed.depth() == 0
     place = place_of(client)
     for can in (False, True, False):
@@ -44,7 +44,7 @@ def test_a_depth_that_cannot_be_is_not_believed(session: Session, depth: float) 
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
         server.bind(("127.0.0.1", 0))
         way = EchoWay(session, "127.0.0.1", EchoPlace(server.getsockname()[1], b"8 bytes."), can_dip=True)
-        slowed = FarSlowed(lambda: [])
+        slowed = RemotePacer(lambda: [])
         slowed.over(way)
         for told, believed in (0.75, 0.75), (depth, 0.0):
             assert slowed.slow(0.25, 0.02)
@@ -59,7 +59,7 @@ def test_the_depth_is_that_of_the_last_dip_and_nobody_elses(session: Session) ->
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
         server.bind(("127.0.0.1", 0))
         way = EchoWay(session, "127.0.0.1", EchoPlace(server.getsockname()[1], b"8 bytes."), can_dip=True)
-        slowed = FarSlowed(lambda: [])
+        slowed = RemotePacer(lambda: [])
         slowed.over(way)
 
         def asked() -> tuple[bytes, Callable[[bytes], None]]:

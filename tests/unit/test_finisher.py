@@ -13,14 +13,14 @@ from mpx.endpoints.ftp.session_pool import SessionPool
 from mpx.endpoints.local.endpoint import LocalEndpoint
 from mpx.engine.checksum_choice import ChecksumChoice
 from mpx.engine.endpoint import Commit, Note, Part
-from mpx.engine.file_queue import Pool
-from mpx.engine.file_transfer import Move
+from mpx.engine.file_queue import FileQueue
+from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.stop import Failure
 from mpx.errors import ConnectionLost, IntegrityError
 from mpx.files.state_folder import StateFolder
 from mpx.location import Location
 from mpx.report import Report
-from mpx.transfer.commit import Finisher
+from mpx.transfer.commit import Committer
 from mpx.transfer.journal import Journal, read_files
 from mpx.transfer.sent_notes import SentNotes
 
@@ -78,12 +78,12 @@ class Play:
         self.folder = folder
         self.rng = random.Random(seed)
         self.failure = Failure(threading.Event())
-        self.pool = Pool(self.failure.cancel)
+        self.pool = FileQueue(self.failure.cancel)
         self.report = Report("source", "destination")
         self.journal = Journal("source", "destination")
         self.opened = 0
         self.endpoint = endpoint
-        self.finisher = Finisher(
+        self.finisher = Committer(
             open_source=self.open,
             open_destination=self.open,
             far_is_source=False,
@@ -105,14 +105,14 @@ class Play:
             return self.endpoint()
         return Flaky(random.Random(self.rng.random()), writing=True)
 
-    def move(self, name: str, content: bytes) -> Move:
+    def move(self, name: str, content: bytes) -> FileTransfer:
         source = self.folder / "source" / name
         source.write_bytes(content)
         os.utime(source, (1e9, 1e9))
         final = self.folder / "target" / name
-        return Move(str(source), str(final), f"{final}.part", len(content), 1e9, 0o644)
+        return FileTransfer(str(source), str(final), f"{final}.part", len(content), 1e9, 0o644)
 
-    def bring(self, move: Move, damage: float) -> None:
+    def bring(self, move: FileTransfer, damage: float) -> None:
         """Play the lane for one file."""
         move.take_all()
         content = Path(move.source).read_bytes()

@@ -3,12 +3,12 @@
 import hypothesis.strategies as st
 from hypothesis import given
 
-from mpx.engine.chunk_gate import Gate
+from mpx.engine.chunk_gate import ChunkGate
 
 
 @given(st.lists(st.tuples(st.sampled_from(["open", "take", "give back"]), st.integers(1, 1000)), max_size=40))
 def test_the_gate_lets_through_what_it_was_told_and_no_more(steps: list[tuple[str, int]]) -> None:
-    gate = Gate()
+    gate = ChunkGate()
     left: int | None = None
     passed = taken = 0
     for step, size in steps:
@@ -31,7 +31,7 @@ def test_the_gate_lets_through_what_it_was_told_and_no_more(steps: list[tuple[st
 
 
 def test_a_shut_gate_is_opened_again() -> None:
-    gate = Gate()
+    gate = ChunkGate()
     gate.open(10)
     assert gate.take(100) == 10
     assert gate.take(100) == 0

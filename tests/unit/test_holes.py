@@ -14,7 +14,7 @@ from sites import partials
 
 import mpx
 from mpx.engine import checksum
-from mpx.engine.file_transfer import Move
+from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.holes import adler32_of_zeros, is_sparse, next_data
 
 MIB = 1024 * 1024
@@ -109,10 +109,10 @@ def test_zeros_replace_what_came_damaged(tmp_path: Path, monkeypatch: pytest.Mon
     """What is found wrong is copied once more, holes too: they may hold something by then."""
     size = 70 * MIB
     source = sparse(tmp_path / "source", size, [(0, os.urandom(MIB))])
-    landed = Move.landed
+    landed = FileTransfer.landed
     damaged = []
 
-    def spoiling(move: Move, start: int, end: int) -> int:
+    def spoiling(move: FileTransfer, start: int, end: int) -> int:
         if end == size and not damaged:
             damaged.append(True)
             (part,) = partials(tmp_path)
@@ -121,7 +121,7 @@ def test_zeros_replace_what_came_damaged(tmp_path: Path, monkeypatch: pytest.Mon
                 out.write(b"not zeros")
         return landed(move, start, end)
 
-    monkeypatch.setattr(Move, "landed", spoiling)
+    monkeypatch.setattr(FileTransfer, "landed", spoiling)
     report = mpx.copy(str(source), str(tmp_path / "copy"))
     assert any("damaged, sent again" in note for note in report.notes)
     assert (tmp_path / "copy").read_bytes() == source.read_bytes()
@@ -197,16 +197,16 @@ def test_zeros_are_read_where_the_cache_cannot_be_passed(
 def test_what_has_arrived_can_be_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sections are compared while later ones move: a hole at the end of what is there is there by then."""
     source = sparse(tmp_path / "source", 300 * MIB, [(0, b"begin"), (299 * MIB, b"end")])
-    landed = Move.landed
+    landed = FileTransfer.landed
     short = []
 
-    def looking(move: Move, start: int, end: int) -> int:
+    def looking(move: FileTransfer, start: int, end: int) -> int:
         (part,) = partials(tmp_path)
         if part.stat().st_size < end:
             short.append(end)
         return landed(move, start, end)
 
-    monkeypatch.setattr(Move, "landed", looking)
+    monkeypatch.setattr(FileTransfer, "landed", looking)
     mpx.copy(str(source), str(tmp_path / "copy"))
     assert not short
 
@@ -216,10 +216,10 @@ def test_zeros_replace_what_came_damaged_while_the_rest_still_moves(
 ) -> None:
     size = 200 * MIB
     source = sparse(tmp_path / "source", size, [(0, b"begin"), (199 * MIB, b"end")])
-    landed = Move.landed
+    landed = FileTransfer.landed
     damaged = []
 
-    def spoiling(move: Move, start: int, end: int) -> int:
+    def spoiling(move: FileTransfer, start: int, end: int) -> int:
         new = landed(move, start, end)
         if start >= 64 * MIB and not damaged:
             damaged.append(True)
@@ -230,7 +230,7 @@ def test_zeros_replace_what_came_damaged_while_the_rest_still_moves(
             move.redo(0, 64 * MIB)
         return new
 
-    monkeypatch.setattr(Move, "landed", spoiling)
+    monkeypatch.setattr(FileTransfer, "landed", spoiling)
     mpx.copy(str(source), str(tmp_path / "copy"), mpx.CopyOptions(checksum="none"))
     assert (tmp_path / "copy").read_bytes() == source.read_bytes()
 

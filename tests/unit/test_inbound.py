@@ -8,9 +8,9 @@ import pytest
 from unit.work import a_work
 
 from mpx.endpoints.ftp.mode_e.data_listener import MOST_STRANGERS
-from mpx.endpoints.ftp.mode_e.download_channel import Fan, Pull
+from mpx.endpoints.ftp.mode_e.download_channel import DownloadDataChannel, PartialRetrieve
 from mpx.endpoints.ftp.wire import EOD, EOF, HEADER_BYTES, BlockHeader
-from mpx.engine.file_transfer import Move
+from mpx.engine.file_transfer import FileTransfer
 from mpx.net import tcp
 
 SERVER = "127.0.0.1"
@@ -24,17 +24,17 @@ class Download:
 
     def __init__(self, file: Path, streams: int) -> None:
         self.file = file
-        self.move = Move("source", str(file), str(file), len(CONTENT), None, None)
+        self.move = FileTransfer("source", str(file), str(file), len(CONTENT), None, None)
         file.write_bytes(b"")
         self.fd = self.move.open(str(file), 2)
-        self.fan = Fan(a_work(), streams, tcp.listen(SERVER, None), SERVER)
+        self.fan = DownloadDataChannel(a_work(), streams, tcp.listen(SERVER, None), SERVER)
         self.fan.start()
-        self.pulls: list[Pull] = []
+        self.pulls: list[PartialRetrieve] = []
         self.callers: list[socket.socket] = []
 
-    def ask(self) -> Pull:
+    def ask(self) -> PartialRetrieve:
         start = len(self.pulls) * PULL_BYTES
-        self.pulls.append(Pull(self.move, start, start + PULL_BYTES, self.fd, self.fan))
+        self.pulls.append(PartialRetrieve(self.move, start, start + PULL_BYTES, self.fd, self.fan))
         self.fan.add(self.pulls[-1])
         return self.pulls[-1]
 

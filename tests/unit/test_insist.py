@@ -12,7 +12,7 @@ from mpx.endpoints.local.endpoint import LocalEndpoint
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.errors import ConnectionLost
 from mpx.location import Location
-from mpx.transfer.retrying import Insistent
+from mpx.transfer.retrying import RetryingEndpoint
 
 NAMES = [f"name {i}" for i in range(50)]
 
@@ -44,7 +44,7 @@ class Fragile(LocalEndpoint):
 @given(st.lists(st.integers(0, 50), max_size=2))
 def test_every_name_is_told_once(losses: list[int]) -> None:
     end = Fragile(list(losses))
-    told = [name for name, _ in Insistent(end, 5, threading.Event()).entries("folder")]
+    told = [name for name, _ in RetryingEndpoint(end, 5, threading.Event()).entries("folder")]
     assert told == NAMES
     assert end.closed == len(losses)
 
@@ -53,7 +53,7 @@ def test_a_folder_that_changed_meanwhile_is_not_told_wrongly() -> None:
     others = [NAMES[:], random.Random(1).sample(NAMES, 50), NAMES[:5]]
     for changed in others[1:]:
         end = Fragile([20], [NAMES, changed, changed, changed])
-        told = Insistent(end, 1, threading.Event()).entries("folder")
+        told = RetryingEndpoint(end, 1, threading.Event()).entries("folder")
         with pytest.raises(ConnectionLost, match="changed meanwhile"):
             list(told)
 
@@ -61,5 +61,5 @@ def test_a_folder_that_changed_meanwhile_is_not_told_wrongly() -> None:
 def test_retries_have_an_end() -> None:
     end = Fragile([3, 3, 3, 3])
     with pytest.raises(ConnectionLost, match="lost"):
-        list(Insistent(end, 1, threading.Event()).entries("folder"))
-    assert Insistent(end, 0, threading.Event()).ask(lambda: 5) == 5
+        list(RetryingEndpoint(end, 1, threading.Event()).entries("folder"))
+    assert RetryingEndpoint(end, 0, threading.Event()).ask(lambda: 5) == 5

@@ -13,7 +13,7 @@ from hypothesis import given
 from unit.work import a_move
 
 from mpx.engine.checksum import SECTION_BYTES
-from mpx.engine.file_transfer import Move
+from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.ranges import RangeSet
 from mpx.errors import ConnectionLost
 
@@ -129,9 +129,10 @@ def test_what_is_to_be_sent_again_has_not_landed_with_the_rest() -> None:
 
 
 @pytest.mark.parametrize(
-    "again", [Move.forget_arrived, Move.take_all, Move.stream, lambda m: m.redo(0, SIZE)]
+    "again",
+    [FileTransfer.forget_arrived, FileTransfer.take_all, FileTransfer.stream, lambda m: m.redo(0, SIZE)],
 )
-def test_what_is_moved_again_is_compared_again(again: Callable[[Move], object]) -> None:
+def test_what_is_moved_again_is_compared_again(again: Callable[[FileTransfer], object]) -> None:
     move = a_move(SIZE)
     move.landed(0, SIZE)
     move.found_same(0, SIZE, "sha256")

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from unit.work import a_work
 
-from mpx.endpoints.ftp.mode_e.download_channel import Fan
+from mpx.endpoints.ftp.mode_e.download_channel import DownloadDataChannel
 from mpx.engine.stream import Stream
 from mpx.net import congestion_control, mptcp, pacing, tcp, tcp_info
 
@@ -91,7 +91,7 @@ def test_a_kernel_without_it(monkeypatch: pytest.MonkeyPatch, at_the_end: contex
 def test_a_port_stays_open_for_further_subflows_only(*, over_mptcp: bool) -> None:
     """The kernel lets them in at a port that listens; nobody else is accepted there."""
     work = replace(a_work(), over_mptcp=over_mptcp)
-    fan = Fan(work, 0, tcp.listen(HERE, None, over_mptcp=over_mptcp), HERE)
+    fan = DownloadDataChannel(work, 0, tcp.listen(HERE, None, over_mptcp=over_mptcp), HERE)
     fan.start()
     try:
         if not over_mptcp:

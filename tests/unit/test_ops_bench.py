@@ -39,7 +39,7 @@ from mpx.ops_classifier import load_model
 from mpx.recognition.mix import MIXES, UNKNOWN, Mix, likeliest
 from mpx.recognition.model import Model
 from mpx.recognition.observation import DIPS_BBR, PASSIVE, TRANSFER_BBR, Own
-from mpx.recognition.pulses.pulse import Fall
+from mpx.recognition.pulses.pulse import QueueResponse
 from mpx.rtt.series import Probe
 
 PIECES = 5
@@ -273,7 +273,7 @@ def test_a_copy_that_makes_dips_is_judged_as_one() -> None:
             asked.append((own.kind, falls))
             return likeliest([1 / len(MIXES)] * len(MIXES))
 
-    falls = [Fall(1.0, 0.5, 0.5)]
+    falls = [QueueResponse(1.0, 0.5, 0.5)]
     probes = [Probe(i / 10, 0.05) for i in range(101)]
     goodput = [(probe.t_s, 1e7) for probe in probes]
     told = {"own": ("bbr", 4), "goodput": goodput}

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpx.recognition.mix import MIXES, UNKNOWN, Mix, groups_of, likeliest
-from mpx.recognition.switching import IN_A_ROW, MOST_READINGS, SURE, UNSURE_READINGS, Chooser
+from mpx.recognition.switching import IN_A_ROW, MOST_READINGS, SURE, UNSURE_READINGS, SwitchHysteresis
 
 
 def mix(name: str, probability: float = 0.95) -> Mix:
@@ -18,7 +18,7 @@ def permitted(_: str) -> str:
     return ""
 
 
-def switches(chooser: Chooser, readings: Iterable[Mix]) -> list[tuple[int, str]]:
+def switches(chooser: SwitchHysteresis, readings: Iterable[Mix]) -> list[tuple[int, str]]:
     found = []
     for i, each in enumerate(readings, 1):
         switch = chooser.read(each)
@@ -29,19 +29,19 @@ def switches(chooser: Chooser, readings: Iterable[Mix]) -> list[tuple[int, str]]
 
 
 def test_it_switches_once_when_it_is_sure() -> None:
-    assert switches(Chooser("fair", "cubic", permitted), [mix("B")] * 20) == [(IN_A_ROW, "bbr")]
-    assert switches(Chooser("fair", "cubic", permitted), [mix("BB", 0.5)] * 20) == []
+    assert switches(SwitchHysteresis("fair", "cubic", permitted), [mix("B")] * 20) == [(IN_A_ROW, "bbr")]
+    assert switches(SwitchHysteresis("fair", "cubic", permitted), [mix("BB", 0.5)] * 20) == []
 
 
 def test_what_it_says_names_the_mix_and_the_policy() -> None:
-    chooser = Chooser("fair", "cubic", permitted)
+    chooser = SwitchHysteresis("fair", "cubic", permitted)
     (switch,) = (found for found in (chooser.read(mix("BC")) for _ in range(IN_A_ROW)) if found)
     assert switch.reason == "the background looks like BC (any bbr with 97%); fair"
 
 
 def test_what_asks_for_the_same_need_not_be_told_apart() -> None:
     doubtful = likeliest([0.5, 0.4, 0.02, 0.04, 0.02, 0.02])  # nobody, or one CUBIC stream
-    chooser = Chooser("fair", "cubic", permitted)
+    chooser = SwitchHysteresis("fair", "cubic", permitted)
     assert switches(chooser, [mix("B")] * 3) == [(3, "bbr")]
     assert [switch.reason for switch in map(chooser.read, [doubtful] * 3) if switch] == [
         "the background looks like none (none or cubic only with 94%); fair"
@@ -49,30 +49,32 @@ def test_what_asks_for_the_same_need_not_be_told_apart() -> None:
 
 
 def test_two_mixes_of_a_group_agree() -> None:
-    assert switches(Chooser("fair", "cubic", permitted), [mix("B"), mix("BB"), mix("BC")]) == [(3, "bbr")]
+    assert switches(SwitchHysteresis("fair", "cubic", permitted), [mix("B"), mix("BB"), mix("BC")]) == [
+        (3, "bbr")
+    ]
 
 
 def test_one_reading_in_between_that_is_not_sure_begins_anew() -> None:
     for other in (mix("C"), mix("B", 0.4), Mix(UNKNOWN, 0.99, groups_of([0, 0, 1, 0, 0, 0]))):
         sure = [mix("B")] * (IN_A_ROW - 1)
-        assert switches(Chooser("fair", "cubic", permitted), [*sure, other, *sure]) == []
+        assert switches(SwitchHysteresis("fair", "cubic", permitted), [*sure, other, *sure]) == []
 
 
 def test_what_is_there_already_is_not_asked_for() -> None:
     for name in ("none", "C", "CC"):
-        assert switches(Chooser("fair", "cubic", permitted), [mix(name)] * 20) == []
+        assert switches(SwitchHysteresis("fair", "cubic", permitted), [mix(name)] * 20) == []
     for name in MIXES:
-        assert switches(Chooser("scavenger", "cubic", permitted), [mix(name)] * 20) == []
-        assert switches(Chooser("fast", "bbr", permitted), [mix(name)] * 20) == []
+        assert switches(SwitchHysteresis("scavenger", "cubic", permitted), [mix(name)] * 20) == []
+        assert switches(SwitchHysteresis("fast", "bbr", permitted), [mix(name)] * 20) == []
 
 
 def test_it_goes_back_when_the_background_has_changed() -> None:
     readings = [mix("B")] * 20 + [mix("none")] * 20
-    assert switches(Chooser("fair", "cubic", permitted), readings) == [(3, "bbr"), (23, "cubic")]
+    assert switches(SwitchHysteresis("fair", "cubic", permitted), readings) == [(3, "bbr"), (23, "cubic")]
 
 
 def test_back_and_forth_takes_ever_longer_and_more_certainty() -> None:
-    chooser = Chooser("fair", "cubic", permitted)
+    chooser = SwitchHysteresis("fair", "cubic", permitted)
     turns = [mix("B", 0.99), mix("C", 0.99)] * 6
     found = [switches(chooser, [turn] * 30) for turn in turns]
     waits = [each[0][0] for each in found if each]
@@ -82,7 +84,7 @@ def test_back_and_forth_takes_ever_longer_and_more_certainty() -> None:
 
 
 def test_a_switch_that_is_refused_is_asked_for_more_seldom() -> None:
-    chooser = Chooser("fair", "cubic", permitted)
+    chooser = SwitchHysteresis("fair", "cubic", permitted)
     asked = []
     for i in range(1, 30):
         if chooser.read(mix("B")):
@@ -94,14 +96,14 @@ def test_a_switch_that_is_refused_is_asked_for_more_seldom() -> None:
 
 
 def test_what_has_no_reason_for_long_is_given_up_ever_later() -> None:
-    chooser = Chooser("fair", "cubic", permitted)
+    chooser = SwitchHysteresis("fair", "cubic", permitted)
     for patience in (UNSURE_READINGS * times for times in (1, 2, 4, 8, 8)):
         assert switches(chooser, [mix("B", 0.999)] * MOST_READINGS)[0][1] == "bbr"
         assert switches(chooser, [mix("C", 0.5)] * patience) == [(patience, "cubic")]
 
 
 def test_one_sure_reading_now_and_then_is_reason_enough() -> None:
-    chooser = Chooser("fair", "cubic", permitted)
+    chooser = SwitchHysteresis("fair", "cubic", permitted)
     round_of = [mix("C", 0.5)] * (UNSURE_READINGS - 1) + [mix("B", SURE)]
     assert switches(chooser, [mix("B", 0.999)] * 3 + round_of * 5) == [(3, "bbr")]
 
@@ -109,12 +111,12 @@ def test_one_sure_reading_now_and_then_is_reason_enough() -> None:
 def test_what_it_began_with_needs_no_reason() -> None:
     for policy, congestion in (("fair", "cubic"), ("fast", "bbr")):
         readings = [Mix(UNKNOWN, 0.99, groups_of([1, 0, 0, 0, 0, 0]))] * (9 * UNSURE_READINGS)
-        assert switches(Chooser(policy, congestion, permitted), readings) == []
+        assert switches(SwitchHysteresis(policy, congestion, permitted), readings) == []
 
 
 @given(st.lists(st.lists(st.floats(0.001, 1), min_size=6, max_size=6), max_size=60))
 def test_whatever_is_read_a_switch_is_to_something_else(rows: list[list[float]]) -> None:
-    chooser, now = Chooser("fair", "cubic", permitted), "cubic"
+    chooser, now = SwitchHysteresis("fair", "cubic", permitted), "cubic"
     for row in rows:
         switch = chooser.read(likeliest([share / sum(row) for share in row]))
         if switch:
@@ -124,11 +126,11 @@ def test_whatever_is_read_a_switch_is_to_something_else(rows: list[list[float]])
 
 
 def test_it_does_not_ask_for_what_may_not_be_used() -> None:
-    chooser = Chooser("fair", "reno", lambda name: f"no {name}" if name == "cubic" else "")
+    chooser = SwitchHysteresis("fair", "reno", lambda name: f"no {name}" if name == "cubic" else "")
     assert switches(chooser, [mix("none")] * 20) == []
     assert switches(chooser, [mix("B")] * 3) == [(3, "bbr")]
     assert switches(chooser, [mix("C")] * 20)[0][1] == "reno"
-    nothing = Chooser("fair", "cubic", lambda name: f"no {name}")
+    nothing = SwitchHysteresis("fair", "cubic", lambda name: f"no {name}")
     assert switches(nothing, [mix("B")] * 20) == []
 
 
@@ -137,14 +139,14 @@ def only_bbr_and_reno(name: str) -> str:
 
 
 def test_what_the_route_has_is_left_only_for_a_reason_and_reno_takes_its_place() -> None:
-    chooser = Chooser("fair", "cubic", only_bbr_and_reno)  # the route has it, so it began with that
+    chooser = SwitchHysteresis("fair", "cubic", only_bbr_and_reno)  # the route has it, so it began with that
     assert switches(chooser, [mix("none")] * 200) == []
     assert switches(chooser, [mix("B")] * IN_A_ROW) == [(IN_A_ROW, "bbr")]
     assert [name for _, name in switches(chooser, [mix("none")] * 10)] == ["reno"]
 
 
 def test_a_switch_without_a_reason_is_given_up_for_what_can_be_had() -> None:
-    chooser = Chooser("fair", "cubic", only_bbr_and_reno)
+    chooser = SwitchHysteresis("fair", "cubic", only_bbr_and_reno)
     unsure = mix("B", 0.5)
     assert switches(chooser, [mix("B")] * IN_A_ROW + [unsure] * 1000) == [
         (IN_A_ROW, "bbr"),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpx.recognition.pulses.pulse import Fall
+from mpx.recognition.pulses.pulse import QueueResponse
 from mpx.recognition.windows import (
     STEP_S,
     Grid,
@@ -89,6 +89,8 @@ def test_goodput_stands_at_the_step_of_its_time_and_stays_until_the_next() -> No
 
 
 def test_what_dips_told_has_its_step() -> None:
-    shares, kept = falls_on_grid([Fall(4.0, 1, 1), Fall(5.11, 0.5, 0.6), Fall(5.4, 0.7, 0.8)], 5.0, 5)
+    shares, kept = falls_on_grid(
+        [QueueResponse(4.0, 1, 1), QueueResponse(5.11, 0.5, 0.6), QueueResponse(5.4, 0.7, 0.8)], 5.0, 5
+    )
     assert shares[[1, 4]].tolist() == [0.5, 0.7] and kept[[1, 4]].tolist() == [0.6, 0.8]
     assert np.isnan(shares[[0, 2, 3]]).all() and np.isnan(kept[[0, 2, 3]]).all()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpx.engine.rate_limiter import CREDIT_S, LOOK_S, Pacer
+from mpx.engine.rate_limiter import CREDIT_S, LOOK_S, RateLimiter
 
 
 @pytest.mark.parametrize("threads", [1, 8])
@@ -17,11 +17,11 @@ def test_the_pacer_is_exact_over_all_streams(threads: int) -> None:
     rate_bps, size = 80e6, 10_000_000
     figures = []
     for _ in range(4):
-        pacer = Pacer(threading.Event(), rate_bps)
+        pacer = RateLimiter(threading.Event(), rate_bps)
         piece = pacer.piece(256 * 1024)
         assert piece == 200_000  # 20 ms
 
-        def stream(pacer: Pacer = pacer, piece: int = piece) -> None:
+        def stream(pacer: RateLimiter = pacer, piece: int = piece) -> None:
             for _ in range(size // threads // piece):
                 pacer.wait(piece)
 
@@ -41,7 +41,7 @@ def test_the_pacer_is_exact_over_all_streams(threads: int) -> None:
 
 
 def test_time_lost_is_made_up_for_only_a_little() -> None:
-    pacer = Pacer(threading.Event(), 8e6)
+    pacer = RateLimiter(threading.Event(), 8e6)
     pacer.wait(1000)
     time.sleep(3 * CREDIT_S)  # a machine that stalls
     began_s = time.monotonic()
@@ -51,12 +51,12 @@ def test_time_lost_is_made_up_for_only_a_little() -> None:
 
 
 def test_an_unlimited_pacer_and_a_stopped_one_do_not_wait() -> None:
-    Pacer(threading.Event()).wait(1 << 60)
+    RateLimiter(threading.Event()).wait(1 << 60)
     cancel = threading.Event()
     cancel.set()
-    Pacer(cancel, 1.0).wait(1 << 20)
-    assert Pacer(cancel).piece(5) == 5
-    assert Pacer(cancel, 1.0).piece(1 << 20) == 1460
+    RateLimiter(cancel, 1.0).wait(1 << 20)
+    assert RateLimiter(cancel).piece(5) == 5
+    assert RateLimiter(cancel, 1.0).piece(1 << 20) == 1460
 
 
 class Sleeper(threading.Event):
@@ -78,7 +78,7 @@ class Sleeper(threading.Event):
         return False
 
 
-def passing(pacer: Pacer, clock: Sleeper, seconds: float, largest: int = 256 * 1024) -> int:
+def passing(pacer: RateLimiter, clock: Sleeper, seconds: float, largest: int = 256 * 1024) -> int:
     """Pass one piece after the other for so long; return how many bytes that were."""
     until_s, passed = clock.now_s + seconds, 0
     while clock.now_s < until_s:
@@ -94,7 +94,7 @@ LOW_BPS, HIGH_BPS = 185e3, 100e6  # of a copy that yields
 @pytest.mark.parametrize("before_bps", [None, 1e9])
 def test_pieces_of_a_high_rate_do_not_hold_up_a_low_one(before_bps: float | None) -> None:
     clock = Sleeper()
-    pacer = Pacer(clock, before_bps, lambda: clock.now_s)
+    pacer = RateLimiter(clock, before_bps, lambda: clock.now_s)
     pacer.piece_s = 0.002
     on_their_way = [pacer.piece(256 * 1024) for _ in range(4)]  # of four streams, being read
     pacer.rate_bps = LOW_BPS
@@ -106,7 +106,7 @@ def test_pieces_of_a_high_rate_do_not_hold_up_a_low_one(before_bps: float | None
 
 def test_who_has_a_place_waits_no_longer_as_the_rate_falls() -> None:
     clock = Sleeper()
-    pacer = Pacer(clock, HIGH_BPS, lambda: clock.now_s)
+    pacer = RateLimiter(clock, HIGH_BPS, lambda: clock.now_s)
     for _ in range(50):  # the credit is gone
         pacer.wait(pacer.piece(256 * 1024))
     clock.at(clock.now_s, lambda: setattr(pacer, "rate_bps", LOW_BPS))
@@ -117,7 +117,7 @@ def test_who_has_a_place_waits_no_longer_as_the_rate_falls() -> None:
 
 def test_who_waits_goes_on_as_the_rate_rises() -> None:
     clock = Sleeper()
-    pacer = Pacer(clock, LOW_BPS, lambda: clock.now_s)
+    pacer = RateLimiter(clock, LOW_BPS, lambda: clock.now_s)
     for _ in range(64):
         pacer.wait(1460)
     pacer.piece_s = 60.0  # one long piece, and the next waits for it to pass
@@ -130,7 +130,7 @@ def test_who_waits_goes_on_as_the_rate_rises() -> None:
 
 def test_a_limit_that_is_lifted_counts_for_those_who_wait() -> None:
     clock = Sleeper()
-    pacer = Pacer(clock, 8.0, lambda: clock.now_s)
+    pacer = RateLimiter(clock, 8.0, lambda: clock.now_s)
     pacer.wait(1460)
     pacer.wait(1460)
     lifted_s = clock.now_s + 1.0
@@ -142,7 +142,7 @@ def test_a_limit_that_is_lifted_counts_for_those_who_wait() -> None:
 @given(st.lists(st.tuples(st.floats(1e5, 1e9), st.floats(0.1, 5.0)), min_size=1, max_size=5))
 def test_however_the_rate_changes_what_passes_is_what_it_allows(rates: list[tuple[float, float]]) -> None:
     clock = Sleeper()
-    pacer = Pacer(clock, rates[0][0], lambda: clock.now_s)
+    pacer = RateLimiter(clock, rates[0][0], lambda: clock.now_s)
     for rate_bps, seconds in rates:
         pacer.rate_bps = rate_bps
         began_s, piece = clock.now_s, pacer.piece(1 << 20)

@@ -9,7 +9,7 @@ import pytest
 from mpx.engine.endpoint import Endpoint, Rtt
 from mpx.errors import ConnectionLost
 from mpx.multipath import prober
-from mpx.multipath.prober import PathProbe
+from mpx.multipath.prober import PathProber
 
 Eventually = Callable[..., None]
 
@@ -45,7 +45,7 @@ def mute(far: Far) -> None:
 
 
 @pytest.fixture
-def probe(far: Far, monkeypatch: pytest.MonkeyPatch) -> Iterator[PathProbe]:
+def probe(far: Far, monkeypatch: pytest.MonkeyPatch) -> Iterator[PathProber]:
     monkeypatch.setattr(prober, "INTERVAL_S", 1000.0)
     may_begin = threading.Event()
     may_begin.set()
@@ -53,7 +53,7 @@ def probe(far: Far, monkeypatch: pytest.MonkeyPatch) -> Iterator[PathProbe]:
     def open_session(_: Callable[[int], None]) -> Endpoint:
         return cast("Any", far)
 
-    made = PathProbe("0", open_session, steer=lambda _: None, ended=lambda _: None, may_begin=may_begin)
+    made = PathProber("0", open_session, steer=lambda _: None, ended=lambda _: None, may_begin=may_begin)
     made.start()
     yield made
     far.may_answer.set()
@@ -62,7 +62,7 @@ def probe(far: Far, monkeypatch: pytest.MonkeyPatch) -> Iterator[PathProbe]:
     assert not made.is_alive() and far.closed
 
 
-def test_it_asks_at_once_when_it_is_told_to(far: Far, probe: PathProbe, eventually: Eventually) -> None:
+def test_it_asks_at_once_when_it_is_told_to(far: Far, probe: PathProber, eventually: Eventually) -> None:
     eventually(lambda: probe.latest is not None and probe.asked_at_s is None)
     before_s = probe.answered_at_s
     probe.ask()
@@ -70,7 +70,7 @@ def test_it_asks_at_once_when_it_is_told_to(far: Far, probe: PathProbe, eventual
     assert far.asked == 2
 
 
-def test_a_question_that_waits_is_known(far: Far, probe: PathProbe, eventually: Eventually) -> None:
+def test_a_question_that_waits_is_known(far: Far, probe: PathProber, eventually: Eventually) -> None:
     eventually(lambda: probe.latest is not None and probe.asked_at_s is None)
     far.may_answer.clear()
     probe.ask()
@@ -88,7 +88,7 @@ def test_a_question_that_waits_is_known(far: Far, probe: PathProbe, eventually: 
 
 @pytest.mark.usefixtures("mute", "probe")
 def test_a_session_that_is_being_opened_leaves_no_question(
-    far: Far, probe: PathProbe, eventually: Eventually
+    far: Far, probe: PathProber, eventually: Eventually
 ) -> None:
     """It takes several answers, and some of the controller and the server's login."""
     eventually(lambda: far.asked == 1)
@@ -98,7 +98,7 @@ def test_a_session_that_is_being_opened_leaves_no_question(
 
 
 def test_a_session_that_is_lost_leaves_no_question(
-    far: Far, probe: PathProbe, eventually: Eventually
+    far: Far, probe: PathProber, eventually: Eventually
 ) -> None:
     eventually(lambda: probe.latest is not None and probe.asked_at_s is None)
     far.is_lost = True

@@ -5,16 +5,16 @@ import threading
 import pytest
 from unit.work import a_move
 
-from mpx.engine.file_queue import Pool
-from mpx.engine.file_transfer import Move
+from mpx.engine.file_queue import FileQueue
+from mpx.engine.file_transfer import FileTransfer
 from mpx.errors import Interrupted
 
 
 def test_the_pool_hands_each_file_to_one_lane_and_ends_when_all_are_settled() -> None:
-    pool = Pool(threading.Event(), limit=10)
-    seen: list[Move] = []
+    pool = FileQueue(threading.Event(), limit=10)
+    seen: list[FileTransfer] = []
     again = threading.Lock()
-    put_again: set[Move] = set()
+    put_again: set[FileTransfer] = set()
 
     def lane() -> None:
         while (move := pool.take()) is not None:
@@ -44,7 +44,7 @@ def test_the_pool_hands_each_file_to_one_lane_and_ends_when_all_are_settled() ->
 
 
 def test_a_full_pool_makes_the_lister_wait(eventually) -> None:
-    pool = Pool(threading.Event(), limit=3)
+    pool = FileQueue(threading.Event(), limit=3)
     lister = threading.Thread(target=lambda: [pool.put(a_move(1000)) for _ in range(5)])
     lister.start()
     eventually(lambda: pool.listed_bytes == 3 * 1000)
@@ -57,7 +57,7 @@ def test_a_full_pool_makes_the_lister_wait(eventually) -> None:
 
 
 def test_files_that_are_not_settled_make_the_lister_wait(eventually) -> None:
-    pool = Pool(threading.Event(), most_unsettled=3)
+    pool = FileQueue(threading.Event(), most_unsettled=3)
     lister = threading.Thread(target=lambda: [pool.put(a_move(1000)) for _ in range(5)])
     lister.start()
     taken = [pool.take() for _ in range(3)]
@@ -72,7 +72,7 @@ def test_files_that_are_not_settled_make_the_lister_wait(eventually) -> None:
 @pytest.mark.parametrize("what", ["put", "take"])
 def test_stopping_ends_every_wait_for_the_pool(what: str) -> None:
     cancel, ended = threading.Event(), []
-    pool = Pool(cancel, limit=1)
+    pool = FileQueue(cancel, limit=1)
     if what == "put":
         pool.put(a_move(1000))
 
@@ -90,7 +90,7 @@ def test_stopping_ends_every_wait_for_the_pool(what: str) -> None:
 
 
 def test_taking_more_never_waits() -> None:
-    pool = Pool(threading.Event())
+    pool = FileQueue(threading.Event())
     assert pool.take_more(lambda _: True) is None
     pool.put(a_move(10))
     assert pool.take_more(lambda move: move.size_bytes < 10) is None

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpx.multipath.port_registry import MOST_AT_ONCE, Asked, Port, PortBook
+from mpx.multipath.port_registry import MOST_AT_ONCE, Asked, Port, PortRegistry
 
 NAMES = ("0", "1", "2")
 
@@ -16,7 +16,7 @@ class Told:
     """A controller that takes `most` streams, and hears of a book as SteeredPaths tells it."""
 
     def __init__(self, most: int | None) -> None:
-        self.book = PortBook(NAMES, most)
+        self.book = PortRegistry(NAMES, most)
         self.most = math.inf if most is None else most
         self.on: dict[int, str] = {}
         self.under_way: list[Asked] = []  # questions that it has not answered
@@ -122,7 +122,7 @@ def test_those_that_wait_for_room_have_it_at_once_when_others_have_ended() -> No
 
 
 def test_a_port_that_two_ask_for_is_asked_for_once_and_again_when_it_was_refused() -> None:
-    book = PortBook(NAMES, None)
+    book = PortRegistry(NAMES, None)
     book.begin((1, "source"), Port("0"))
     ((of, numbers),) = book.wrong(1.0).items()
     first, second = book.ask([1], "source", "0"), book.ask(numbers, *of)
@@ -134,7 +134,7 @@ def test_a_port_that_two_ask_for_is_asked_for_once_and_again_when_it_was_refused
 
 @pytest.mark.parametrize("is_granted", [True, False])
 def test_only_those_that_are_there_and_belong_there_are_asked_for(is_granted: bool) -> None:
-    book = PortBook(NAMES, None)
+    book = PortRegistry(NAMES, None)
     for number in (1, 2, 3, 4):
         book.begin((number, "source"), Port("0"))
     book.granted(book.ask([4], "source", "0"))
@@ -151,7 +151,7 @@ def test_only_those_that_are_there_and_belong_there_are_asked_for(is_granted: bo
 
 
 def test_a_stream_that_is_to_move_while_it_is_asked_for_is_moved_after_the_answer() -> None:
-    book = PortBook(NAMES, None)
+    book = PortRegistry(NAMES, None)
     book.begin((1, "source"), Port("0"))
     asked = book.ask([1], "source", "0")
     book.move("0", "1")

@@ -12,7 +12,7 @@ from mpx.errors import UsageError
 from mpx.probing.background import Decision, background, bottleneck, unrecognised
 from mpx.recognition.mix import GROUPS, UNKNOWN, Mix
 from mpx.recognition.policy import before_anything_is_known
-from mpx.recognition.switching import Chooser
+from mpx.recognition.switching import SwitchHysteresis
 from mpx.rtt.series import Probe
 
 SERIES = [Probe(i / 10, 0.06 + 0.01 * (i % 5)) for i in range(100)]
@@ -87,7 +87,7 @@ def test_it_decides_what_a_copy_would_do_that_reads_the_same_again_and_again(
 ) -> None:
     mix = Mix("C", 0.3, {group: each / sum(weights) for group, each in zip(GROUPS, weights, strict=True)})
     uses = before_anything_is_known(policy)
-    chooser = Chooser(policy, uses, lambda _: "")
+    chooser = SwitchHysteresis(policy, uses, lambda _: "")
     for _ in range(10):
         if switch := chooser.read(mix):
             uses = switch.congestion

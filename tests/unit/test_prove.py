@@ -10,11 +10,11 @@ from hypothesis import given, settings
 
 from mpx.endpoints.local.endpoint import LocalEndpoint
 from mpx.engine.endpoint import Part
-from mpx.engine.file_transfer import Move
+from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.ranges import RangeSet
 from mpx.errors import NoChecksum, SourceError
 from mpx.location import Location
-from mpx.transfer.resume_proof import SMALLEST_PIECE, Prover, prove
+from mpx.transfer.resume_proof import SMALLEST_PIECE, ResumeVerifier, prove
 
 SIZE = 40 * SMALLEST_PIECE + 12_345
 CONTENT = random.Random(5).randbytes(SIZE)
@@ -44,16 +44,16 @@ def a_prover(
     open_far: Callable[[], Asked],
     *,
     far_is_source: bool,
-    forgot: Callable[[Move], None] = lambda _: None,
+    forgot: Callable[[FileTransfer], None] = lambda _: None,
     note: Callable[[str], None] = lambda _: None,
-) -> Prover:
-    return Prover(open_far, far_is_source=far_is_source, forgot=forgot, note=note, stop=lambda: False)
+) -> ResumeVerifier:
+    return ResumeVerifier(open_far, far_is_source=far_is_source, forgot=forgot, note=note, stop=lambda: False)
 
 
-def proven(source: Path, partial: bytes, journaled: RangeSet | None = None) -> tuple[Move, Asked]:
+def proven(source: Path, partial: bytes, journaled: RangeSet | None = None) -> tuple[FileTransfer, Asked]:
     file = source.with_name("partial")
     file.write_bytes(partial)
-    move = Move(str(source), "final", str(file), SIZE, None, None)
+    move = FileTransfer(str(source), "final", str(file), SIZE, None, None)
     move.resume(journaled or RangeSet())
     far = Asked()
     with source.open("rb") as near:
@@ -98,7 +98,7 @@ def test_a_server_that_refuses_every_part_is_asked_once(source: Path) -> None:
 
     file = source.with_name("partial")
     file.write_bytes(CONTENT)
-    move, far = Move(str(source), "final", str(file), SIZE, None, None), Refusing()
+    move, far = FileTransfer(str(source), "final", str(file), SIZE, None, None), Refusing()
     with source.open("rb") as near:
         assert prove(move, far, str(file), near.fileno(), SIZE, lambda: False, ALGORITHM) == 0
     assert len(far.rounds) == 1
@@ -125,9 +125,9 @@ def test_zeros_of_a_hole_are_not_taken_for_what_was_sent(source: Path) -> None:
 
 def test_a_partial_file_that_has_gone(source: Path, tmp_path: Path) -> None:
     for far_is_source in (True, False):
-        move = Move(str(source), "final", str(tmp_path / "gone"), SIZE, None, None)
+        move = FileTransfer(str(source), "final", str(tmp_path / "gone"), SIZE, None, None)
         move.resume(RangeSet([(0, 1000)]))
-        forgotten: list[Move] = []
+        forgotten: list[FileTransfer] = []
         a_prover(Asked, far_is_source=far_is_source, forgot=forgotten.append)(move)
         assert move.arrived_bytes == 0
         assert forgotten == [move]
@@ -136,7 +136,7 @@ def test_a_partial_file_that_has_gone(source: Path, tmp_path: Path) -> None:
 def test_stopping_ends_it(source: Path) -> None:
     file = source.with_name("partial")
     file.write_bytes(CONTENT)
-    move = Move(str(source), "final", str(file), SIZE, None, None)
+    move = FileTransfer(str(source), "final", str(file), SIZE, None, None)
     with source.open("rb") as near:
         assert prove(move, Asked(), str(file), near.fileno(), SIZE, lambda: True, ALGORITHM) == 0
     assert move.arrived_bytes == 0
@@ -145,9 +145,9 @@ def test_stopping_ends_it(source: Path) -> None:
 def test_nothing_is_believed_beyond_the_end_of_the_partial_file(source: Path) -> None:
     file = source.with_name("partial")
     file.write_bytes(CONTENT[: SMALLEST_PIECE + 5])
-    move = Move(str(source), "final", str(file), SIZE, None, None)
+    move = FileTransfer(str(source), "final", str(file), SIZE, None, None)
     move.resume(RangeSet([(0, 20 * SMALLEST_PIECE)]))
-    forgotten: list[Move] = []
+    forgotten: list[FileTransfer] = []
     a_prover(Asked, far_is_source=True, forgot=forgotten.append)(move)
     assert move.arrived_bytes == SMALLEST_PIECE + 5
     assert forgotten == [move]
@@ -168,14 +168,14 @@ def test_no_session_stays_open_once_it_has_proven(source: Path) -> None:
             open_now.remove(self)
 
     prover = a_prover(Counted, far_is_source=True)
-    move = Move(str(source), "final", str(file), SIZE, None, None)
+    move = FileTransfer(str(source), "final", str(file), SIZE, None, None)
     prover(move)
     assert move.is_whole
     assert open_now == []
 
 
 def test_a_file_that_cannot_be_read_any_more_is_named(source: Path) -> None:
-    move = Move(str(source), "final", str(source.with_name("partial")), SIZE, None, None)
+    move = FileTransfer(str(source), "final", str(source.with_name("partial")), SIZE, None, None)
     Path(move.partial).write_bytes(CONTENT)
     move.resume(RangeSet([(0, 1000)]))
     source.unlink()

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Sequence
 
-from mpx.engine.rate_limiter import Pacer
+from mpx.engine.rate_limiter import RateLimiter
 from mpx.recognition.scavenger import PIECE_S, SPARE_S, Scavenger
 from mpx.rtt.series import Probe
 
@@ -26,13 +26,13 @@ class Watch:
         return [probe for probe in self.probes if probe.t_s >= from_s]
 
 
-def paced(rate_bps: float | None = None) -> tuple[Watch, Pacer, Scavenger]:
-    watch, pacer = Watch(), Pacer(threading.Event(), rate_bps)
+def paced(rate_bps: float | None = None) -> tuple[Watch, RateLimiter, Scavenger]:
+    watch, pacer = Watch(), RateLimiter(threading.Event(), rate_bps)
     return watch, pacer, Scavenger(watch, pacer, lambda: True)
 
 
 def goes_on(
-    watch: Watch, pacer: Pacer, scavenger: Scavenger, from_s: float, until_s: float, queue_s: float
+    watch: Watch, pacer: RateLimiter, scavenger: Scavenger, from_s: float, until_s: float, queue_s: float
 ) -> list[str]:
     """Let the pacer's rate arrive beside a queue; return what was said."""
     said, arrived_bytes = [], 0.0
@@ -84,7 +84,7 @@ def test_where_nobody_answers_it_does_not_crawl() -> None:
 
 
 def test_without_a_session_to_spare_it_goes_on_and_says_why() -> None:
-    watch, pacer = Watch(), Pacer(threading.Event())
+    watch, pacer = Watch(), RateLimiter(threading.Event())
     spare = threading.Event()
     scavenger = Scavenger(watch, pacer, spare.is_set)
     for tick in range(round(SPARE_S * 10)):
@@ -98,7 +98,7 @@ def test_without_a_session_to_spare_it_goes_on_and_says_why() -> None:
 
 
 def test_it_waits_until_there_is_a_session_to_spare() -> None:
-    watch, pacer = Watch(), Pacer(threading.Event())
+    watch, pacer = Watch(), RateLimiter(threading.Event())
     spare = threading.Event()
     scavenger = Scavenger(watch, pacer, spare.is_set)
     scavenger.observe(1.0, 0)

@@ -13,13 +13,13 @@ from mpx.recognition.monitor import (
     READ_S,
     SETTLES_RTT,
     SETTLES_S,
+    BackgroundMonitor,
     Loading,
-    Selection,
 )
 from mpx.recognition.observation import DIPS_CUBIC, TRANSFER_BBR, Own
-from mpx.recognition.pulses.pulse import Fall
+from mpx.recognition.pulses.pulse import QueueResponse
 from mpx.recognition.pulses.rests import AFTER, CHANGED, FIRST_S, LATELY, LATEST_S, LONGEST_S, MORE
-from mpx.recognition.switching import IN_A_ROW, UNSURE_READINGS, Chooser
+from mpx.recognition.switching import IN_A_ROW, UNSURE_READINGS, SwitchHysteresis
 from mpx.rtt.series import Probe
 
 WINDOW_S, LONGER_S, RTT_S = 5.0, 8.0, 0.05
@@ -43,7 +43,7 @@ class Scripted:
         self.from_s = 0.0
         self.trouble = ""
         self.begun = self.ended = 0
-        self.told: list[Fall] | None = None
+        self.told: list[QueueResponse] | None = None
         self.rests: list[float] = []
         self.now_s = self.probes_from_s = 0.0  # probes are there from then on
 
@@ -65,7 +65,7 @@ class Scripted:
         known = round((self.now_s - RTT_S - first_s) / TICK_S) + 1
         return [Probe(first_s + number * TICK_S, RTT_S) for number in range(known)]
 
-    def falls(self, from_s: float) -> list[Fall] | None:
+    def falls(self, from_s: float) -> list[QueueResponse] | None:
         return self.told
 
     def classify(
@@ -75,7 +75,7 @@ class Scripted:
         goodput: Sequence[tuple[float, float]] | None = None,
         *,
         own: Own | None = None,
-        falls: Sequence[Fall] = (),
+        falls: Sequence[QueueResponse] = (),
     ) -> Mix:
         assert list(falls) == (self.told or [])
         assert series and base_s == self.base_s and goodput is not None and own is not None
@@ -99,8 +99,8 @@ class Copy:
 
     def __init__(self, says: str, congestion: str = "cubic") -> None:
         self.model = Scripted(says)
-        chooser = Chooser("fair", congestion, permitted)
-        self.selection = Selection(AtOnce(self.load), self.model, chooser, congestion)
+        chooser = SwitchHysteresis("fair", congestion, permitted)
+        self.selection = BackgroundMonitor(AtOnce(self.load), self.model, chooser, congestion)
         self.now_s, self.arrived, self.loaded = BEGAN_S, 0, 0
         self.switches: list[tuple[float, str]] = []
         self.is_permitted = True
@@ -150,7 +150,7 @@ def test_nothing_is_read_of_less_than_a_window_of_probes() -> None:
 
 def test_what_dips_tell_is_of_another_kind() -> None:
     copy = Copy("none")
-    copy.model.told = [Fall(BEGAN_S + 5, 0.5, 0.5)]
+    copy.model.told = [QueueResponse(BEGAN_S + 5, 0.5, 0.5)]
     copy.run(20)
     assert {own for _, own, _ in copy.model.asked} == {Own("cubic", 4, dips=True)}
     assert Own("cubic", 4, dips=True).kind == DIPS_CUBIC
@@ -161,7 +161,7 @@ def test_dips_of_bbr_rest_ever_longer_where_nothing_asks_for_a_change(
     congestion: str, makes_dips: bool
 ) -> None:
     copy = Copy("B" if congestion == "bbr" else "C", congestion)
-    copy.model.told = [Fall(BEGAN_S + 5, 0.5, 0.5)] if makes_dips else None
+    copy.model.told = [QueueResponse(BEGAN_S + 5, 0.5, 0.5)] if makes_dips else None
     copy.run(500)
     if congestion == "cubic" or not makes_dips:
         assert copy.model.rests == [] and len(copy.model.asked) > 400
@@ -178,7 +178,7 @@ def test_dips_of_bbr_rest_ever_longer_where_nothing_asks_for_a_change(
 @pytest.mark.parametrize("times", [CHANGED + 0.1, 1 / (CHANGED + 0.1)])
 def test_a_rest_ends_where_our_goodput_becomes_another(times: float) -> None:
     copy = Copy("B", "bbr")
-    copy.model.told = [Fall(BEGAN_S + 5, 0.5, 0.5)]
+    copy.model.told = [QueueResponse(BEGAN_S + 5, 0.5, 0.5)]
     copy.run(SETTLED_S + WINDOW_S + AFTER * READ_S + 0.5 * FIRST_S)
     (planned_s,) = copy.model.rests
     changed_s, read = copy.now_s, len(copy.model.asked)
@@ -195,14 +195,14 @@ def test_a_rest_ends_where_our_goodput_becomes_another(times: float) -> None:
 def test_readings_that_ask_for_a_change_need_their_dips() -> None:
     copy = Copy("C", "bbr")
     copy.is_permitted = False
-    copy.model.told = [Fall(BEGAN_S + 5, 0.5, 0.5)]
+    copy.model.told = [QueueResponse(BEGAN_S + 5, 0.5, 0.5)]
     copy.run(SETTLED_S + WINDOW_S + 3 * READ_S)
     assert copy.model.asked and copy.model.rests == []
 
 
 def test_without_any_sure_reading_bbr_is_given_up_in_minutes() -> None:
     copy = Copy("B")
-    copy.model.told = [Fall(BEGAN_S + 5, 0.5, 0.5)]
+    copy.model.told = [QueueResponse(BEGAN_S + 5, 0.5, 0.5)]
     copy.run(100)
     copy.model.says = Mix(UNKNOWN, 0.99, groups_of([0, 0, 1, 0, 0, 0]))
     since_s = copy.now_s - BEGAN_S
@@ -303,7 +303,9 @@ def test_without_a_model_it_says_why_and_asks_no_more(error: Exception, said: st
         copy.loaded += 1
         raise error
 
-    copy.selection = Selection(AtOnce(load), copy.model, Chooser("fair", "cubic", permitted), "cubic")
+    copy.selection = BackgroundMonitor(
+        AtOnce(load), copy.model, SwitchHysteresis("fair", "cubic", permitted), "cubic"
+    )
     copy.run(60)
     assert copy.selection.trouble == said and copy.loaded == 1 and copy.switches == []
     assert copy.model.begun == 0  # nobody probes for nothing
@@ -338,8 +340,8 @@ class NoThreads(Loading):
 
 def test_without_a_thread_to_load_in_the_copy_goes_on() -> None:
     copy = Copy("B")
-    chooser = Chooser("fair", "cubic", permitted)
-    copy.selection = Selection(NoThreads(copy.load), copy.model, chooser, "cubic")
+    chooser = SwitchHysteresis("fair", "cubic", permitted)
+    copy.selection = BackgroundMonitor(NoThreads(copy.load), copy.model, chooser, "cubic")
     copy.run(60)
     assert copy.selection.trouble == "can't start new thread" and copy.switches == []
 
@@ -353,8 +355,8 @@ def test_without_a_descriptor_to_ask_with_the_next_reading_tries_again() -> None
             raise left.pop()
         return ""
 
-    chooser = Chooser("fair", "cubic", why_not)
-    copy.selection = Selection(AtOnce(copy.load), copy.model, chooser, "cubic")
+    chooser = SwitchHysteresis("fair", "cubic", why_not)
+    copy.selection = BackgroundMonitor(AtOnce(copy.load), copy.model, chooser, "cubic")
     copy.run(60)
     assert copy.selection.trouble == "" and len(copy.switches) == 1
 
@@ -368,7 +370,9 @@ def test_while_a_model_is_loading_the_copy_goes_on() -> None:
         return copy.load()
 
     loading = Loading(load)
-    copy.selection = Selection(loading, copy.model, Chooser("fair", "cubic", permitted), "cubic")
+    copy.selection = BackgroundMonitor(
+        loading, copy.model, SwitchHysteresis("fair", "cubic", permitted), "cubic"
+    )
     copy.run(20)
     assert copy.model.asked == [] and copy.selection.trouble == ""
     may_load.set()

@@ -23,7 +23,7 @@ from mpx.endpoints.ftp.wire import parse_features
 from mpx.errors import Interrupted
 from mpx.net.pacing import limit_pace
 from mpx.options import CopyOptions
-from mpx.recognition.pulses.local_pacing import Slowed
+from mpx.recognition.pulses.local_pacing import LocalPacer
 from mpx.serve import Server
 from mpx.serve.buffers import BLOCK_BYTES, ConnectionBudget
 from mpx.serve.data import Connection, DataChannel
@@ -107,12 +107,12 @@ def test_where_bbr_sends_there_are_as_many_as_a_copy_makes_that_rests(
 ) -> None:
     made: list[float] = []
 
-    class Noted(Slowed):
+    class Noted(LocalPacer):
         def slow(self, share: float, seconds: float) -> bool:
             made.append(now_s)
             return False  # so that nothing is waited for
 
-    monkeypatch.setattr("mpx.serve.pacing_requests.Slowed", Noted)
+    monkeypatch.setattr("mpx.serve.pacing_requests.LocalPacer", Noted)
     monkeypatch.setattr("mpx.net.congestion_control.congestion_of", lambda _: congestion)
     now_s = 0.0
     with sending(2) as sent:

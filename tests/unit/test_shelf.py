@@ -6,22 +6,22 @@ import weakref
 import pytest
 from unit.work import a_move, a_work
 
-from mpx.endpoints.ftp.mode_e.download_channel import Fan
-from mpx.endpoints.ftp.mode_e.retrieve import Pull
-from mpx.engine.file_transfer import Move
-from mpx.engine.range_scheduler import Pending, Piece, Shelf
+from mpx.endpoints.ftp.mode_e.download_channel import DownloadDataChannel
+from mpx.endpoints.ftp.mode_e.retrieve import PartialRetrieve
+from mpx.engine.file_transfer import FileTransfer
+from mpx.engine.range_scheduler import Pending, Piece, RangeScheduler
 from mpx.net import tcp
 
 
-def a_shelf(files: int | None) -> tuple[Shelf, list[Move]]:
+def a_shelf(files: int | None) -> tuple[RangeScheduler, list[FileTransfer]]:
     work = a_work(files=files)
-    moves = [Move(f"{i}", f"{i}", f".{i}.part", 10, None, None) for i in range(4)]
+    moves = [FileTransfer(f"{i}", f"{i}", f".{i}.part", 10, None, None) for i in range(4)]
     for move in moves:
         work.pool.put(move)
-    return Shelf(work), moves
+    return RangeScheduler(work), moves
 
 
-def opened(shelf: Shelf) -> list[str]:
+def opened(shelf: RangeScheduler) -> list[str]:
     found = []
     while piece := shelf.take(100):
         found.append(piece.move.source)
@@ -60,10 +60,10 @@ def test_whole_files_are_bounded_too() -> None:
 
 
 def test_what_comes_late_is_taken_over_once_and_forgotten_with_its_file() -> None:
-    shelf = Shelf(a_work())
+    shelf = RangeScheduler(a_work())
     move = a_move(1000)
-    fan = Fan(a_work(), 1, tcp.listen("127.0.0.1", None), "127.0.0.1")
-    late = [Pending(Pull(move, 200, 500, -1, fan), in_s=60)]
+    fan = DownloadDataChannel(a_work(), 1, tcp.listen("127.0.0.1", None), "127.0.0.1")
+    late = [Pending(PartialRetrieve(move, 200, 500, -1, fan), in_s=60)]
     move.landed(200, 300)
     piece = shelf.take_over(late)
     assert piece == Piece(move, 300, 500)

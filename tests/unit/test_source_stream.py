@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 
 from mpx.endpoints.local.source_stream import SourceStream
-from mpx.engine.file_transfer import Move
+from mpx.engine.file_transfer import FileTransfer
 from mpx.errors import Interrupted, SourceError
 from mpx.files.fifo_writer import FifoWriter
 
 CONTENT = random.Random(3).randbytes(3_000_001)
 
 
-def a_move(name: Path | str) -> Move:
-    return Move(str(name), "final", "part", None, None, None)
+def a_move(name: Path | str) -> FileTransfer:
+    return FileTransfer(str(name), "final", "part", None, None, None)
 
 
-def opened(move: Move) -> SourceStream:
+def opened(move: FileTransfer) -> SourceStream:
     return SourceStream(move, move.open(move.source, os.O_RDONLY | os.O_NONBLOCK), lambda: False)
 
 

@@ -3,14 +3,14 @@
 import pytest
 
 from mpx.engine.endpoint import FileInfo, Kind
-from mpx.engine.file_transfer import Move
+from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.source_change import changed
 from mpx.report import Report
 from mpx.transfer.planner import same
 
 
-def streamed() -> Move:
-    return Move("source", "final", ".part", None, 1.0, 0o644)
+def streamed() -> FileTransfer:
+    return FileTransfer("source", "final", ".part", None, 1.0, 0o644)
 
 
 def test_it_is_whole_once_its_end_was_seen_and_not_before() -> None:
@@ -40,7 +40,7 @@ def test_it_begins_anew_from_nothing() -> None:
 
 @pytest.mark.parametrize("end", [0, 4, 10, 14])
 def test_the_end_decides_against_what_was_said(end: int) -> None:
-    move = Move("source", "final", ".part", 10, 1.0, 0o644)
+    move = FileTransfer("source", "final", ".part", 10, 1.0, 0o644)
     while taken := move.take(3):
         move.landed(*taken)
     move.ended(end)

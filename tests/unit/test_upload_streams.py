@@ -17,10 +17,10 @@ import pytest
 from unit.work import a_work
 
 from mpx.endpoints.ftp.mode_e.store import Transfer
-from mpx.endpoints.ftp.mode_e.upload_channel import BYTES_PER_STREAM, DataPort
+from mpx.endpoints.ftp.mode_e.upload_channel import BYTES_PER_STREAM, UploadDataChannel
 from mpx.endpoints.ftp.mode_e.upload_stream import UploadStream
 from mpx.endpoints.ftp.wire import CLOSE, HEADER_BYTES, unpack_header
-from mpx.engine.file_transfer import Move
+from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.path_set import DEFAULT_PATH
 
 PATIENCE_S = 30
@@ -104,7 +104,7 @@ def test_streams_come_and_go_in_batches_of_files(tmp_path: Path, eventually, see
     receiver = Receiver(sizes)
     receiver.start()
     work = a_work(block_size_bytes=BLOCK_BYTES)
-    port = DataPort(receiver.address, work, None)
+    port = UploadDataChannel(receiver.address, work, None)
     number = 0
     while number < len(sizes):
         batch = []
@@ -112,7 +112,7 @@ def test_streams_come_and_go_in_batches_of_files(tmp_path: Path, eventually, see
             file = tmp_path / "file"
             file.write_bytes(content)
             told = rng.choice([len(content), len(content), None])  # None: it is read to its end
-            move = Move(str(file), "final", "part", told, None, None, sums="adler32")
+            move = FileTransfer(str(file), "final", "part", told, None, None, sums="adler32")
             batch.append(Transfer(move, move.open(str(file), os.O_RDONLY)))
             file.unlink()
             port.add(batch[-1])
@@ -143,13 +143,13 @@ def test_cutting_ends_every_stream(tmp_path: Path, state: str, eventually) -> No
     """Wherever a stream waits, it ends when the session is given up."""
     file = tmp_path / "file"
     file.write_bytes(bytes(32_000_000))
-    move = Move(str(file), "final", "part", 32_000_000 if state != "cached" else 10, None, None)
+    move = FileTransfer(str(file), "final", "part", 32_000_000 if state != "cached" else 10, None, None)
     transfer = Transfer(move, move.open(str(file), os.O_RDONLY))
     work = a_work(block_size_bytes=BLOCK_BYTES, connect_timeout_s=300.0)
     if state == "gate shut":
         work.gate.open(200_000)
     with socket.create_server(("127.0.0.1", 0), backlog=0 if state == "connecting" else 8) as deaf:
-        port = DataPort(deaf.getsockname()[:2], work, None)
+        port = UploadDataChannel(deaf.getsockname()[:2], work, None)
         port.add(transfer)
         eventually(
             lambda: (
@@ -172,9 +172,9 @@ def test_cutting_ends_every_stream(tmp_path: Path, state: str, eventually) -> No
 def test_a_stream_that_starts_after_its_port_was_closed_is_not_waited_for(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"x")
     work = a_work(block_size_bytes=BLOCK_BYTES)
-    move = Move(str(tmp_path / "file"), "final", "partial", 1, None, None)
+    move = FileTransfer(str(tmp_path / "file"), "final", "partial", 1, None, None)
     transfer = Transfer(move, move.open(move.source, os.O_RDONLY))
-    port = DataPort(("127.0.0.1", 1), work, None)
+    port = UploadDataChannel(("127.0.0.1", 1), work, None)
     port.add(transfer)
     assert transfer.ends.reserve()
     port.close()
@@ -185,7 +185,7 @@ def test_a_stream_that_starts_after_its_port_was_closed_is_not_waited_for(tmp_pa
 
 
 def test_a_transfer_is_complete_only_when_every_byte_was_sent_in_it_or_had_arrived(tmp_path: Path) -> None:
-    move = Move("source", "final", "partial", 100, None, None)
+    move = FileTransfer("source", "final", "partial", 100, None, None)
     move.landed(0, 30)
     transfer = Transfer(move, NO_FILE)
     transfer.sent(69)
@@ -196,9 +196,10 @@ def test_a_transfer_is_complete_only_when_every_byte_was_sent_in_it_or_had_arriv
 
 def test_an_end_that_nobody_announced_gets_a_connection_of_its_own(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(UploadStream, "start", lambda _: None)
-    port = DataPort(("127.0.0.1", 1), a_work(block_size_bytes=BLOCK_BYTES), None)
+    port = UploadDataChannel(("127.0.0.1", 1), a_work(block_size_bytes=BLOCK_BYTES), None)
     moves = [
-        Move("source", f"final{i}", f"part{i}", size, None, None) for i, size in enumerate((5, 5, 5 << 20))
+        FileTransfer("source", f"final{i}", f"part{i}", size, None, None)
+        for i, size in enumerate((5, 5, 5 << 20))
     ]
     before, now, later = transfers = [Transfer(move, NO_FILE) for move in moves]
     for transfer in transfers:
@@ -220,8 +221,8 @@ def test_an_end_that_nobody_announced_gets_a_connection_of_its_own(tmp_path: Pat
 
 
 def test_streams_that_leave_count_no_more_and_tell_of_no_queue() -> None:
-    port = DataPort(("127.0.0.1", 1), a_work(block_size_bytes=BLOCK_BYTES), None)
-    move = Move("source", "final", "part", 1, None, None)
+    port = UploadDataChannel(("127.0.0.1", 1), a_work(block_size_bytes=BLOCK_BYTES), None)
+    move = FileTransfer("source", "final", "part", 1, None, None)
     streams = [UploadStream(port, Transfer(move, NO_FILE), DEFAULT_PATH) for _ in range(2)]
     port._streams.extend(streams)
     with socket.create_server(("127.0.0.1", 0)) as server:

@@ -10,11 +10,11 @@ from mpx.endpoints.local.endpoint import LocalEndpoint
 from mpx.endpoints.local.source_stream import SourceStream
 from mpx.engine.checksum_choice import ChecksumChoice
 from mpx.engine.endpoint import Part
-from mpx.engine.file_transfer import Move
+from mpx.engine.file_transfer import FileTransfer
 from mpx.errors import MpxError, NoChecksum
 from mpx.location import Location
 from mpx.transfer.compare import compare
-from mpx.transfer.verify_queue import Backlog, Section
+from mpx.transfer.verify_queue import Section, VerifyQueue
 
 CONTENT = bytes(range(256)) * 1200  # more than is read at once
 
@@ -36,15 +36,17 @@ class Far(LocalEndpoint):
         return super().checksums(algorithm, parts, stop)
 
 
-def section_of(move: Move) -> Section:
-    backlog = Backlog(verifies=True, sessions=1)
+def section_of(move: FileTransfer) -> Section:
+    backlog = VerifyQueue(verifies=True, sessions=1)
     move.landed(0, move.size_bytes)
     backlog.whole(move)
     (section,) = backlog.take(0).sections
     return section
 
 
-def compared(far: Far, choice: ChecksumChoice, moves: Sequence[Move]) -> dict[Move, tuple[str, object]]:
+def compared(
+    far: Far, choice: ChecksumChoice, moves: Sequence[FileTransfer]
+) -> dict[FileTransfer, tuple[str, object]]:
     sections = [section_of(move) for move in moves]
     outcomes = compare(sections, far, choice, far_is_source=False, stop=lambda: False)
     return {section.move: (algorithm, told) for section, algorithm, told in outcomes}
@@ -54,11 +56,11 @@ def a_choice(asked: str = "auto") -> ChecksumChoice:
     return ChecksumChoice(asked, lambda algorithm: algorithm in ("sha256", "md5", "adler32"))
 
 
-def from_pipe(tmp_path: Path, sums: str, *, sent: bytes = CONTENT) -> Move:
+def from_pipe(tmp_path: Path, sums: str, *, sent: bytes = CONTENT) -> FileTransfer:
     """Return a file of unknown size that was read from a pipe, which is at its end now, and stored."""
     reader, writer = os.pipe()
     stored = tmp_path / "stored"
-    move = Move(f"/dev/fd/{reader}", "final", str(stored), None, None, None, sums=sums)
+    move = FileTransfer(f"/dev/fd/{reader}", "final", str(stored), None, None, None, sums=sums)
     os.set_blocking(writer, False)
     os.set_blocking(reader, False)
     source, got, left, buffer = SourceStream(move, reader, lambda: False), b"", CONTENT, bytearray(5000)
@@ -106,7 +108,9 @@ def test_sizes_have_checksums_of_their_own_and_each_is_asked_for_in_one_go(tmp_p
         for name in (f"{i}", f"{i}.part"):
             (tmp_path / name).write_bytes(content)
         moves.append(
-            Move(str(tmp_path / f"{i}"), f"{i}", str(tmp_path / f"{i}.part"), size, 1.0, None, sums="none")
+            FileTransfer(
+                str(tmp_path / f"{i}"), f"{i}", str(tmp_path / f"{i}.part"), size, 1.0, None, sums="none"
+            )
         )
     far = Far("sha256", "md5", "adler32")
     told = compared(far, a_choice(), moves)
@@ -117,7 +121,7 @@ def test_sizes_have_checksums_of_their_own_and_each_is_asked_for_in_one_go(tmp_p
 def test_what_is_refused_is_compared_by_the_next_best(tmp_path: Path) -> None:
     for name in ("here", "there"):
         (tmp_path / name).write_bytes(CONTENT)
-    move = Move(str(tmp_path / "here"), "final", str(tmp_path / "there"), len(CONTENT), 1.0, None)
+    move = FileTransfer(str(tmp_path / "here"), "final", str(tmp_path / "there"), len(CONTENT), 1.0, None)
     far, choice = Far("md5"), a_choice()
     assert compared(far, choice, [move]) == {move: ("md5", True)}
     assert far.asked == [("sha256", 1), ("md5", 1)]

@@ -2,22 +2,22 @@
 
 import threading
 
-from mpx.engine.carrier import Work
-from mpx.engine.chunk_gate import Gate
-from mpx.engine.file_queue import Pool
-from mpx.engine.file_transfer import Move
-from mpx.engine.rate_limiter import Pacer
+from mpx.engine.carrier import CarrierContext
+from mpx.engine.chunk_gate import ChunkGate
+from mpx.engine.file_queue import FileQueue
+from mpx.engine.file_transfer import FileTransfer
+from mpx.engine.rate_limiter import RateLimiter
 from mpx.engine.stop import Failure
 from mpx.options import CopyOptions
 
 
-def a_work(**options: object) -> Work:
+def a_work(**options: object) -> CarrierContext:
     failure = Failure(threading.Event())
-    return Work(
+    return CarrierContext(
         options=CopyOptions(**options),
-        pool=Pool(failure.cancel),
-        pacer=Pacer(failure.cancel),
-        gate=Gate(),
+        pool=FileQueue(failure.cancel),
+        pacer=RateLimiter(failure.cancel),
+        gate=ChunkGate(),
         failure=failure,
         whole=lambda _: None,
         given_up=lambda _, __: None,
@@ -27,5 +27,5 @@ def a_work(**options: object) -> Work:
     )
 
 
-def a_move(size: int, *, sums: str = "none") -> Move:
-    return Move("source", "final", ".part", size, 1.0, 0o644, sums=sums)
+def a_move(size: int, *, sums: str = "none") -> FileTransfer:
+    return FileTransfer("source", "final", ".part", size, 1.0, 0o644, sums=sums)

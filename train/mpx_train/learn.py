@@ -11,7 +11,7 @@ from mpx.recognition.features import features
 from mpx.recognition.mix import MIXES
 from mpx.recognition.novelty import Places
 from mpx.recognition.trees import Trees
-from mpx.recognition.window_classifier import Part
+from mpx.recognition.window_classifier import WindowClassifier
 from mpx.recognition.windows import Booleans, Floats
 from mpx_train.calibrate import calibrated, lie
 from mpx_train.cut import Gridded, Labelled, Texts, drawn, even, joined
@@ -154,9 +154,9 @@ def part_from(
     judged: Judged,
     seed: int,
     by: Settings = DEFAULT,
-) -> Part:
+) -> WindowClassifier:
     """Learn from all runs, and calibrate by what was said of unseen links."""
     made = grown(known, outside, kind, seed, by)
     of = judged.where(judged.is_known)
     temperature, ranks = calibrated(of.shares, of.distances, of.mix)
-    return Part(kind.name, kind.window_s, made.trees, temperature, made.places, ranks)
+    return WindowClassifier(kind.name, kind.window_s, made.trees, temperature, made.places, ranks)

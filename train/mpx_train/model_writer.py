@@ -24,7 +24,7 @@ from mpx.recognition.model_file import (
     read_model,
     sum_of,
 )
-from mpx.recognition.window_classifier import Part
+from mpx.recognition.window_classifier import WindowClassifier
 from mpx.recognition.windows import STEP_S, steps_of
 
 
@@ -38,7 +38,9 @@ def check_model_writable(folder: Path) -> None:
         check_writable(str(folder / name))
 
 
-def write_model(folder: Path, parts: Mapping[str, Sequence[Part]], card: Mapping[str, Any]) -> None:
+def write_model(
+    folder: Path, parts: Mapping[str, Sequence[WindowClassifier]], card: Mapping[str, Any]
+) -> None:
     """Write parts by their kind, and the card; the same model is the same bytes. An older one is replaced.
 
     `check_model_writable` has made the folder.

@@ -21,7 +21,7 @@ from mpx.recognition.observation import (
     TRANSFER_CUBIC,
     period_s,
 )
-from mpx.recognition.window_classifier import Part
+from mpx.recognition.window_classifier import WindowClassifier
 from mpx_train.card import data_of
 from mpx_train.cut import gridded
 from mpx_train.figures import BASES, figures_of
@@ -54,7 +54,7 @@ def train(dataset: Path, model: Path, seed: int, by: Settings = DEFAULT) -> Iter
     """
     check_model_writable(model)
     examples = load_dataset(dataset)
-    parts: dict[str, list[Part]] = {}
+    parts: dict[str, list[WindowClassifier]] = {}
     figures = []
     lacks = f"{dataset} has fewer than {FEWEST_LINKS} links; measure more with: mpx lab dataset {dataset}"
     for kind in TRAINED:

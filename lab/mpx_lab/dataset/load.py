@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mpx.errors import UsageError
-from mpx.recognition.pulses.pulse import Fall
+from mpx.recognition.pulses.pulse import QueueResponse
 from mpx.rtt.series import Probe
 from mpx_lab.dataset.acknowledged import acknowledged
 from mpx_lab.dataset.generators import BURST, COPY
@@ -44,7 +44,7 @@ class Example:
     goodput: Sequence[
         tuple[float, float]
     ]  # (time, bit/s) of our own data, acknowledged until then; else empty
-    falls: Sequence[Fall]  # what dips of our own data told; else empty
+    falls: Sequence[QueueResponse]  # what dips of our own data told; else empty
 
 
 def load_dataset(folder: Path) -> list[Example]:
@@ -118,10 +118,12 @@ def _cut(probes: Sequence[Probe], from_s: float, until_s: float) -> list[Probe]:
     return [Probe(probe.t_s - from_s, probe.rtt_s) for probe in probes if from_s <= probe.t_s < until_s]
 
 
-def _falls(run: RecordedRun, number: int, from_s: float, until_s: float) -> list[Fall]:
+def _falls(run: RecordedRun, number: int, from_s: float, until_s: float) -> list[QueueResponse]:
     file = dips_file(run, number)
     rows = run.rows(str(file.relative_to(run.folder))) if file.exists() else []
-    found = (Fall(float(row["t_s"]) - from_s, float(row["share"]), float(row["kept"])) for row in rows)
+    found = (
+        QueueResponse(float(row["t_s"]) - from_s, float(row["share"]), float(row["kept"])) for row in rows
+    )
     return [fall for fall in found if 0 <= fall.t_s < until_s - from_s]
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from mpx.errors import ConnectionLost, MpxError
 from mpx.net import tcp
-from mpx.recognition.pulses.local_pacing import Slowed
-from mpx.recognition.pulses.maker import Dips
+from mpx.recognition.pulses.local_pacing import LocalPacer
+from mpx.recognition.pulses.maker import PulseMaker
 from mpx.recognition.watch import RttWatch
 from mpx_lab.traffic.borrowed import Borrowed, sockets_of
 from mpx_lab.traffic.ending import Ending
@@ -164,7 +164,9 @@ class GridFtpSender:
                 log.line(fall.t_s, f"{fall.share:.4f}", f"{fall.kept:.4f}")
 
         with Borrowed(pid, self._address[1]) as borrowed:
-            watch = RttWatch(self._address[0], self._address, dips=Dips(Slowed(borrowed.connections)))
+            watch = RttWatch(
+                self._address[0], self._address, dips=PulseMaker(LocalPacer(borrowed.connections))
+            )
             watch.begin()
             try:
                 yield tell

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 
 from mpx.choices import NONE
 from mpx.endpoints.local.source_stream import SourceStream, is_made_up
-from mpx.engine.carrier import Work
+from mpx.engine.carrier import CarrierContext
 from mpx.engine.checksum import SECTION_BYTES
-from mpx.engine.file_transfer import Move
+from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.holes import HoleReader, is_sparse, next_data
 from mpx.engine.path_set import DEFAULT_PATH
 from mpx.engine.ranges import Range
@@ -28,7 +28,7 @@ class LocalCarrier:
 
     tunable = False
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: CarrierContext) -> None:
         self._work = work
         self._moved = 0
         self._guard = threading.Lock()
@@ -89,7 +89,7 @@ class LocalCarrier:
                 else:
                     self._work.whole(move)
 
-    def _copy(self, move: Move) -> None:
+    def _copy(self, move: FileTransfer) -> None:
         with _reading(move):
             source = move.open_source()
         try:
@@ -103,7 +103,7 @@ class LocalCarrier:
         finally:
             os.close(source)
 
-    def _move(self, move: Move, source: int, target: int) -> None:
+    def _move(self, move: FileTransfer, source: int, target: int) -> None:
         with _reading(move):
             status = os.fstat(source)
             if is_made_up(status):
@@ -117,7 +117,7 @@ class LocalCarrier:
             else:
                 self._blocks(move, source, target)
 
-    def _stream(self, move: Move, source: int, target: int) -> None:
+    def _stream(self, move: FileTransfer, source: int, target: int) -> None:
         """Copy what is read in order to its end."""
         move.take_all()
         with _writing(move):
@@ -129,12 +129,12 @@ class LocalCarrier:
             self._work.pacer.wait(end - start)
             self._write(move, target, buffer[: end - start], start)
 
-    def _blocks(self, move: Move, source: int, target: int) -> None:
+    def _blocks(self, move: FileTransfer, source: int, target: int) -> None:
         buffer = memoryview(bytearray(BLOCK_BYTES))
         while taken := move.take(self._work.pacer.piece(BLOCK_BYTES)):
             self._block(move, source, target, buffer, taken)
 
-    def _sparse(self, move: Move, source: int, target: int) -> None:
+    def _sparse(self, move: FileTransfer, source: int, target: int) -> None:
         """Copy a file with holes, which stay holes."""
         buffer = memoryview(bytearray(BLOCK_BYTES))
         with HoleReader(source) as holes:
@@ -153,7 +153,7 @@ class LocalCarrier:
                 move.give_back(last, end)
                 self._block(move, source, target, buffer, (start, last))
 
-    def _block(self, move: Move, source: int, target: int, buffer: memoryview, piece: Range) -> None:
+    def _block(self, move: FileTransfer, source: int, target: int, buffer: memoryview, piece: Range) -> None:
         self._check_stop()
         start, end = piece
         self._work.pacer.wait(end - start)
@@ -165,7 +165,7 @@ class LocalCarrier:
             got += some
         self._write(move, target, data, start)
 
-    def _hole(self, move: Move, target: int, start: int, end: int) -> None:
+    def _hole(self, move: FileTransfer, target: int, start: int, end: int) -> None:
         """Have zeros at the destination, written only where something else may be."""
         with _writing(move):
             has_bytes = os.fstat(target).st_size  # what lies beyond is read as zeros
@@ -177,13 +177,13 @@ class LocalCarrier:
         move.sums.passed_zeros(start, end)
         self._landed(move, start, end)
 
-    def _write(self, move: Move, target: int, data: memoryview, start: int) -> None:
+    def _write(self, move: FileTransfer, target: int, data: memoryview, start: int) -> None:
         with _writing(move):
             _write_all(target, data, start)
         move.sums.passed(start, data)
         self._landed(move, start, start + len(data))
 
-    def _landed(self, move: Move, start: int, end: int) -> None:
+    def _landed(self, move: FileTransfer, start: int, end: int) -> None:
         move.landed(start, end)
         with self._guard:
             self._moved += end - start
@@ -194,7 +194,7 @@ class LocalCarrier:
 
 
 @contextlib.contextmanager
-def _reading(move: Move) -> Iterator[None]:
+def _reading(move: FileTransfer) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -202,7 +202,7 @@ def _reading(move: Move) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _writing(move: Move) -> Iterator[None]:
+def _writing(move: FileTransfer) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from mpx.engine.file_transfer import Move
+from mpx.engine.file_transfer import FileTransfer
 from mpx.errors import Interrupted, SourceError
 from mpx.files.fifo_writer import FifoWriter
 from mpx.files.local_error import local_error
@@ -30,7 +30,7 @@ class SourceStream:
     its end is met the move is told.
     """
 
-    def __init__(self, move: Move, fd: int, stop: Callable[[], bool]) -> None:
+    def __init__(self, move: FileTransfer, fd: int, stop: Callable[[], bool]) -> None:
         """Begin; raises SourceError for a pipe of which something was read before."""
         self._move = move
         self._fd = fd

@@ -17,7 +17,7 @@ LEAST_DEPTH = 0.3  # what is less tells little
 SHORTEST_RTT_S = LEAST_RTT * LEAST_S  # over shorter ones no dip tells anything, and the pacing would stay on
 
 
-class Slowed:
+class LocalPacer:
     """Connections of one copy but for near ones. What they send is known from the second `look` on."""
 
     def __init__(

@@ -15,9 +15,9 @@ from mpx.recognition.pulses.pulse import (
     MARGIN_S,
     PROBES,
     SPACING_S,
-    Dip,
-    Fall,
     Look,
+    QueueResponse,
+    RatePulse,
     fall,
     length_s,
 )
@@ -34,7 +34,7 @@ EXACT_S = 1e-6  # the time of a probe is told as a sum
 LATE_S, RESTS_S = 0.02, 30.0  # where this program is so late to end one it costs goodput: none for a while
 
 
-class Slows(Protocol):
+class Pacing(Protocol):
     """The connections of a copy, and how they are slowed down for a moment."""
 
     @property
@@ -67,15 +67,15 @@ class Slows(Protocol):
         ...
 
 
-class Dips:
+class PulseMaker:
     """Those of one copy."""
 
-    def __init__(self, slowed: Slows, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, slowed: Pacing, clock: Callable[[], float] = time.monotonic) -> None:
         self._slowed = slowed
         self._clock = clock
         self._extra: deque[float] = deque()  # when probes were sent that are there for dips alone
-        self._waiting: deque[Dip] = deque()  # some of their probes may still be under way
-        self._told: deque[Fall] = deque()
+        self._waiting: deque[RatePulse] = deque()  # some of their probes may still be under way
+        self._told: deque[QueueResponse] = deque()
         self._late_until_s = self._rests_until_s = -math.inf
 
     @property
@@ -113,7 +113,7 @@ class Dips:
         """Begin none until then; what was said before no longer counts."""
         self._rests_until_s = until_s
 
-    def falls(self, probes: Sequence[Probe], from_s: float) -> list[Fall]:
+    def falls(self, probes: Sequence[Probe], from_s: float) -> list[QueueResponse]:
         """Return what the dips since then tell, as far as `probes`, all in order, know it."""
         now_s = self._clock()
         while self._waiting:
@@ -160,7 +160,7 @@ class Dips:
         due = self._look()
         yield until_s - run.began_s + rtt_s + MARGIN_S
         if depth := self._slowed.depth():
-            self._waiting.append(Dip(from_s, until_s, depth, (begun, due, self._look())))
+            self._waiting.append(RatePulse(from_s, until_s, depth, (begun, due, self._look())))
 
     def _note_extra(self, sent_s: float | None) -> None:
         """Note when a probe was sent, if it was, that is there for a dip alone."""

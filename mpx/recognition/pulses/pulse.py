@@ -35,7 +35,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Dip:
+class RatePulse:
     """One that was made; times on the clock of the probes.
 
     The looks are at its beginning, and before and after what is missing does not arrive.
@@ -48,7 +48,7 @@ class Dip:
 
 
 @dataclass(frozen=True, slots=True)
-class Fall:
+class QueueResponse:
     """What a dip told: our share of the link as the queue has it, and as our goodput has it.
 
     Both are 0 to 1, but for what else happened meanwhile.
@@ -64,7 +64,7 @@ def length_s(queue_s: float, rtt_s: float) -> float:
     return min(max(OF_QUEUE * queue_s, LEAST_S), MOST_S) if rtt_s >= LEAST_RTT * LEAST_S else 0.0
 
 
-def fall(dip: Dip, probes: Sequence[Probe]) -> Fall | None:
+def fall(dip: RatePulse, probes: Sequence[Probe]) -> QueueResponse | None:
     """Return what a dip tells; None where too few of the probes around it came back, or nothing arrived."""
     before = [probe.rtt_s for probe in probes if dip.from_s - AROUND_S <= probe.t_s <= dip.from_s]
     first_s = max(dip.from_s, dip.until_s - AROUND_S)
@@ -79,4 +79,4 @@ def fall(dip: Dip, probes: Sequence[Probe]) -> Fall | None:
     fell_s = median(rtts) - median(rtt_s for _, rtt_s in last)
     missing_s = over.t_s - due.t_s - (over.moved_bytes - due.moved_bytes) / usual
     others = missing_s / (dip.depth * (dip.until_s - dip.from_s))
-    return Fall(dip.from_s, fell_s / (dip.depth * lasted_s), 1 - others)
+    return QueueResponse(dip.from_s, fell_s / (dip.depth * lasted_s), 1 - others)

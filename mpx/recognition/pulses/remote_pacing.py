@@ -12,7 +12,7 @@ from mpx.rtt.methods.echo import EchoWay
 ROUNDING = 1e-6  # of a depth that was added up from many connections
 
 
-class FarSlowed:
+class RemotePacer:
     """What a server sends us over these connections; as Slowed, but the server keeps pace and time."""
 
     def __init__(self, connections: Callable[[], Sequence[socket.socket]]) -> None:

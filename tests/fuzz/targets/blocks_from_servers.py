@@ -12,10 +12,10 @@ from pathlib import Path
 
 from unit.work import a_work
 
-from mpx.endpoints.ftp.mode_e.download_channel import Fan
-from mpx.endpoints.ftp.mode_e.retrieve import BEYOND_BYTES, Pull
+from mpx.endpoints.ftp.mode_e.download_channel import DownloadDataChannel
+from mpx.endpoints.ftp.mode_e.retrieve import BEYOND_BYTES, PartialRetrieve
 from mpx.endpoints.ftp.wire import CLOSE, EOD, EOF, HEADER, HEADER_BYTES
-from mpx.engine.file_transfer import Move
+from mpx.engine.file_transfer import FileTransfer
 from mpx.net import tcp
 from targets.blocks_from_clients import block
 
@@ -45,16 +45,19 @@ def parse(data: bytes) -> None:
     """Have it sent; nothing is written but where what was asked for belongs, and what is held was sent."""
     is_stream = data[:1] == b"\1"
     _file.write_bytes(b"-" * SIZE)
-    move = Move("source", "final", str(_file), None if is_stream else SIZE, 1.0, 0o644, sums=True)
+    move = FileTransfer("source", "final", str(_file), None if is_stream else SIZE, 1.0, 0o644, sums=True)
     fd = os.open(_file, os.O_RDWR)
-    fan = Fan(a_work(), 1, tcp.listen(HERE, None), HERE)
+    fan = DownloadDataChannel(a_work(), 1, tcp.listen(HERE, None), HERE)
     pulls = (
-        [Pull(move, 0, 0, fd, fan)]
+        [PartialRetrieve(move, 0, 0, fd, fan)]
         if is_stream
-        else [Pull(move, START, MIDDLE, fd, fan), Pull(move, MIDDLE, SIZE, fd, fan, is_last=True)]
+        else [
+            PartialRetrieve(move, START, MIDDLE, fd, fan),
+            PartialRetrieve(move, MIDDLE, SIZE, fd, fan, is_last=True),
+        ]
     )
     # More than the data can end: where nothing is queued the connection is kept, and nobody hangs up.
-    more = [Pull(move, SIZE, SIZE, fd, fan) for _ in range(len(data) // HEADER_BYTES + 1)]
+    more = [PartialRetrieve(move, SIZE, SIZE, fd, fan) for _ in range(len(data) // HEADER_BYTES + 1)]
     for pull in [*pulls, *more]:
         fan.add(pull)
     fan.start()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from mpx.endpoints.ftp.extensions.congestion import check_far_congestion
 from mpx.endpoints.ftp.session import SessionOptions
-from mpx.engine.carrier import Work
+from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import SMALL_FILE_BYTES
 from mpx.engine.path_set import interleaved
 from mpx.engine.stream import StreamTotals, summed
@@ -23,14 +23,14 @@ from mpx.net import congestion_control
 from mpx.units import counted
 
 if TYPE_CHECKING:
-    from mpx.endpoints.ftp.mode_e.download_worker import DownloadLane
+    from mpx.endpoints.ftp.mode_e.download_worker import DownloadWorker
     from mpx.engine.range_scheduler import Pending
 
 FILES_AT_ONCE = 4
 LOST_S = 1.0  # what has not arrived by then will be sent again
 
 
-class _Lane(Protocol):
+class _Worker(Protocol):
     gone: bool  # the server lets no further session in
 
     def totals(self) -> dict[str, StreamTotals]: ...
@@ -41,15 +41,15 @@ class _Lane(Protocol):
     def join(self) -> None: ...
 
 
-class _LaneCarrier:
+class _WorkerCarrier:
     """What both directions share: adding up what the lanes have done."""
 
     tunable = True
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: CarrierContext) -> None:
         self._work = work
         self._before: dict[str, StreamTotals] = {}
-        self._lanes: Sequence[_Lane] = ()
+        self._lanes: Sequence[_Worker] = ()
         self._streams = dict.fromkeys(work.paths.names, 0)
         self._streams[work.paths.names[0]] = 1
         self._order = interleaved(self._streams)  # the path of each stream
@@ -162,16 +162,16 @@ class _LaneCarrier:
         return gate.is_shut and (moved_bytes >= gate.passed_bytes or now - self._moved[1] > LOST_S)
 
 
-class UploadCarrier(_LaneCarrier):
+class UploadCarrier(_WorkerCarrier):
     """Local files to a GridFTP server."""
 
-    def __init__(self, location: Location, options: SessionOptions, work: Work) -> None:
-        from mpx.endpoints.ftp.mode_e.upload_worker import UploadLane
+    def __init__(self, location: Location, options: SessionOptions, work: CarrierContext) -> None:
+        from mpx.endpoints.ftp.mode_e.upload_worker import UploadWorker
 
         super().__init__(work)
         files = work.options.files or FILES_AT_ONCE
         self._uploads = [
-            UploadLane(i, location, options, work) for i in range(min(files, work.options.max_sessions))
+            UploadWorker(i, location, options, work) for i in range(min(files, work.options.max_sessions))
         ]
         self._lanes = self._uploads
 
@@ -203,31 +203,31 @@ class UploadCarrier(_LaneCarrier):
         return [connection for lane in self._uploads for connection in lane.connections()]
 
 
-class DownloadCarrier(_LaneCarrier):
+class DownloadCarrier(_WorkerCarrier):
     """Files of a GridFTP server to local ones."""
 
     def __init__(
         self,
         location: Location,
         options: SessionOptions,
-        work: Work,
+        work: CarrierContext,
         *,
         sessions: int,
         congestions: Sequence[str] = (),
     ) -> None:
-        from mpx.endpoints.ftp.mode_e.download_worker import DownloadLane
-        from mpx.engine.range_scheduler import Shelf
+        from mpx.endpoints.ftp.mode_e.download_worker import DownloadWorker
+        from mpx.engine.range_scheduler import RangeScheduler
 
         super().__init__(work)
         self._congestions = congestions  # which the server can be told to send with
-        shelf = Shelf(work)
+        shelf = RangeScheduler(work)
         ports = work.listen_ports
         if ports and ports[1] - ports[0] + 1 < sessions:
             sessions = ports[1] - ports[0] + 1
             work.note(f"at most {counted(sessions, 'session')} for data: each needs a port of --port-range")
         paths = work.paths.names
         self._downloads = [
-            DownloadLane(
+            DownloadWorker(
                 i, location, options, work, shelf, paths[i % len(paths)], self._others, self._may_switch
             )
             for i in range(sessions)
@@ -261,30 +261,30 @@ class DownloadCarrier(_LaneCarrier):
         active = sum(lane.target > 0 and not lane.gone for lane in self._downloads)
         return sum(lane.is_switching for lane in self._downloads) < max(1, active // 2)
 
-    def _others(self, lane: "DownloadLane") -> "list[Pending]":
+    def _others(self, lane: "DownloadWorker") -> "list[Pending]":
         return [entry for other in self._downloads if other is not lane for entry in other.under_way()]
 
 
-class StreamCarrier(_LaneCarrier):
+class StreamCarrier(_WorkerCarrier):
     """Between local files and any FTP server, in MODE S: one connection per session."""
 
     def __init__(
         self,
         location: Location,
         options: SessionOptions,
-        work: Work,
+        work: CarrierContext,
         *,
         upload: bool,
         whole_files: bool,
         sessions: int,
     ) -> None:
-        from mpx.endpoints.ftp.mode_s.worker import WORTH_CONNECTING, StreamLane
-        from mpx.engine.range_scheduler import Shelf
+        from mpx.endpoints.ftp.mode_s.worker import WORTH_CONNECTING, StreamWorker
+        from mpx.engine.range_scheduler import RangeScheduler
 
         super().__init__(work)
-        shelf = Shelf(work, WORTH_CONNECTING)
+        shelf = RangeScheduler(work, WORTH_CONNECTING)
         self._sessions = [
-            StreamLane(i, location, options, work, shelf, upload=upload, whole_files=whole_files)
+            StreamWorker(i, location, options, work, shelf, upload=upload, whole_files=whole_files)
             for i in range(sessions)
         ]
         self._lanes = self._sessions

@@ -8,9 +8,9 @@ that has not shown before that it begins where it is asked to.
 import os
 
 from mpx.endpoints.ftp.mode_e.download_session import DownloadSession
-from mpx.endpoints.ftp.mode_e.retrieve import Pull, SentTooMuch
-from mpx.engine.carrier import Work
-from mpx.engine.range_scheduler import Shelf
+from mpx.endpoints.ftp.mode_e.retrieve import PartialRetrieve, SentTooMuch
+from mpx.engine.carrier import CarrierContext
+from mpx.engine.range_scheduler import RangeScheduler
 from mpx.engine.source_change import why_elsewhere, why_too_short
 from mpx.errors import ConnectionLost, OffsetsUnproven
 from mpx.files.local_error import local_error
@@ -20,11 +20,11 @@ from mpx.units import counted
 class Contradictions:
     """Settles retrieves for one lane."""
 
-    def __init__(self, work: Work, shelf: Shelf) -> None:
+    def __init__(self, work: CarrierContext, shelf: RangeScheduler) -> None:
         self._work = work
         self._shelf = shelf
 
-    def settle(self, session: DownloadSession, pull: Pull) -> bool:
+    def settle(self, session: DownloadSession, pull: PartialRetrieve) -> bool:
         """Believe what a retrieve brought, if it is what was asked for; False if its file goes another way.
 
         To be called in their order. Raises OffsetsUnproven, ConnectionLost, and as Work.describe.
@@ -41,7 +41,7 @@ class Contradictions:
         finally:
             pull.disbelieve()
 
-    def _settle(self, session: DownloadSession, pull: Pull) -> bool:
+    def _settle(self, session: DownloadSession, pull: PartialRetrieve) -> bool:
         move = pull.move
         if pull.is_stream:
             is_short = pull.reached_bytes < (move.listed_bytes or 0)
@@ -68,7 +68,7 @@ class Contradictions:
             raise OffsetsUnproven(str(error))
         return False
 
-    def _ended(self, session: DownloadSession, pull: Pull) -> bool:
+    def _ended(self, session: DownloadSession, pull: PartialRetrieve) -> bool:
         move, size_bytes = pull.move, pull.reached_bytes
         if not pull.is_gapless:
             raise ConnectionLost(f"parts of {move.source} are missing in what the server sent")
@@ -81,13 +81,13 @@ class Contradictions:
         self._shelf.ended(move, size_bytes)
         return True
 
-    def _stream(self, pull: Pull) -> bool:
+    def _stream(self, pull: PartialRetrieve) -> bool:
         """Have a file that is longer than was said read to its end."""
         if pull.move.stream():
             self._work.pool.put_again(pull.move)
         return False
 
-    def _shorter(self, session: DownloadSession, pull: Pull) -> bool:
+    def _shorter(self, session: DownloadSession, pull: PartialRetrieve) -> bool:
         move, size_bytes = pull.move, pull.reached_bytes
         why = why_too_short(self._work.describe(move.source), move, size_bytes)
         if why:
@@ -95,7 +95,7 @@ class Contradictions:
             return False
         return self._ended(session, pull)
 
-    def _elsewhere(self, pull: Pull) -> bool:
+    def _elsewhere(self, pull: PartialRetrieve) -> bool:
         move = pull.move
         what = f"{counted(pull.reached_bytes, 'byte')} came from {pull.start} on and not {pull.size_bytes}"
         why = why_elsewhere(self._work.describe(move.source), move, what)
@@ -104,13 +104,13 @@ class Contradictions:
         self._shelf.give_up(move, why)
         return False
 
-    def _refuses_more(self, pull: Pull) -> None:
+    def _refuses_more(self, pull: PartialRetrieve) -> None:
         """Note that a server only serves what is asked for to the byte, so that it cannot show anything."""
         self._shelf.is_exact = True
         if not self._work.verifies():
             raise OffsetsUnproven(f"{pull.move.source}: the server refuses to be asked beyond its end")
 
 
-def _is_proven(session: DownloadSession, pull: Pull) -> bool:
+def _is_proven(session: DownloadSession, pull: PartialRetrieve) -> bool:
     """Whether the session has brought something of this kind as it was asked for."""
     return session.proven_to > 0 if pull.is_last else session.lengths_proven

@@ -21,7 +21,7 @@ PAUSE_S = 0.05  # when this process has no descriptor left for a connection
 _NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
-class Inbound(threading.Thread):
+class DataListener(threading.Thread):
     """Accepts connections until `most` of them were admitted, or until it is closed.
 
     `stays_open`: the port goes on listening then, as the kernel lets further subflows in at a port that

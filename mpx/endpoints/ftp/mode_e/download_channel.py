@@ -11,11 +11,11 @@ import socket
 import threading
 import time
 
-from mpx.endpoints.ftp.mode_e.data_listener import Inbound
-from mpx.endpoints.ftp.mode_e.retrieve import Pull, SentTooMuch
+from mpx.endpoints.ftp.mode_e.data_listener import DataListener
+from mpx.endpoints.ftp.mode_e.retrieve import PartialRetrieve, SentTooMuch
 from mpx.endpoints.ftp.wire import HEADER_BYTES, BlockHeader, unpack_header
-from mpx.engine.carrier import Work
-from mpx.engine.file_transfer import Move
+from mpx.engine.carrier import CarrierContext
+from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.stream import BUFFER_BYTES, Stream, StreamTotals
 from mpx.errors import ConnectionLost, ControllerError, DestinationError, MpxError
 from mpx.files.local_error import local_error
@@ -23,17 +23,19 @@ from mpx.files.local_error import local_error
 SLOW_PIECE_S = 0.05  # a piece that takes longer is recorded as it trickles in
 
 
-class Fan:
+class DownloadDataChannel:
     """The connections that the server opened for one PORT, and the retrieves they serve in order."""
 
-    def __init__(self, work: Work, parallelism: int, listener: socket.socket, server_host: str) -> None:
+    def __init__(
+        self, work: CarrierContext, parallelism: int, listener: socket.socket, server_host: str
+    ) -> None:
         self.work = work
         self.parallelism = parallelism
         self.broken: MpxError | None = None
-        self.spoiled: Move | None = None  # the one file that is to blame for it, if one is
+        self.spoiled: FileTransfer | None = None  # the one file that is to blame for it, if one is
         self.reached = False  # somebody has connected; most likely the server
         self._server_host = server_host
-        self._inbound = Inbound(
+        self._inbound = DataListener(
             listener,
             parallelism,
             server_host=server_host,
@@ -42,13 +44,13 @@ class Fan:
             stays_open=work.over_mptcp,
         )
         self._changed = threading.Condition()
-        self._pulls: dict[int, Pull] = {}
+        self._pulls: dict[int, PartialRetrieve] = {}
         self._added = 0
         self._streams: list[DownloadStream] = []
         self._past = StreamTotals()
         self._closed = False
 
-    def add(self, pull: Pull) -> None:
+    def add(self, pull: PartialRetrieve) -> None:
         """Queue a retrieve, before its ERET is sent."""
         with self._changed:
             pull.number = self._added
@@ -101,7 +103,7 @@ class Fan:
             self._streams.append(stream)
             return True
 
-    def pull_at(self, index: int) -> Pull | None:
+    def pull_at(self, index: int) -> PartialRetrieve | None:
         """Return the retrieve number `index`, waiting for it; None when the fan is closed.
 
         Raises ConnectionLost when all the others say that they were done with it without this one.
@@ -115,12 +117,12 @@ class Fan:
                 raise ConnectionLost("the server's data connections do not agree on their number")
             return self._pulls[index]
 
-    def forget(self, pull: Pull) -> None:
+    def forget(self, pull: PartialRetrieve) -> None:
         """Let go of a retrieve that every connection is past."""
         with self._changed:
             self._pulls.pop(pull.number, None)
 
-    def fail(self, error: MpxError, spoiled: Move | None = None) -> None:
+    def fail(self, error: MpxError, spoiled: FileTransfer | None = None) -> None:
         """Say that the retrieves under way cannot be completed; `spoiled`: the file that it is due to."""
         with self._changed:
             if not self._closed and self.broken is None:
@@ -164,7 +166,7 @@ class Fan:
 class DownloadStream(Stream):
     """One connection of a fan."""
 
-    def __init__(self, fan: Fan, connection: socket.socket, *, first: int) -> None:
+    def __init__(self, fan: DownloadDataChannel, connection: socket.socket, *, first: int) -> None:
         super().__init__("mpx-download-stream", fan.work.subflows if fan.work.over_mptcp else None)
         self._fan = fan
         self._first = first  # number of the retrieve that its first block is part of
@@ -202,7 +204,7 @@ class DownloadStream(Stream):
                 new_bytes=self._new_bytes,
             )
 
-    def _receive(self, pull: Pull) -> bool:
+    def _receive(self, pull: PartialRetrieve) -> bool:
         """Receive this connection's share of a retrieve; False when the server closed it in between."""
         connection = self.connection
         assert connection is not None
@@ -224,7 +226,9 @@ class DownloadStream(Stream):
                 pull.ended(header.total_streams, received, reached)
                 return True
 
-    def _receive_block(self, connection: socket.socket, pull: Pull, start: int, count: int) -> None:
+    def _receive_block(
+        self, connection: socket.socket, pull: PartialRetrieve, start: int, count: int
+    ) -> None:
         move, pacer, view = pull.move, self._fan.work.pacer, self._buffer
         while count:
             began = time.monotonic()

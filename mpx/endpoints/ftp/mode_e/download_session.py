@@ -12,14 +12,14 @@ from collections.abc import Iterator, Sequence
 
 from mpx import choices
 from mpx.endpoints.ftp.extensions import sink
-from mpx.endpoints.ftp.mode_e.download_channel import Fan
-from mpx.endpoints.ftp.mode_e.retrieve import Pull, SentTooMuch
+from mpx.endpoints.ftp.mode_e.download_channel import DownloadDataChannel
+from mpx.endpoints.ftp.mode_e.retrieve import PartialRetrieve, SentTooMuch
 from mpx.endpoints.ftp.refusals import cannot_send, is_missing, reply_error
 from mpx.endpoints.ftp.session import SessionOptions
 from mpx.endpoints.ftp.session_pool import open_session
 from mpx.endpoints.ftp.wire import Reply, command, port_command
-from mpx.engine.carrier import Work
-from mpx.engine.file_transfer import Move
+from mpx.engine.carrier import CarrierContext
+from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.stream import StreamTotals
 from mpx.errors import ConnectionLost, InboundBlocked, MpxError, NoSpace
 from mpx.location import Location
@@ -40,7 +40,7 @@ class RetrieveRefused(ConnectionLost):
     `may_be_exact`: perhaps only because one byte more was asked for than it has.
     """
 
-    def __init__(self, move: Move, why: MpxError, *, may_be_exact: bool = False) -> None:
+    def __init__(self, move: FileTransfer, why: MpxError, *, may_be_exact: bool = False) -> None:
         super().__init__(str(why))
         self.move = move
         self.why = why
@@ -53,7 +53,7 @@ class DownloadSession:
     The lane's thread uses it; others may call `totals`, `cut` and `is_switching`.
     """
 
-    def __init__(self, location: Location, options: SessionOptions, work: Work, path: str) -> None:
+    def __init__(self, location: Location, options: SessionOptions, work: CarrierContext, path: str) -> None:
         self.rtt_s = 0.0
         self.proven_to = 0  # the largest offset from which files ended where they should
         self.lengths_proven = False  # a part that ends within its file had its length
@@ -64,12 +64,14 @@ class DownloadSession:
         self._asked_to = 0  # as `proven_to`, with what is queued
         self._path = path  # that its connections take
         self.congestion = ""  # congestion control of further retrieves; empty: the server's kernel chooses
-        self.pulls: deque[Pull] = deque()  # under way, the oldest first
+        self.pulls: deque[PartialRetrieve] = deque()  # under way, the oldest first
         self._host = location.host
         self._work = work
         self._control = open_session(location, options)
-        self._fans: list[Fan] = []  # the last one is current; earlier ones still have retrieves to finish
-        self._answers: deque[Pull | str] = (
+        self._fans: list[
+            DownloadDataChannel
+        ] = []  # the last one is current; earlier ones still have retrieves to finish
+        self._answers: deque[PartialRetrieve | str] = (
             deque()
         )  # what the next replies are about; text: what it may refuse
         self._unsent: list[bytes] = []
@@ -126,7 +128,7 @@ class DownloadSession:
         listener = tcp.listen(host, self._work.listen_ports, over_mptcp=self._work.over_mptcp)
         if steer := self._work.paths.register(self._path, "sink"):
             steer(int(listener.getsockname()[1]))
-        fan = Fan(self._work, connections, listener, control.peer_host)
+        fan = DownloadDataChannel(self._work, connections, listener, control.peer_host)
         fan.start()
         self._fans.append(fan)
         over_mptcp = self._work.over_mptcp and mptcp.FEATURE in control.features
@@ -143,7 +145,7 @@ class DownloadSession:
         self._answers.append(_CONGESTION)
         self._unsent.append(command("OPTS", "RETR", f"Congestion={name};"))
 
-    def _retire(self, fan: Fan) -> None:
+    def _retire(self, fan: DownloadDataChannel) -> None:
         fan.cut()
         fan.join()
         self._work.paths.ended(fan.address[1], "sink")
@@ -164,7 +166,7 @@ class DownloadSession:
             return 0
         return max(ENDS - self._ends_asked - is_last, int(start > self._asked_to and not is_last), 0)
 
-    def retrieve(self, move: Move, start: int, end: int, fd: int, *, exact: bool = False) -> None:
+    def retrieve(self, move: FileTransfer, start: int, end: int, fd: int, *, exact: bool = False) -> None:
         """Queue a retrieve of [start, end), to be written to `fd`; it goes out with the next `flush`.
 
         What reaches the end of the file is asked for with some bytes more, so that the server shows that the
@@ -172,7 +174,7 @@ class DownloadSession:
         """
         name = self._control.name(move.source)
         is_last = end == move.size_bytes and not move.is_streamed and not exact
-        pull = Pull(move, start, end, fd, self._fans[-1], is_last=is_last)
+        pull = PartialRetrieve(move, start, end, fd, self._fans[-1], is_last=is_last)
         pull.fan.add(pull)
         self.pulls.append(pull)
         self._answers.append(pull)
@@ -189,7 +191,7 @@ class DownloadSession:
         """Whether it has proven itself and has then brought no part of a file."""
         return self._ends_believed > 0 and not self.lengths_proven and not self._kept_part
 
-    def believe(self, pull: Pull) -> None:
+    def believe(self, pull: PartialRetrieve) -> None:
         """Take what a retrieve brought for what was asked for; to be called in their order."""
         if pull.is_last:
             self._ends_believed += pull.start > 0
@@ -240,14 +242,14 @@ class DownloadSession:
     def _heard(self, reply: Reply) -> None:
         """Match a reply with the oldest command that has none."""
         if reply.is_preliminary:
-            if self._answers and isinstance(first := self._answers[0], Pull):
+            if self._answers and isinstance(first := self._answers[0], PartialRetrieve):
                 first.begun = True
             return
         if not self._answers:
             raise ConnectionLost(f"a reply without a command: {reply.code} {reply.reason}")
         pull = self._answers.popleft()
         if reply.is_ok:
-            if isinstance(pull, Pull):
+            if isinstance(pull, PartialRetrieve):
                 pull.replied = True
             return
         if pull == _CONGESTION:
@@ -274,7 +276,7 @@ class DownloadSession:
         features = self._control.features
         return "DSI" in features or sink.FEATURE in features  # a Globus server, or mpx serve
 
-    def reap(self) -> Iterator[Pull]:
+    def reap(self) -> Iterator[PartialRetrieve]:
         """Yield the retrieves that are done, in their order; connections that serve none any more go."""
         while self.pulls and self.pulls[0].replied and self.pulls[0].is_done:
             pull = self.pulls.popleft()
@@ -284,7 +286,7 @@ class DownloadSession:
             yield pull
 
     @property
-    def files(self) -> list[Move]:
+    def files(self) -> list[FileTransfer]:
         """The files that are under way."""
         return list({pull.move for pull in self.pulls})
 
@@ -315,7 +317,7 @@ class DownloadSession:
         for fan in list(self._fans):
             fan.cut()
 
-    def _keep(self, left: Sequence[Pull]) -> None:
+    def _keep(self, left: Sequence[PartialRetrieve]) -> None:
         """Believe what has come of retrieves that are not complete, as far as it is certain whose it is.
 
         Not beyond one that the server may yet refuse: the data of the next are taken for its own then.
@@ -329,7 +331,7 @@ class DownloadSession:
                 self.believed_bytes += kept
                 self._kept_part |= kept > 0
 
-    def close(self) -> list[Pull]:
+    def close(self) -> list[PartialRetrieve]:
         """Reset everything and wait until no stream writes any more; return what is left to be retrieved."""
         self._control.abort()
         self._control.close()

@@ -14,12 +14,12 @@ from dataclasses import replace
 
 from mpx.endpoints.ftp.mode_e.contradictions import Contradictions
 from mpx.endpoints.ftp.mode_e.download_session import DownloadSession, RetrieveRefused
-from mpx.endpoints.ftp.mode_e.retrieve import Pull, SentTooMuch
+from mpx.endpoints.ftp.mode_e.retrieve import PartialRetrieve, SentTooMuch
 from mpx.endpoints.ftp.session import SessionOptions
 from mpx.endpoints.ftp.session_pool import SessionsFull, is_session_wanted
-from mpx.engine.carrier import Work
+from mpx.engine.carrier import CarrierContext
 from mpx.engine.endpoint import FileInfo
-from mpx.engine.range_scheduler import SMALLEST_PIECE, Pending, Piece, Shelf
+from mpx.engine.range_scheduler import SMALLEST_PIECE, Pending, Piece, RangeScheduler
 from mpx.engine.retry import Retry
 from mpx.engine.source_change import end_proof
 from mpx.engine.stream import StreamTotals
@@ -54,7 +54,7 @@ class _Needless(Exception):
     """All that the session was to bring has come another way; it is opened anew for what is next."""
 
 
-class DownloadLane(threading.Thread):
+class DownloadWorker(threading.Thread):
     """Retrieves pieces of files over one session, and over another when that is lost."""
 
     def __init__(
@@ -62,10 +62,10 @@ class DownloadLane(threading.Thread):
         number: int,
         location: Location,
         options: SessionOptions,
-        work: Work,
-        shelf: Shelf,
+        work: CarrierContext,
+        shelf: RangeScheduler,
         path: str,
-        others: Callable[["DownloadLane"], list[Pending]],
+        others: Callable[["DownloadWorker"], list[Pending]],
         may_switch: Callable[[], bool],
     ) -> None:
         super().__init__(name=f"mpx-download-{number}", daemon=True)
@@ -227,7 +227,7 @@ class DownloadLane(threading.Thread):
     # --- feeding -------------------------------------------------------------------------------------
 
     @property
-    def _pulls(self) -> Sequence[Pull]:
+    def _pulls(self) -> Sequence[PartialRetrieve]:
         return self._session.pulls if self._session else ()
 
     def _feed(self) -> None:

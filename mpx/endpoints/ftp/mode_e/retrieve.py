@@ -5,7 +5,7 @@ import time
 from typing import Protocol
 
 from mpx.endpoints.ftp.wire import BlockHeader
-from mpx.engine.file_transfer import Move
+from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.ranges import RangeSet
 from mpx.engine.stream import StreamTotals
 from mpx.errors import ConnectionLost
@@ -18,19 +18,19 @@ LARGEST_BYTES = 1 << 50  # of any file; a header that says more was not made by 
 class SentTooMuch(ConnectionLost):
     """The server sends more than a retrieve asked for."""
 
-    def __init__(self, pull: "Pull") -> None:
+    def __init__(self, pull: "PartialRetrieve") -> None:
         super().__init__(f"the server sends more of {pull.move.source} than it was asked for")
         self.pull = pull
 
 
-class Fans(Protocol):
+class DownloadChannel(Protocol):
     """The connections over which retrieves come (download_channel.py)."""
 
-    def add(self, pull: "Pull") -> None:
+    def add(self, pull: "PartialRetrieve") -> None:
         """Expect a retrieve, before it is asked for."""
         ...
 
-    def forget(self, pull: "Pull") -> None:
+    def forget(self, pull: "PartialRetrieve") -> None:
         """Expect nothing more of a retrieve."""
         ...
 
@@ -39,7 +39,7 @@ class Fans(Protocol):
         ...
 
 
-class Pull:
+class PartialRetrieve:
     """One retrieve, queued at the server: [start, end) of a file, or all of one that is streamed.
 
     `is_last`: the file is to end by itself after it, so some bytes more are asked for. What comes is held: it
@@ -49,11 +49,11 @@ class Pull:
 
     def __init__(
         self,
-        move: Move,
+        move: FileTransfer,
         start: int,
         end: int,
         fd: int,
-        fan: Fans,
+        fan: DownloadChannel,
         *,
         is_last: bool = False,
     ) -> None:

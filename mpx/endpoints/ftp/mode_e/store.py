@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 from mpx.endpoints.ftp.mode_e.end_of_data import EndOfData
 from mpx.endpoints.local.source_stream import SourceStream, is_made_up
-from mpx.engine.file_transfer import Move
+from mpx.engine.file_transfer import FileTransfer
 
 
 class Transfer:
     """One STOR or ESTO on its way. `source`: where the bytes of a file of unknown size come from."""
 
-    def __init__(self, move: Move, fd: int, stop: Callable[[], bool] = lambda: False) -> None:
+    def __init__(self, move: FileTransfer, fd: int, stop: Callable[[], bool] = lambda: False) -> None:
         """`stop` ends waiting for a pipe. Raises SourceError for one that cannot be read once more."""
         self.move = move
         self.fd = fd

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from mpx.endpoints.ftp.mode_e.store import Transfer
 from mpx.endpoints.ftp.mode_e.upload_stream import UploadStream
-from mpx.engine.carrier import Work
+from mpx.engine.carrier import CarrierContext
 from mpx.engine.stream import StreamTotals
 from mpx.errors import ConnectionLost, MpxError, UsageError
 from mpx.net import tcp
@@ -24,10 +24,10 @@ BYTES_PER_STREAM = 256 * 1024  # a file shorter than this needs no second stream
 REJOIN_S = 1.0  # after a connection was refused, wait so long before the next is tried
 
 
-class DataPort:
+class UploadDataChannel:
     """A passive port of the server and our connections to it, for one transfer after the other."""
 
-    def __init__(self, address: tcp.Address, work: Work, congestion: str | None) -> None:
+    def __init__(self, address: tcp.Address, work: CarrierContext, congestion: str | None) -> None:
         self.address = address
         self.work = work
         self.congestion = congestion

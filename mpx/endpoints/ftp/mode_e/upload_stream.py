@@ -9,7 +9,7 @@ from mpx.endpoints.ftp.data_address import unreachable
 from mpx.endpoints.ftp.mode_e.store import Transfer
 from mpx.endpoints.ftp.wire import BlockHeader
 from mpx.endpoints.local.source_stream import SourceStream
-from mpx.engine.carrier import Work
+from mpx.engine.carrier import CarrierContext
 from mpx.engine.stream import BUFFER_BYTES, BlockSize, Stream
 from mpx.errors import ConnectionLost, IntegrityError, MpxError, UsageError
 from mpx.files.local_error import local_error
@@ -22,11 +22,11 @@ DRAIN_TICK_S = 0.02
 DRAIN_S = 30.0
 
 
-class Port(Protocol):
+class UploadChannel(Protocol):
     """What a connection needs of the passive port that it belongs to (upload_channel.py)."""
 
     address: tcp.Address
-    work: Work
+    work: CarrierContext
     congestion: str | None
     is_steered: bool
     broken: MpxError | None
@@ -72,7 +72,7 @@ class Port(Protocol):
 class UploadStream(Stream):
     """One connection to a DataPort; walks through the port's transfers in order."""
 
-    def __init__(self, port: Port, first: Transfer, path: str) -> None:
+    def __init__(self, port: UploadChannel, first: Transfer, path: str) -> None:
         super().__init__("mpx-upload-stream", port.work.subflows if port.work.over_mptcp else None)
         self.path = path
         self.has_joined = False  # is open and counted

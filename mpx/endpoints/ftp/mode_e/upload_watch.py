@@ -5,9 +5,9 @@ from collections import deque
 
 from mpx.endpoints.ftp import wire
 from mpx.endpoints.ftp.mode_e.store import Transfer
-from mpx.endpoints.ftp.mode_e.upload_channel import DataPort
+from mpx.endpoints.ftp.mode_e.upload_channel import UploadDataChannel
 from mpx.endpoints.ftp.wire import Reply
-from mpx.engine.file_transfer import Move
+from mpx.engine.file_transfer import FileTransfer
 from mpx.errors import ConnectionLost, TransferTimeout
 from mpx.net import tcp
 
@@ -31,7 +31,7 @@ class UploadWatch:
         """Note a sign of life from the server."""
         self._heard_s = time.monotonic()
 
-    def look(self, port: DataPort, transfer: Transfer) -> None:
+    def look(self, port: UploadDataChannel, transfer: Transfer) -> None:
         """Raise TransferTimeout if nothing moves; break the transfer if a single stream hangs.
 
         However often it is called, it looks ten times a second.
@@ -60,7 +60,7 @@ class UploadWatch:
                 f"at {tcp.show(port.address)}"
             )
 
-    def _note_passed(self, port: DataPort, now_s: float) -> None:
+    def _note_passed(self, port: UploadDataChannel, now_s: float) -> None:
         """Note once a second what all streams have passed: it is asked of the kernel, stream by stream."""
         if not self._passed or now_s >= self._passed[-1][0] + PASSED_EVERY_S:
             self._passed.append((now_s, sum(each.bytes for each in port.totals().values())))
@@ -73,7 +73,7 @@ class UploadWatch:
         return self._passed[-1][1] - (before[-1] if before else self._passed[0][1])
 
 
-def marked(move: Move, reply: Reply) -> int:
+def marked(move: FileTransfer, reply: Reply) -> int:
     """Record what a restart marker says; return how many bytes are new. Raises ConnectionLost."""
     try:
         return sum(

@@ -17,14 +17,14 @@ from dataclasses import replace
 from mpx.endpoints.ftp import telnet_escape
 from mpx.endpoints.ftp.data_address import passive_address
 from mpx.endpoints.ftp.mode_e.store import Transfer
-from mpx.endpoints.ftp.mode_e.upload_channel import DataPort
+from mpx.endpoints.ftp.mode_e.upload_channel import UploadDataChannel
 from mpx.endpoints.ftp.mode_e.upload_watch import TICK_S, UploadWatch, marked
 from mpx.endpoints.ftp.refusals import cannot_store
 from mpx.endpoints.ftp.session import Session, SessionOptions
 from mpx.endpoints.ftp.session_pool import SessionsFull, is_session_wanted, open_session
 from mpx.endpoints.ftp.wire import Reply, command
-from mpx.engine.carrier import Work
-from mpx.engine.file_transfer import Move
+from mpx.engine.carrier import CarrierContext
+from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.retry import Retry
 from mpx.engine.stream import StreamTotals, summed
 from mpx.errors import (
@@ -49,23 +49,25 @@ VERDICT_S = 10.0  # after a data connection broke, wait so long for what the ser
 CONNECT_FAILURES = 3
 
 
-class UploadLane(threading.Thread):
+class UploadWorker(threading.Thread):
     """One session that stores files."""
 
-    def __init__(self, number: int, location: Location, options: SessionOptions, work: Work) -> None:
+    def __init__(
+        self, number: int, location: Location, options: SessionOptions, work: CarrierContext
+    ) -> None:
         super().__init__(name=f"mpx-upload-{number}", daemon=True)
         self.location = location
         self.work = work
         self.target: Sequence[str] = work.paths.names[:1]  # the path of each stream
         self.sessions = 1  # how many lanes share what waits
-        self._batch: list[Move] = []  # is being stored
+        self._batch: list[FileTransfer] = []  # is being stored
         self.allowed = threading.Event()  # whether this lane may take files now
         self.gone = False  # the server lets no further session in, so others are to have its share
         self.congestion = work.congestion
         self._number = number
         self._options = replace(options, waits_for_turn=number == 0)  # one lane is enough
         self._session: Session | None = None
-        self._port: DataPort | None = None
+        self._port: UploadDataChannel | None = None
         self._past: dict[str, StreamTotals] = {}  # by path
         self._counting = threading.Lock()  # nothing is counted twice, or not at all, while it changes hands
         self._batch_files = BATCH_FILES
@@ -161,13 +163,13 @@ class UploadLane(threading.Thread):
         if is_session_wanted(self._options):
             self._drop(politely=True)
 
-    def _more(self, first: Move) -> list[Move]:
+    def _more(self, first: FileTransfer) -> list[FileTransfer]:
         """Take what is to be stored together with `first`: no more than a fair share of what waits."""
-        more: list[Move] = []
+        more: list[FileTransfer] = []
         total = first.size_bytes
         most = max(BATCH_BYTES, min(self._batch_bytes, self.work.pool.waiting_bytes // self.sessions))
 
-        def fits(move: Move) -> bool:
+        def fits(move: FileTransfer) -> bool:
             return total + move.size_bytes <= most
 
         while len(more) + 1 < self._batch_files and (move := self.work.pool.take_more(fits)):
@@ -175,10 +177,10 @@ class UploadLane(threading.Thread):
             total += move.size_bytes
         return more
 
-    def _carry(self, pending: list[Move]) -> None:
+    def _carry(self, pending: list[FileTransfer]) -> None:
         """Store every file of the batch, trying again over new sessions as often as is allowed."""
         (retry := self._retry).begin()
-        interrupted: list[Move] = []  # what of them has arrived is not known yet
+        interrupted: list[FileTransfer] = []  # what of them has arrived is not known yet
         files, settled = len(pending), _arrived(pending)
         while pending:
             self._was_open = False
@@ -208,7 +210,7 @@ class UploadLane(threading.Thread):
                     self.work.note(f"trying again after: {error}")
                 files, interrupted = len(pending), list(pending)
 
-    def _give_lane_up(self, pending: list[Move], error: MpxError) -> None:
+    def _give_lane_up(self, pending: list[FileTransfer], error: MpxError) -> None:
         """Leave the files to the other lanes: this server admits no more sessions than there are."""
         if not isinstance(error, SessionsFull):  # else it was noted
             self.work.note(f"no further session with {self.location.host}: {error}")
@@ -217,7 +219,7 @@ class UploadLane(threading.Thread):
             self.work.pool.put_again(move)
         raise Interrupted("lane given up")
 
-    def _rescue(self, move: Move, pending: list[Move]) -> None:
+    def _rescue(self, move: FileTransfer, pending: list[FileTransfer]) -> None:
         """Find out what of an interrupted file has arrived, so that only the rest is sent again.
 
         One that is there whole, or cannot be read any more, leaves `pending`. Raises ConnectionLost or
@@ -237,13 +239,13 @@ class UploadLane(threading.Thread):
 
     # --- one batch -----------------------------------------------------------------------------------
 
-    def _store(self, pending: list[Move]) -> None:
+    def _store(self, pending: list[FileTransfer]) -> None:
         """Store the files; those that are done leave the list. Raises ConnectionLost, TransferTimeout."""
         session = self._open_session()
         if self._port is not None and self._port.is_deserted:
             self._leave_port(politely=True)  # nothing could begin the next transfer there
         if self._port is None:
-            self._port = DataPort(passive_address(session), self.work, self.congestion)
+            self._port = UploadDataChannel(passive_address(session), self.work, self.congestion)
         port = self._port
         transfers: list[Transfer] = []
         began_s, todo_bytes = time.monotonic(), sum(move.todo_bytes for move in pending)
@@ -271,7 +273,11 @@ class UploadLane(threading.Thread):
         self._batch_bytes = int(min(max(BATCH_BYTES, goodput * BATCH_RTTS * rtt_s), LARGEST_BATCH))
 
     def _begin(
-        self, session: Session, port: DataPort, pending: list[Move], transfers: list[Transfer]
+        self,
+        session: Session,
+        port: UploadDataChannel,
+        pending: list[FileTransfer],
+        transfers: list[Transfer],
     ) -> None:
         """Open the files and have the server store them; what cannot be opened is given up."""
         lines = []
@@ -288,7 +294,7 @@ class UploadLane(threading.Thread):
             lines.append(command("ESTO", "A", 0, name) if move.arrived_bytes else command("STOR", name))
         session.send(*lines)
 
-    def _open(self, move: Move, port: DataPort) -> Transfer:
+    def _open(self, move: FileTransfer, port: UploadDataChannel) -> Transfer:
         """Open a source; raises SourceError."""
         try:
             fd = move.open(move.source, os.O_RDONLY)
@@ -300,7 +306,7 @@ class UploadLane(threading.Thread):
             move.close()
             raise
 
-    def _complete(self, session: Session, port: DataPort, transfer: Transfer) -> MpxError | None:
+    def _complete(self, session: Session, port: UploadDataChannel, transfer: Transfer) -> MpxError | None:
         """See a transfer to its end; return what kept it from that."""
         reply = self._await(session, port, transfer)
         move, broken = transfer.move, port.broken_in(transfer)
@@ -316,12 +322,12 @@ class UploadLane(threading.Thread):
             return broken  # the server's word counts only where it says more than that
         return refusal
 
-    def _refusal(self, session: Session, reply: Reply, move: Move) -> MpxError:
+    def _refusal(self, session: Session, reply: Reply, move: FileTransfer) -> MpxError:
         if reply.is_ok:
             return ConnectionLost(f"{session.peer} ended the transfer of {move.final} before its end")
         return cannot_store(reply, session.peer, move.final, move.partial)
 
-    def _await(self, session: Session, port: DataPort, transfer: Transfer) -> Reply:
+    def _await(self, session: Session, port: UploadDataChannel, transfer: Transfer) -> Reply:
         """Keep the right number of streams until the server says that the file is complete."""
         watch = UploadWatch(self.work.options.timeout_s, session.rtt_s or 0.0)
         broken_s: float | None = None
@@ -396,6 +402,6 @@ class UploadLane(threading.Thread):
             self._port = None
 
 
-def _arrived(moves: Sequence[Move]) -> int:
+def _arrived(moves: Sequence[FileTransfer]) -> int:
     """Return how many bytes of these files have arrived, as far as it is known."""
     return sum(move.arrived_bytes for move in moves)

@@ -12,10 +12,10 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mpx.engine.carrier import Work
+from mpx.engine.carrier import CarrierContext
 from mpx.engine.checksum import SECTION_BYTES
-from mpx.engine.file_transfer import Move
-from mpx.engine.range_scheduler import Piece, Shelf
+from mpx.engine.file_transfer import FileTransfer
+from mpx.engine.range_scheduler import Piece, RangeScheduler
 from mpx.engine.source_change import end_proof, why_elsewhere, why_too_short
 from mpx.engine.stream import BUFFER_BYTES
 from mpx.errors import ConnectionLost, IntegrityError, OffsetsUnproven
@@ -34,7 +34,7 @@ class Incoming:
 
 
 Receive = Callable[[socket.socket, Callable[[int], None]], Incoming]
-Retrieve = Callable[[Move, int, int | None, Receive], Incoming]
+Retrieve = Callable[[FileTransfer, int, int | None, Receive], Incoming]
 
 
 class StreamDownload:
@@ -44,7 +44,7 @@ class StreamDownload:
     received by `receive(connection, count)`.
     """
 
-    def __init__(self, work: Work, shelf: Shelf, retrieve: Retrieve) -> None:
+    def __init__(self, work: CarrierContext, shelf: RangeScheduler, retrieve: Retrieve) -> None:
         self._work = work
         self._shelf = shelf
         self._retrieve = retrieve
@@ -77,7 +77,7 @@ class StreamDownload:
         else:
             self._bring_part(piece, fd)
 
-    def _bring_whole(self, move: Move, fd: int) -> None:
+    def _bring_whole(self, move: FileTransfer, fd: int) -> None:
         size_bytes = None if move.is_streamed else move.size_bytes
         came = self._read(move, 0, None, fd, expected=size_bytes, lands=True).bytes
         if came < (move.listed_bytes or 0):
@@ -92,7 +92,7 @@ class StreamDownload:
                 raise local_error(error, move.final, writing=True) from None
         self.new_bytes += move.landed(0, came)
 
-    def _bring_end(self, move: Move, start: int, fd: int) -> None:
+    def _bring_end(self, move: FileTransfer, start: int, fd: int) -> None:
         rest, serial = move.size_bytes - start, self._serial
         came = self._read(move, start, rest + 1, fd, expected=rest, lands=False)
         self._check(move, start, came, rest, serial)
@@ -118,14 +118,14 @@ class StreamDownload:
             self._is_confirmed, self._fruitless = True, 0
             self.new_bytes += move.landed(start, piece.end)
 
-    def _prove(self, move: Move, beside: int = 0) -> None:
+    def _prove(self, move: FileTransfer, beside: int = 0) -> None:
         """Read the last byte of a file, after which it has to end; two if that is what it is `beside`."""
         start = end_proof(beside, move.size_bytes)
         rest, serial = move.size_bytes - start, self._serial
         came = self._read(move, start, rest + 1, None, expected=rest, lands=False)
         self._check(move, start, came, rest, serial)
 
-    def _check(self, move: Move, start: int, came: Incoming, rest: int, serial: int) -> None:
+    def _check(self, move: FileTransfer, start: int, came: Incoming, rest: int, serial: int) -> None:
         """Believe the session with that serial number to begin files where it is asked to."""
         if came.bytes != rest or not came.is_ended:
             raise self._contradicted(move, start, came)
@@ -145,7 +145,7 @@ class StreamDownload:
         lost = "a session was lost before it had shown that it begins files where it is asked to"
         raise OffsetsUnproven(lost) if self._fruitless >= MOST_FRUITLESS else ConnectionLost(lost)
 
-    def _contradicted(self, move: Move, start: int, came: Incoming) -> IntegrityError:
+    def _contradicted(self, move: FileTransfer, start: int, came: Incoming) -> IntegrityError:
         """Return what it means that other than what should be came from an offset on."""
         more = "" if came.is_ended else "or more "
         what = f"{counted(came.bytes, 'byte')} {more}came from {start} on, of {move.size_bytes} in all"
@@ -154,7 +154,14 @@ class StreamDownload:
     # --- the bytes -----------------------------------------------------------------------------------
 
     def _read(
-        self, move: Move, start: int, most: int | None, fd: int | None, *, expected: int | None, lands: bool
+        self,
+        move: FileTransfer,
+        start: int,
+        most: int | None,
+        fd: int | None,
+        *,
+        expected: int | None,
+        lands: bool,
     ) -> Incoming:
         """Read from an offset to the end, or `most` bytes; write them unless there is no `fd`.
 
@@ -184,11 +191,11 @@ class StreamDownload:
         return self._retrieve(move, start, expected, receive)
 
     @staticmethod
-    def _room(move: Move, position: int, most: int | None) -> int:
+    def _room(move: FileTransfer, position: int, most: int | None) -> int:
         """Return how many bytes may be written from here on: none beyond the end, if that is believed."""
         return BUFFER_BYTES if most is None else max(0, move.size_bytes - position)
 
-    def _write(self, move: Move, position: int, size_bytes: int, fd: int, *, lands: bool) -> None:
+    def _write(self, move: FileTransfer, position: int, size_bytes: int, fd: int, *, lands: bool) -> None:
         data = self._buffer[:size_bytes]
         written = 0
         try:

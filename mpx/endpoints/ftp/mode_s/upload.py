@@ -5,14 +5,14 @@ import socket
 from collections.abc import Callable
 
 from mpx.endpoints.local.source_stream import SourceStream
-from mpx.engine.carrier import Work
+from mpx.engine.carrier import CarrierContext
 from mpx.engine.range_scheduler import Piece
 from mpx.errors import IntegrityError
 from mpx.files.local_error import local_error
 
 
 def send_piece(
-    work: Work,
+    work: CarrierContext,
     piece: Piece,
     fd: int,
     connection: socket.socket,

@@ -26,11 +26,11 @@ from mpx.endpoints.ftp.session_pool import SessionsFull, give_back_session, is_s
 from mpx.endpoints.ftp.stored_size import stored_sizes
 from mpx.endpoints.ftp.wire import Reply, command
 from mpx.endpoints.local.source_stream import is_made_up
-from mpx.engine.carrier import Work
+from mpx.engine.carrier import CarrierContext
 from mpx.engine.endpoint import FileInfo
-from mpx.engine.file_transfer import Move
+from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.path_set import DEFAULT_PATH
-from mpx.engine.range_scheduler import Piece, Shelf
+from mpx.engine.range_scheduler import Piece, RangeScheduler
 from mpx.engine.retry import Retry
 from mpx.engine.stream import BUFFER_BYTES, Stream, StreamTotals
 from mpx.errors import (
@@ -64,7 +64,7 @@ class _Connection(Stream):
         self.passed_bytes += size_bytes
 
 
-class StreamLane(threading.Thread):
+class StreamWorker(threading.Thread):
     """One session that carries piece after piece, in one direction."""
 
     def __init__(
@@ -72,8 +72,8 @@ class StreamLane(threading.Thread):
         number: int,
         location: Location,
         options: SessionOptions,
-        work: Work,
-        shelf: Shelf,
+        work: CarrierContext,
+        shelf: RangeScheduler,
         *,
         upload: bool,
         whole_files: bool,
@@ -254,13 +254,15 @@ class StreamLane(threading.Thread):
             raise self._refusal(session, reply, move)
         self._stored_bytes += move.landed(0, move.size_bytes)
 
-    def _is_stored(self, move: Move) -> bool:
+    def _is_stored(self, move: FileTransfer) -> bool:
         """Tell whether a file of which every byte was sent is there whole, though the answer was lost."""
         session = self._open_session()
         move.sent_whole = False
         return stored_sizes(session, [session.name(move.partial)]) == [move.size_bytes]
 
-    def _retrieve(self, move: Move, offset: int, expected_bytes: int | None, receive: Receive) -> Incoming:
+    def _retrieve(
+        self, move: FileTransfer, offset: int, expected_bytes: int | None, receive: Receive
+    ) -> Incoming:
         """Run one RETR; see StreamDownload."""
         session, came = self._transfer(move, "RETR", move.source, offset, receive)
         try:
@@ -276,7 +278,7 @@ class StreamLane(threading.Thread):
 
     def _transfer(
         self,
-        move: Move,
+        move: FileTransfer,
         verb: str,
         name: str,
         offset: int,
@@ -337,7 +339,9 @@ class StreamLane(threading.Thread):
                 raise OffsetsUnproven(f"{session.peer} cannot start at an offset: {reply.reason}")
         return address
 
-    def _unconnected(self, session: Session, move: Move, offset: int, error: MpxError) -> socket.socket:
+    def _unconnected(
+        self, session: Session, move: FileTransfer, offset: int, error: MpxError
+    ) -> socket.socket:
         """Return what brings nothing if the server closed its port as there is nothing; else raise why."""
         reply = early_reply(session, error)
         if not reply.is_ok or self._upload:
@@ -345,12 +349,12 @@ class StreamLane(threading.Thread):
         session.put_back(reply)
         return brings_nothing()
 
-    def _turned_down(self, session: Session, reply: Reply, move: Move, offset: int) -> MpxError:
+    def _turned_down(self, session: Session, reply: Reply, move: FileTransfer, offset: int) -> MpxError:
         if offset and reply.code in _NO_OFFSET:
             return OffsetsUnproven(f"{session.peer} cannot start at an offset: {reply.reason}")
         return self._refusal(session, reply, move)
 
-    def _verdict(self, session: Session, move: Move, error: OSError) -> MpxError:
+    def _verdict(self, session: Session, move: FileTransfer, error: OSError) -> MpxError:
         """Read what the server says of a broken connection before judging it."""
         lost = ConnectionLost(f"a data connection to {session.peer} was lost: {error.strerror or error}")
         try:
@@ -361,12 +365,12 @@ class StreamLane(threading.Thread):
             return lost
         return self._broken(session, reply, move)
 
-    def _broken(self, session: Session, reply: Reply, move: Move) -> MpxError:
+    def _broken(self, session: Session, reply: Reply, move: FileTransfer) -> MpxError:
         """Return what it means that a transfer was ended by a refusal: try again, but on a full disk."""
         said = self._refusal(session, reply, move)
         return said if isinstance(said, NoSpace) else ConnectionLost(str(said))
 
-    def _refusal(self, session: Session, reply: Reply, move: Move) -> MpxError:
+    def _refusal(self, session: Session, reply: Reply, move: FileTransfer) -> MpxError:
         if self._upload:
             return cannot_store(reply, session.peer, move.final, move.partial)
         return cannot_send(reply, session.peer, move.source)
