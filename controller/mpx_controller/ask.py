@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from mpx_controller.asking import Asking
+    from mpx_controller.rest_client import RestClient
 
 DEFAULT_URL = "http://127.0.0.1:6680"
 
@@ -34,9 +34,9 @@ def _asking(command: _Command) -> _Command:
 @_asking
 def status(url: str, token_file: Path | None, as_json: bool) -> None:
     """Show whether it runs, with its switches, links, hosts and path sets."""
-    from mpx_controller.told import status_lines
+    from mpx_controller.status_text import status_lines
 
-    def asked(controller: "Asking") -> dict[str, Any]:
+    def asked(controller: "RestClient") -> dict[str, Any]:
         known = {
             name: controller.get(path) for name, path in (("health", "healthz"), ("path_sets", "path-sets"))
         }
@@ -52,7 +52,7 @@ def paths(url: str, token_file: Path | None, as_json: bool) -> None:
 
     There DELETE of /path-sets/N ends any of them (docs/controller.md).
     """
-    from mpx_controller.told import paths_lines
+    from mpx_controller.status_text import paths_lines
 
     _show(url, token_file, lambda controller: controller.get("path-sets"), None if as_json else paths_lines)
 
@@ -62,9 +62,9 @@ def paths(url: str, token_file: Path | None, as_json: bool) -> None:
 @_asking
 def flows(numbers: tuple[int, ...], url: str, token_file: Path | None, as_json: bool) -> None:
     """Show which switches hold which entries of the streams, and what these have counted."""
-    from mpx_controller.told import flows_lines
+    from mpx_controller.status_text import flows_lines
 
-    def asked(controller: "Asking") -> list[Any]:
+    def asked(controller: "RestClient") -> list[Any]:
         wanted = numbers or [each["id"] for each in controller.get("path-sets")]
         return [controller.get(f"path-sets/{number}/flows") for number in wanted]
 
@@ -74,15 +74,15 @@ def flows(numbers: tuple[int, ...], url: str, token_file: Path | None, as_json: 
 def _show(
     url: str,
     token_file: Path | None,
-    asked: Callable[["Asking"], Any],
+    asked: Callable[["RestClient"], Any],
     lines: Callable[[Any], Iterable[str]] | None,
 ) -> None:
     """Print what is asked, as JSON without `lines`; raises MpxError."""
     from mpx.errors import UsageError
     from mpx.text import shown
-    from mpx_controller.asking import Asking, read_token
+    from mpx_controller.rest_client import RestClient, read_token
 
-    controller = Asking(url, read_token(token_file))
+    controller = RestClient(url, read_token(token_file))
     try:
         told = asked(controller)
         text = [json.dumps(told, indent=2)] if lines is None else [shown(line) for line in lines(told)]

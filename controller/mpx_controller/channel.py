@@ -12,7 +12,6 @@ from os_ken.ofproto import ofproto_v1_3 as ofp
 from os_ken.ofproto import ofproto_v1_3_parser as parser
 
 from mpx_controller import wire
-from mpx_controller.answers import MOST_ANSWER, Answers, CutOff, SwitchLost, WrongAnswer
 from mpx_controller.budget import Budget
 from mpx_controller.cookies import ALL, Kind, kind_of
 from mpx_controller.flow_stats import listed_entries
@@ -22,6 +21,7 @@ from mpx_controller.log_limit import LogLimit
 from mpx_controller.message_check import HEADER_BYTES, Malformed, NotNeeded, check, check_head, check_list
 from mpx_controller.network.ports import PortState
 from mpx_controller.outgoing import TURN_S, Outgoing
+from mpx_controller.pending_replies import MOST_ANSWER, CutOff, PendingReplies, SwitchLost, WrongAnswer
 
 ANSWER_S = 5.0  # within which a switch says who it is, or that it has done what it was told
 FIRST_S, ASK_EVERY_S = (0.05, 0.1, 0.2), 2.5  # between questions whether it is there: first, and later on
@@ -85,7 +85,7 @@ class Channel:
         self._listed = 0  # bytes of ports and entries before it has joined
         self._outgoing = Outgoing(self._write)
         self._sending: asyncio.Task[None] | None = None  # what is too much for one turn
-        self._answers = Answers()
+        self._answers = PendingReplies()
         self._unread, self._at = b"", 0  # what has come, and where the next message begins in it
         self._heard_s = self._began_s = asyncio.get_running_loop().time()
         self._too_much = False  # since then it has sent what is not looked at, or is for the connection alone

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path as File
 
 from mpx.units import counted
-from mpx_controller.answers import SwitchLost
 from mpx_controller.config import Config, OpenFlow, read_capacities
 from mpx_controller.cookies import Kind, cookie
 from mpx_controller.errors import NotYours, NoWay, Refused
@@ -16,7 +15,7 @@ from mpx_controller.events import Event, Listeners
 from mpx_controller.flows import Counted, Messages
 from mpx_controller.graph import Link
 from mpx_controller.host_search import HostSearch
-from mpx_controller.in_turn import InTurn
+from mpx_controller.keyed_lock import KeyedLock
 from mpx_controller.mptcp.multipath_tcp import MultipathTcp
 from mpx_controller.mptcp.segment import FourTuple
 from mpx_controller.mptcp.subflow import Subflow
@@ -27,6 +26,7 @@ from mpx_controller.path_sets import reasons, usage
 from mpx_controller.path_sets.path_set import PathSet, StreamKey
 from mpx_controller.path_sets.selection import SELECTORS
 from mpx_controller.path_sets.sets import PathSets
+from mpx_controller.pending_replies import SwitchLost
 from mpx_controller.state_file import read_state, state_text, write_whole
 
 SAVED_EVERY_S = 1.0
@@ -65,7 +65,7 @@ class Controller:
             self._set_refused,
         )
         self._refused: set[int] = set()  # path sets of which switches have refused entries
-        self._placing = InTurn()
+        self._placing = KeyedLock()
         self.listeners = Listeners()
         self._graph = self._graph_before = self.network.graph
         self._concerned: dict[int, None] = {}  # path sets that wait for being looked at, in this order
@@ -232,14 +232,14 @@ class Controller:
 
     def _set_refused(self, number: int) -> None:
         if not self._refused:  # others of the same change are on their way
-            asyncio.get_running_loop().call_later(TOGETHER_S, self._go_round)
+            asyncio.get_running_loop().call_later(TOGETHER_S, self._route_around)
         self._refused.add(number)
 
-    def _go_round(self) -> None:
+    def _route_around(self) -> None:
         """No caller waits for the streams that a switch has refused when they were moved."""
         refused, self._refused = self._refused, set()
         for number in refused:
-            keys, messages = self.sets.go_round(number, self._placing.busy, self._now())
+            keys, messages = self.sets.route_around(number, self._placing.busy, self._now())
             self.switches.send(messages)
             if keys:
                 self._note_where(number, keys, "as a switch has refused them")

@@ -8,7 +8,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from mpx_controller.answers import CutOff, SwitchLost
 from mpx_controller.budget import Budget
 from mpx_controller.channel import Channel, Joined, Refused, Told
 from mpx_controller.cookies import Kind, kind_of, number_of
@@ -21,6 +20,7 @@ from mpx_controller.mptcp.segment import is_tcp
 from mpx_controller.network.network import Network
 from mpx_controller.network.ports import PortState
 from mpx_controller.networks import Networks
+from mpx_controller.pending_replies import CutOff, SwitchLost
 
 MOST_CONNECTIONS = 1024
 MOST_JOINING = 128  # connections of one address that have not said yet which switch they are

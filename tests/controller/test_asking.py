@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from free_ports import free_ports
 from mpx_command import mpx, refused
-from mpx_controller import asking
-from mpx_controller.asking import Asking, read_token
+from mpx_controller import rest_client as asking
+from mpx_controller.rest_client import RestClient, read_token
 
 from mpx.errors import AuthenticationError, MpxError, TransferTimeout, UsageError
 
@@ -81,7 +81,7 @@ def test_an_answer_without_end(other: Other, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(asking, "ANSWER_S", 0.5)
     other.drips = True
     with pytest.raises(TransferTimeout):
-        Asking(other.url).get("status")
+        RestClient(other.url).get("status")
 
 
 def test_another_place_of_a_web_server_is_no_controller(other: Other) -> None:
@@ -99,14 +99,14 @@ def test_a_port_for_callers_that_is_taken(other: Other) -> None:
 
 def test_a_password_in_the_url_is_not_repeated() -> None:
     with pytest.raises(UsageError, match="MPX_CONTROLLER_TOKEN") as error:
-        Asking("http://me:secret@127.0.0.1:6680")
+        RestClient("http://me:secret@127.0.0.1:6680")
     assert "secret" not in str(error.value)
 
 
 def test_it_says_why(other: Other) -> None:
     other.status, other.body = 401, b'{"detail": "nobody has \\u001b that token"}'
     with pytest.raises(AuthenticationError, match=r"nobody has \\x1b that token; set MPX_CONTROLLER_TOKEN"):
-        Asking(other.url).get("path-sets")
+        RestClient(other.url).get("path-sets")
 
 
 def test_a_token_is_shown_to_the_controller_alone(
@@ -122,9 +122,9 @@ def test_a_token_is_shown_to_the_controller_alone(
     assert other.seen == ["Bearer of-the-environment", "Bearer of-a-file-12345678"]
     other.status, other.location = 302, "http://127.0.0.1:9/"
     with pytest.raises(MpxError, match="refuses: Found"):
-        Asking(other.url, "secret").get("path-sets")
+        RestClient(other.url, "secret").get("path-sets")
     with pytest.raises(UsageError, match="anybody on the way could read it"):
-        Asking("http://192.0.2.1:6680", "secret")
+        RestClient("http://192.0.2.1:6680", "secret")
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_a_token_is_shown_to_the_controller_alone(
 )
 def test_what_is_no_url(url: str) -> None:
     with pytest.raises(UsageError, match="is no URL of a controller"):
-        Asking(url)
+        RestClient(url)
 
 
 def test_tokens_that_cannot_be(tmp_path: Path) -> None:

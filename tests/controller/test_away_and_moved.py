@@ -15,7 +15,7 @@ from mpx_controller.network.ports import PortState
 from mpx_controller.path_sets.path_set import StreamKey
 from mpx_controller.path_sets.selection import widest_apart
 from mpx_controller.path_sets.sets import PathSets
-from mpx_controller.path_sets.steered import AGAIN_S
+from mpx_controller.path_sets.stream_entries import AGAIN_S
 from running_controller import controller
 from stream_wans import DST, LIMITS, SRC, put, steered, ways
 from switches import Wan, address, arp_from
@@ -185,17 +185,17 @@ def test_a_switch_that_has_refused_a_stream_is_asked_again_when_it_may_have_chan
 
     put(wan, sets, number, 4000, path=1)
     refuse(wan, sets, number, key, 3)
-    keys, messages = sets.go_round(number, (), wan.now_s)
+    keys, messages = sets.route_around(number, (), wan.now_s)
     wan.do(messages)
     assert keys == [key] and ways(wan, 4000)[0] == [1, 2, 6]
-    assert sets.go_round(number, (), wan.now_s) == ([], [])
+    assert sets.route_around(number, (), wan.now_s) == ([], [])
     assert changed() == [1, 2, 6]  # something else
     wan.wait(AGAIN_S - 1)
     assert changed() == [1, 2, 6]
     wan.wait(2)
     assert changed() == [1, 3, 6]
     refuse(wan, sets, number, key, 3)
-    wan.do(sets.go_round(number, (), wan.now_s)[1])
+    wan.do(sets.route_around(number, (), wan.now_s)[1])
     wan.wait(AGAIN_S + 1)  # it is left alone for longer when it refuses again
     assert sets.ask_again(wan.now_s) == ({}, []) and changed() == [1, 2, 6]
     wan.wait(AGAIN_S)
@@ -204,7 +204,7 @@ def test_a_switch_that_has_refused_a_stream_is_asked_again_when_it_may_have_chan
     assert asked == {number: [key]} and ways(wan, 4000)[0] == [1, 3, 6]
     assert sets.ask_again(wan.now_s) == ({}, [])
     refuse(wan, sets, number, key, 3)
-    wan.do(sets.go_round(number, (), wan.now_s)[1])
+    wan.do(sets.route_around(number, (), wan.now_s)[1])
     wan.wait(1)
     wan.connect(wan.network, [3])
     assert changed() == [1, 3, 6]

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from graphs import THESIS_A
 from mpx_controller import wire
-from mpx_controller.answers import SwitchLost
 from mpx_controller.channel import Channel
 from mpx_controller.cookies import Kind, cookie
 from mpx_controller.flows import FOUND_AT_ONCE, Entry, Key, Remove, SendOut, match
@@ -18,6 +17,7 @@ from mpx_controller.network.discovery import MOST_PORTS
 from mpx_controller.network.discovery_frame import is_to_all
 from mpx_controller.network.ports import PortState
 from mpx_controller.openflow import Switches
+from mpx_controller.pending_replies import SwitchLost
 from os_ken.ofproto import ofproto_v1_3 as ofp
 from running_controller import controller
 from switches import address

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from mpx_controller.budget import Budget
 from mpx_controller.frame_budget import LINK_BURST, TO_ALL_BURST, FrameBudget
 from mpx_controller.graph import Graph, Port
-from mpx_controller.network.astray import STRAY_S
 from mpx_controller.network.bridged import LOST_S
 from mpx_controller.network.discovery import ASK_EVERY_S, TO_ALL_EACH
 from mpx_controller.network.discovery_frame import discovery_frame, to_all_frame
 from mpx_controller.network.network import SILENT_S
+from mpx_controller.network.stray_hosts import STRAY_S
 from switches import Wan, address, arp_from, hardware, tcp_frame
 from wans import ENDS, SECRET, network
 

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mpx_controller import channel, wire
-from mpx_controller.answers import MOST_ANSWER, Answers, CutOff, SwitchLost
 from mpx_controller.channel import Channel, Told
 from mpx_controller.cookies import Kind, cookie
 from mpx_controller.flow_stats import listed_entries
@@ -23,6 +22,7 @@ from mpx_controller.message_check import MOST_FIELDS, Malformed, NotNeeded, chec
 from mpx_controller.network import heard_frame
 from mpx_controller.network.heard_frame import told_by
 from mpx_controller.openflow import MOST_JOINING
+from mpx_controller.pending_replies import MOST_ANSWER, CutOff, PendingReplies, SwitchLost
 from os_ken.ofproto import ofproto_v1_3 as ofp
 from running_controller import controller
 from switches import address, arp_from, hardware
@@ -196,7 +196,7 @@ def test_errors_without_end_do_not_fill_the_log(tmp_path: Path, eventually: Even
 
 def test_an_answer_is_bounded_in_bytes() -> None:
     async def run() -> None:
-        asked = Answers()
+        asked = PendingReplies()
         answer = asked.expect(7, bytes)
         for _ in range(MOST_ANSWER >> 16):
             assert asked.part(7, b"", 1 << 16, more=True) and not answer.done()

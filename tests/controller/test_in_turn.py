@@ -3,11 +3,11 @@
 import asyncio
 
 import pytest
-from mpx_controller.in_turn import InTurn
+from mpx_controller.keyed_lock import KeyedLock
 
 
 async def same_and_other() -> None:
-    turns, done = InTurn(), []
+    turns, done = KeyedLock(), []
     first_may_end, second_may_end = asyncio.Event(), asyncio.Event()
 
     async def work(name: str, things: set[str], may_end: asyncio.Event | None = None) -> None:
@@ -32,7 +32,7 @@ async def same_and_other() -> None:
 
 
 async def failed_and_ended() -> None:
-    turns = InTurn()
+    turns = KeyedLock()
     with pytest.raises(ValueError, match="bad"):
         async with turns.on({"a"}):
             raise ValueError("bad")

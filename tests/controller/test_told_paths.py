@@ -3,7 +3,7 @@
 from graphs import THESIS_A
 from mpx_controller.api.messages import path_set_out
 from mpx_controller.path_sets.sets import PathSets
-from mpx_controller.told import paths_lines
+from mpx_controller.status_text import paths_lines
 from switches import Wan
 from test_path_sets import DST, SRC, put, steered
 

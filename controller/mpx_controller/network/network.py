@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping
 from mpx_controller.cookies import Kind, kind_of
 from mpx_controller.flows import Add, Entry, Gone, Key, Messages, SendOut, SwitchRules
 from mpx_controller.graph import Graph, Port
-from mpx_controller.network.astray import Astray
 from mpx_controller.network.bridged import closes_a_loop
 from mpx_controller.network.discovery import Discovery
 from mpx_controller.network.discovery_frame import is_to_all
@@ -23,6 +22,7 @@ from mpx_controller.network.heard_frame import told_by
 from mpx_controller.network.host_question import host_question
 from mpx_controller.network.hosts import Host, Hosts
 from mpx_controller.network.ports import PortState
+from mpx_controller.network.stray_hosts import StrayHosts
 from mpx_controller.shortest import next_links, tree_links
 
 SETTLED_S = 5.0  # after a start: until then a switch that holds entries of ours forwards as they say
@@ -65,7 +65,7 @@ class Network:
         self._edges: set[Port] = set()
         self._unused: frozenset[Port] = frozenset()  # edges that bridges join to others
         self._bridged: frozenset[Port] = frozenset()  # these, and the others
-        self._astray = Astray()
+        self._astray = StrayHosts()
         self._towards: dict[int, dict[int, Port]] = {}  # for each switch with hosts: from each other
         self._placed: dict[str, Host] = {}  # those that have entries, by their hardware address
         self._stale = False  # something has changed since the graph was made

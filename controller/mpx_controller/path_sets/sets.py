@@ -10,8 +10,8 @@ from mpx_controller.flows import Messages
 from mpx_controller.graph import Path, Route, delay_s, route
 from mpx_controller.network.forwarding import Bands
 from mpx_controller.network.network import Network
+from mpx_controller.path_sets.affected_sets import AffectedSets
 from mpx_controller.path_sets.choices import Choice, Choices
-from mpx_controller.path_sets.concerned import Concerned
 from mpx_controller.path_sets.path_set import PathSet, StreamKey, described
 from mpx_controller.path_sets.prediction import (
     BYTES_PER_STREAM,
@@ -22,7 +22,7 @@ from mpx_controller.path_sets.prediction import (
 )
 from mpx_controller.path_sets.selection import Select, widest_apart
 from mpx_controller.path_sets.shares import bottleneck_groups, shares_bps
-from mpx_controller.path_sets.steered import Steered
+from mpx_controller.path_sets.stream_entries import StreamEntries
 from mpx_controller.steering import Ends
 
 LEASES, LEAST_IDLE_S = (
@@ -54,8 +54,8 @@ class PathSets:
     def __init__(self, network: Network, bands: Bands, limits: Limits, select: Select = widest_apart) -> None:
         self._network, self._limits = network, limits
         self._choices = Choices(select)
-        self._steered = Steered(network, bands, limits.idle_s)
-        self._concerned = Concerned()
+        self._steered = StreamEntries(network, bands, limits.idle_s)
+        self._concerned = AffectedSets()
         self._moves = 0  # of hosts, when the network was last looked at
         self._sets: dict[int, PathSet] = {}
         self._taken: dict[tuple[str, str, int], int] = {}
@@ -275,7 +275,7 @@ class PathSets:
                 messages += self._steered.steer(known, known.placed)
         return self._without_left_alone(messages)
 
-    def go_round(
+    def route_around(
         self, number: int, but: Container[Hashable], now_s: float
     ) -> tuple[list[StreamKey], Messages]:
         """Have the streams of a set go round switches that have refused them; return which these are.

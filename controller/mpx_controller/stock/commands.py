@@ -158,7 +158,7 @@ def netmgr() -> None:
 
 
 def _client(url: str, token_file: Path | None) -> "Client":
-    from mpx_controller.asking import read_token
+    from mpx_controller.rest_client import read_token
     from mpx_controller.stock.netmgr.mpx_netmgr.client import Client
 
     return Client(url, read_token(token_file), TIMEOUT_S)

@@ -3,7 +3,7 @@
 from contextlib import suppress
 
 from canned_server import CannedServer
-from mpx_controller.asking import Asking
+from mpx_controller.rest_client import RestClient
 from mpx_controller.stock.netmgr.mpx_netmgr.client import Client, Unsteered
 
 from mpx.choices import MOST_PATHS
@@ -44,7 +44,7 @@ def parse(data: bytes) -> None:
     with suppress(ControllerError):
         ControllerClient(_url).place(7, [40001], "source", "0")
     with suppress(MpxError):
-        Asking(_url).get("switches")
+        RestClient(_url).get("switches")
     with suppress(Unsteered):
         Client(_url).assign("10.0.0.1", "10.0.0.2", 4)
     with suppress(Unsteered):

@@ -7,7 +7,6 @@ import logging
 import struct
 
 from mpx_controller import wire
-from mpx_controller.answers import SwitchLost
 from mpx_controller.channel import Channel, Told
 from mpx_controller.cookies import Kind, cookie
 from mpx_controller.flows import Add, Entry, match
@@ -18,6 +17,7 @@ from mpx_controller.mptcp.segment import is_tcp, read_segment
 from mpx_controller.network.discovery_frame import discovery_frame, read_discovery_frame, read_to_all_frame
 from mpx_controller.network.heard_frame import told_by
 from mpx_controller.network.host_question import host_question
+from mpx_controller.pending_replies import SwitchLost
 from os_ken.ofproto import ofproto_v1_3 as ofp
 
 SECRET = bytes(32)

@@ -2,7 +2,7 @@
 
 import os
 
-from mpx_controller.asking import Asking
+from mpx_controller.rest_client import RestClient
 
 from mpx.errors import UsageError
 from mpx.location import parse_location
@@ -36,7 +36,7 @@ _CONTROL = {chr(code) for code in (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2
 def parse(data: bytes) -> None:
     """Read it as each of them; what is a place of a file is written and read again as the same."""
     text = os.fsdecode(data.replace(b"\0", b""))  # no argument holds a NUL
-    for read in (_place, _probed, ControllerClient, Asking, _duration, _rate, _size):
+    for read in (_place, _probed, ControllerClient, RestClient, _duration, _rate, _size):
         try:
             read(text)
         except UsageError as error:

@@ -20,7 +20,7 @@ MOST_ANSWER = 64 << 20  # bytes: nothing that answers as a controller says more
 _PIECE_BYTES = 64 * 1024
 
 
-class Asking:
+class RestClient:
     """Where the controller is, and the token to show it. Raises UsageError where that cannot be right."""
 
     def __init__(self, url: str, token: str | None = None) -> None:

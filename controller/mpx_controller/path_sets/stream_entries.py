@@ -26,7 +26,7 @@ class _Refusal:
     holds: bool = True  # it has not been asked again since
 
 
-class Steered:
+class StreamEntries:
     """Has entries where they belong by now; `idle_s`: of each entry, 0 for ever."""
 
     def __init__(self, network: Network, bands: Bands, idle_s: int) -> None:

@@ -19,7 +19,7 @@ class WrongAnswer(SwitchLost):
     """The switch has answered something else than it was asked."""
 
 
-class Answers:
+class PendingReplies:
     """Answers by the number of their question, of the kind asked for; each can come in several parts."""
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ STRAY_S = 1.0  # frames, and what switches tell of them, are still under way whe
 OURS = bytes.fromhex(OUR_HARDWARE.replace(":", ""))
 
 
-class Astray:
+class StrayHosts:
     """Who has been forgotten for that, and the ports whose frames may have come by the ways of before."""
 
     def __init__(self) -> None:

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Hashable, Iterable
 from contextlib import asynccontextmanager
 
 
-class InTurn:
+class KeyedLock:
     """Knows what is being worked on."""
 
     def __init__(self) -> None:

@@ -16,7 +16,7 @@ class _Connection(NamedTuple):
     at_s: float
 
 
-class Concerned:
+class AffectedSets:
     """Path sets by the switches and links of their paths, and what of these was there when last looked at."""
 
     def __init__(self) -> None:
