@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from os_ken.ofproto import ofproto_v1_3 as ofp
 from os_ken.ofproto import ofproto_v1_3_parser as parser
 
+from mpx.engine.token_bucket import TokenBucket
 from mpx_controller import wire
-from mpx_controller.budget import Budget
 from mpx_controller.cookies import ALL, Kind, kind_of
 from mpx_controller.flow_stats import listed_entries
 from mpx_controller.flows import Counted, Entry, Gone, Key, Message, Total
@@ -81,7 +81,7 @@ class Channel:
         self.joined: Joined | None = None
         self._reader, self._writer = reader, writer
         self._lines = lines or LogLimit(log)
-        self._tells = Budget(TELLS_RATE, TELLS_BURST)
+        self._tells = TokenBucket(TELLS_RATE, TELLS_BURST)
         self._listed = 0  # bytes of ports and entries before it has joined
         self._outgoing = Outgoing(self._write)
         self._sending: asyncio.Task[None] | None = None  # what is too much for one turn
@@ -278,7 +278,7 @@ class Channel:
         """Return a message for others than the connection; None where it was an answer, or is not read."""
         kind = data[1]
         is_answer, is_asked = kind in ANSWERS and self.joined is not None, self._answers.is_asked(xid)
-        if not is_asked and not self._tells.spend(self._heard_s):
+        if not is_asked and not self._tells.take(self._heard_s):
             self._too_much = True
         if self.joined is None and kind == ofp.OFPT_MULTIPART_REPLY:
             self._listed += len(data)

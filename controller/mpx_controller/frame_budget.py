@@ -1,6 +1,6 @@
 """How many frames of hosts switches may hand us, so that a flood at one port takes from nobody else."""
 
-from mpx_controller.budget import Budget
+from mpx.engine.token_bucket import TokenBucket
 from mpx_controller.network.discovery_frame import is_discovery, is_to_all
 
 PORT_RATE, PORT_BURST = 200.0, 400.0  # frames a second of one port, and at once
@@ -22,10 +22,10 @@ class FrameBudget:
     Who is beyond the same bridge can use up that of questions to all.
     """
 
-    def __init__(self, of_all: Budget) -> None:
-        self._budgets = Budget(SWITCH_RATE, SWITCH_BURST), of_all
-        self._asked = Budget(ASKED_RATE, ASKED_BURST)
-        self._ports: dict[tuple[int, bool, bool], Budget] = {}
+    def __init__(self, of_all: TokenBucket) -> None:
+        self._budgets = TokenBucket(SWITCH_RATE, SWITCH_BURST), of_all
+        self._asked = TokenBucket(ASKED_RATE, ASKED_BURST)
+        self._ports: dict[tuple[int, bool, bool], TokenBucket] = {}
 
     def allows(self, number: int, data: bytes, now_s: float) -> bool:
         """Whether a frame that came in on a port is to be looked at."""
@@ -36,11 +36,11 @@ class FrameBudget:
         here = self._ports.get(of)
         if here is None:
             here = self._ports[of] = (
-                Budget(LINK_RATE, LINK_BURST)
+                TokenBucket(LINK_RATE, LINK_BURST)
                 if link
-                else Budget(TO_ALL_RATE, TO_ALL_BURST)
+                else TokenBucket(TO_ALL_RATE, TO_ALL_BURST)
                 if to_all
-                else Budget(PORT_RATE, PORT_BURST)
+                else TokenBucket(PORT_RATE, PORT_BURST)
             )
         of_switch = (self._asked,) if link or to_all else self._budgets
-        return here.spend(now_s) and all(each.spend(now_s) for each in of_switch)
+        return here.take(now_s) and all(each.take(now_s) for each in of_switch)

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from mpx_controller.budget import Budget
+from mpx.engine.token_bucket import TokenBucket
 from mpx_controller.channel import Channel, Joined, Refused, Told
 from mpx_controller.cookies import Kind, kind_of, number_of
 from mpx_controller.flows import Counted, Gone, Message, Messages, Total
@@ -66,7 +66,7 @@ class Switches:
         self._told = asyncio.Event()
         self._open = 0
         self._joining: Counter[str] = Counter()
-        self._budget = Budget(ALL_RATE, ALL_BURST)
+        self._budget = TokenBucket(ALL_RATE, ALL_BURST)
         self._budgets: dict[int, FrameBudget] = {}
         self.frames_in = 0
         self.frames_dropped = 0

@@ -20,10 +20,10 @@ from contextlib import suppress
 
 from mpx.endpoints.ftp.extensions import echo as echo_wire
 from mpx.endpoints.ftp.extensions.echo import EchoPlace
+from mpx.engine.token_bucket import TokenBucket
 from mpx.net import tcp
 from mpx.rtt.timestamps import Arrival, receive, stamp_arrivals
 from mpx.serve.echo_filter import attach
-from mpx.serve.token_bucket import Allowance
 
 RATE, BURST = 200.0, 50  # questions of one session: ten at once each second are well below
 BORNE_RATE, BORNE_BURST = 1000.0, 500  # those of one session that are looked at and not answered; ...
@@ -146,8 +146,8 @@ class _Admitted:
 
     def __init__(self, host: str) -> None:
         self.host = host
-        self.allowance = Allowance(RATE, BURST)
-        self.borne = Allowance(BORNE_RATE, BORNE_BURST)
+        self.allowance = TokenBucket(RATE, BURST)
+        self.borne = TokenBucket(BORNE_RATE, BORNE_BURST)
 
 
 def _bound(host: str, port: int) -> socket.socket:

@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from mpx.engine.token_bucket import TokenBucket
 from mpx.recognition.policy import BBR
 from mpx.recognition.pulses.local_pacing import LocalPacer
-from mpx.serve.token_bucket import Allowance
 
 BBR_RATE, BBR_BURST = 0.4, 20  # a copy reads for about 16 s, then rests for 30 s at least (rests.py)
 RATE = 1.25  # dips of one address in a second: one each second is usual, and comes up to 60 ms early
@@ -34,8 +34,8 @@ class Dipping:
         self._connections = connections
         self._clock = clock
         self._slowed: dict[str, LocalPacer] = {}
-        self._allowed: dict[str, Allowance] = {}
-        self._allowed_bbr: dict[str, Allowance] = {}
+        self._allowed: dict[str, TokenBucket] = {}
+        self._allowed_bbr: dict[str, TokenBucket] = {}
         self._busy: set[str] = set()
 
     def dip(self, host: str, seconds: float, share: float) -> float:
@@ -44,13 +44,13 @@ class Dipping:
         It is 0 the first time, as nobody knows yet what is sent, and for a while after another. One thread
         calls this.
         """
-        allowed = self._allowed.setdefault(host, Allowance(RATE, burst=1))
+        allowed = self._allowed.setdefault(host, TokenBucket(RATE, burst=1))
         if host in self._busy or not allowed.take(self._clock()):
             return 0.0
         slowed = self._slowed.setdefault(host, LocalPacer(partial(self._connections, host), self._clock))
         slowed.look()
         if slowed.sends_by(BBR):
-            of_bbr = self._allowed_bbr.setdefault(host, Allowance(BBR_RATE, burst=BBR_BURST))
+            of_bbr = self._allowed_bbr.setdefault(host, TokenBucket(BBR_RATE, burst=BBR_BURST))
             if not of_bbr.take(self._clock()):
                 return 0.0
         if not slowed.slow(share, seconds):

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
+from mpx.engine.token_bucket import TokenBucket
 from mpx.errors import UsageError
 from mpx.serve import admission
 from mpx.serve.buffers import ConnectionBudget
@@ -20,7 +21,6 @@ from mpx.serve.echo import Echo
 from mpx.serve.pacing_requests import Dipping
 from mpx.serve.root import Root
 from mpx.serve.session import Limits, Session
-from mpx.serve.token_bucket import Allowance
 from mpx.serve.turns import Share, Turn, Turns
 
 _CLOSE_TIMEOUT_S = 1.0
@@ -118,7 +118,7 @@ class Server:
         poll = select.poll()
         poll.register(self._listener, select.POLLIN)
         turn = Turn(self._turns, Share())
-        calm = Allowance(_CONNECTIONS_RATE, _CONNECTIONS_BURST)
+        calm = TokenBucket(_CONNECTIONS_RATE, _CONNECTIONS_BURST)
         while not self._stopping.is_set():
             poll.poll()
             try:

@@ -12,11 +12,11 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
+from mpx.engine.token_bucket import TokenBucket
 from mpx.serve.control import Control, ControlClosed
 from mpx.serve.data import MOST_CONNECTIONS, Connection, DataChannel
 from mpx.serve.progress import Progress, performance_marker, restart_marker
 from mpx.serve.replies import DataChannelError, NoDataConnection, Refusal
-from mpx.serve.token_bucket import Allowance
 from mpx.serve.turns import LONG_PATIENCE_S, Turn
 
 _CONNECTIONS_RATE = 50.0  # in a second, once a transfer has had as many as it may have at a time
@@ -75,7 +75,7 @@ class Transfer:
         self._engine = engine
         self._progress = progress
         self._turn = turn
-        self._calm = Allowance(_CONNECTIONS_RATE, MOST_CONNECTIONS)
+        self._calm = TokenBucket(_CONNECTIONS_RATE, MOST_CONNECTIONS)
         self._stall_timeout_s = stall_timeout_s
         self._streams: list[tuple[Connection, threading.Thread]] = []
         self._marks: list[_Mark] = []

@@ -6,7 +6,6 @@ import pytest
 from graphs import THESIS_A, graphs, plain
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mpx_controller.budget import Budget
 from mpx_controller.frame_budget import LINK_BURST, TO_ALL_BURST, FrameBudget
 from mpx_controller.graph import Graph, Port
 from mpx_controller.network.bridged import LOST_S
@@ -16,6 +15,8 @@ from mpx_controller.network.network import SILENT_S
 from mpx_controller.network.stray_hosts import STRAY_S
 from switches import Wan, address, arp_from, hardware, tcp_frame
 from wans import ENDS, SECRET, network
+
+from mpx.engine.token_bucket import TokenBucket
 
 FOUND_S = TO_ALL_EACH * ASK_EVERY_S + 1
 HARDWARE = "02:00:00:00:00:01"
@@ -253,7 +254,7 @@ def test_who_floods_a_port_with_questions_has_no_frames_circle() -> None:
     ],
 )
 def test_questions_of_each_kind_have_a_budget_of_their_own(frame: bytes, many: float) -> None:
-    budget = FrameBudget(Budget(1.0, 1.0))
+    budget = FrameBudget(TokenBucket(1.0, 1.0))
     assert sum(budget.allows(1, frame, 0.0) for _ in range(1000)) == many
     assert budget.allows(1, arp_from("src"), 0.0)
 

@@ -4,7 +4,6 @@ import pytest
 from graphs import THESIS_A
 from hypothesis import given
 from hypothesis import strategies as st
-from mpx_controller.budget import Budget
 from mpx_controller.errors import Taken
 from mpx_controller.frame_budget import ALL_BURST, ALL_RATE, PORT_BURST, SWITCH_BURST, FrameBudget
 from mpx_controller.graph import Port
@@ -13,23 +12,25 @@ from mpx_controller.path_sets.path_set import StreamKey
 from switches import arp_from
 from test_path_sets import DST, SRC, put, steered
 
+from mpx.engine.token_bucket import TokenBucket
+
 HOST = arp_from("src")
 QUESTION = discovery_frame(Port(1, 1), "02:00:00:00:00:01", 0.0, b"secret")
 
 
 @given(st.floats(0.1, 1e4), st.floats(1, 1e4), st.lists(st.floats(0, 10), max_size=200))
 def test_a_budget_is_never_exceeded(rate: float, burst: float, waits: list[float]) -> None:
-    budget, now_s, taken = Budget(rate, burst), 1000.0, 0
-    assert budget.spend(now_s)
+    budget, now_s, taken = TokenBucket(rate, burst), 1000.0, 0
+    assert budget.take(now_s)
     for wait_s in waits:
         now_s += wait_s
-        taken += budget.spend(now_s)
+        taken += budget.take(now_s)
         assert taken + 1 <= burst + rate * (now_s - 1000.0) + 1e-3
-    assert budget.spend(now_s + burst / rate + 1)
+    assert budget.take(now_s + burst / rate + 1)
 
 
 def test_a_flood_at_a_port_leaves_others_theirs_and_links_too() -> None:
-    budget = FrameBudget(Budget(ALL_RATE, ALL_BURST))
+    budget = FrameBudget(TokenBucket(ALL_RATE, ALL_BURST))
     assert sum(budget.allows(1, HOST, 5.0) for _ in range(100_000)) == PORT_BURST
     assert budget.allows(2, HOST, 5.0) and budget.allows(1, QUESTION, 5.0)
     every = sum(budget.allows(port, HOST, 5.0) for port in range(3, 1000) for _ in range(10))
@@ -39,7 +40,7 @@ def test_a_flood_at_a_port_leaves_others_theirs_and_links_too() -> None:
 
 
 def test_floods_at_many_switches_are_no_more_than_can_be_looked_at() -> None:
-    of_all = Budget(ALL_RATE, ALL_BURST)
+    of_all = TokenBucket(ALL_RATE, ALL_BURST)
     switches = [FrameBudget(of_all) for _ in range(64)]
     every = sum(switch.allows(port, HOST, 5.0) for switch in switches for port in range(1000))
     assert every == ALL_BURST
@@ -47,7 +48,7 @@ def test_floods_at_many_switches_are_no_more_than_can_be_looked_at() -> None:
 
 
 def test_ports_that_are_made_up_need_no_room() -> None:
-    budget = FrameBudget(Budget(ALL_RATE, ALL_BURST))
+    budget = FrameBudget(TokenBucket(ALL_RATE, ALL_BURST))
     for port in range(100_000):
         budget.allows(port, QUESTION, 5.0)
     assert len(budget._ports) <= 10_000

@@ -18,11 +18,11 @@ from raw_client import RawClient
 from mpx.endpoints.ftp.extensions import echo as echo_wire
 from mpx.endpoints.ftp.extensions.echo import EchoPlace
 from mpx.endpoints.ftp.wire import Reply, ReplyReader, parse_features
+from mpx.engine.token_bucket import TokenBucket
 from mpx.net import tcp
 from mpx.serve import Server, echo
 from mpx.serve.echo import BORNE_BURST, BURST, RATE
 from mpx.serve.echo_filter import MOST_TOKENS, attach
-from mpx.serve.token_bucket import Allowance
 
 TIMEOUT_S = 30
 WRONG = bytes(8)  # a token that nobody was told
@@ -316,7 +316,7 @@ def test_what_the_kernel_lets_through_of_more_sessions_than_a_filter_holds() -> 
 
 @given(st.lists(st.floats(0, 0.1), min_size=1, max_size=400), st.floats(0, 1e6))
 def test_an_allowance_is_kept_over_any_stretch_of_time(gaps: list[float], now_s: float) -> None:
-    allowance, taken = Allowance(RATE, BURST), []
+    allowance, taken = TokenBucket(RATE, BURST), []
     for gap in gaps:
         now_s += gap
         if allowance.take(now_s):
@@ -330,7 +330,7 @@ def test_an_allowance_is_kept_over_any_stretch_of_time(gaps: list[float], now_s:
 
 
 def test_who_keeps_to_the_rate_is_always_answered() -> None:
-    allowance = Allowance(RATE, BURST)
+    allowance = TokenBucket(RATE, BURST)
     assert all(allowance.take(i / RATE * 1.001) for i in range(2000))
 
 

@@ -3,8 +3,8 @@
 import hmac
 import ipaddress
 
+from mpx.engine.token_bucket import TokenBucket
 from mpx.errors import UsageError
-from mpx_controller.budget import Budget
 from mpx_controller.config import LOCAL, Api
 from mpx_controller.controller import Caller
 from mpx_controller.errors import NotYours, Refused, TooMany
@@ -28,7 +28,7 @@ class Callers:
         self._config = config
         self.refused = 0  # requests that were too many
         self._tokens: list[tuple[bytes, str, Networks | None]] = []
-        self._budgets: dict[str, Budget] = {}
+        self._budgets: dict[str, TokenBucket] = {}
         for told in config.tokens:
             try:
                 secret = told.file.read_text().strip().encode()
@@ -59,8 +59,8 @@ class Callers:
         rate = self._config.requests_per_s
         if len(self._budgets) > MOST_CALLERS:
             self._budgets.clear()
-        budget = self._budgets.setdefault(address, Budget(rate, max(1.0, rate * BURST_S)))
-        if not budget.spend(now_s):
+        budget = self._budgets.setdefault(address, TokenBucket(rate, max(1.0, rate * BURST_S)))
+        if not budget.take(now_s):
             self.refused += 1
             raise TooMany(f"more than {rate:g} requests a second from {address}; ask more slowly")
 
