@@ -30,7 +30,7 @@ TOKEN_VARIABLE = "MPX_CONTROLLER_TOKEN"
 MOST_ANSWER = 1 << 20  # bytes
 OTHER_NAME = (62, 64)  # X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH of OpenSSL
 MOST_SAID = 300  # characters of what it says when it refuses
-_NO_URL = "{!r} is no controller; give its REST URL, as http://127.0.0.1:6680"
+_NO_URL = "{!r} is not a controller URL; give its REST URL, as http://127.0.0.1:6680"
 
 
 class ControllerClient:

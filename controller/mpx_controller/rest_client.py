@@ -70,7 +70,7 @@ class RestClient:
         why = _detail(error)
         if error.code in (401, 403):
             return AuthenticationError(
-                f"the controller at {self.url} does not let us ask: {why}; "
+                f"the controller at {self.url} rejected our credentials: {why}; "
                 f"set {TOKEN_VARIABLE}, or give --token-file FILE"
             )
         if error.code == 404 and why in ("", "Not Found"):  # nothing of that name, rather than no path set

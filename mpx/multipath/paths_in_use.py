@@ -151,7 +151,7 @@ class Multipath:
         if lost or back:
             self._move()
         for path in lost:
-            changes.append(Change(path, "nothing comes over it: its streams take others"))
+            changes.append(Change(path, "no data comes over it; its streams moved to other paths"))
         for path in back:
             changes.append(Change(path, "it answers: its streams take it again"))
         down = self._down

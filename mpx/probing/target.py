@@ -27,7 +27,7 @@ def parse_target(text: str) -> Address:
         raise UsageError(f"{text!r} has no port that can be probed: ports are 1 to 65535")
     if not found or (found.group(1) and not _ipv6(found.group(1))):
         raise UsageError(
-            f"{text!r} is nothing that can be probed; write ftp://HOST[:PORT]/, HOST or HOST:PORT, "
+            f"{text!r} is not a probe target; write ftp://HOST[:PORT]/, HOST or HOST:PORT, "
             "an IPv6 address with a port as [2001:db8::7]:2811"
         )
     return _reachable(found.group(1) or found.group(2)), port

@@ -182,7 +182,7 @@ class ControlLoop:
         """Be as fast as leaves no queue; where that cannot be told, say so and go on."""
         news = scavenger.observe(time.monotonic(), sample.arrived_bytes)
         if scavenger.trouble:
-            self._report.note(f"the copy cannot yield, as nobody answers its probes: {scavenger.trouble}")
+            self._report.note(f"scavenger mode is inactive, probes go unanswered: {scavenger.trouble}")
         if news:
             self._record(Decision(DEFAULT_PATH, sample.streams, news), now, sample.arrived_bytes)
 

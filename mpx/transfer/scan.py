@@ -370,6 +370,6 @@ class Lister(threading.Thread):
             missing = size_bytes + self._pool.missing_bytes
             if free < missing:
                 raise NoSpace(
-                    f"what is to go to {folder} needs {counted(missing, 'byte')} and {free} are free; "
+                    f"not enough space in {folder}: {counted(missing, 'byte')} needed, {free} free; "
                     "make room and copy the same SRC to the same DST again"
                 )

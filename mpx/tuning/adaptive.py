@@ -83,7 +83,7 @@ class AutoTuner:
             self._looks.rest(now_s, _arrived(samples))
         self._learn(measured)
         if self._ending(samples, measured):
-            why = "back from a look: the copy ends; the good range seems to be"
+            why = "returning from a trial, as the copy ends; best range"
             return [] if self._home is None else self._back(now_s, self._home, self._reason(measured, why))
         return self._decide(now_s, measured, samples)
 
@@ -202,7 +202,7 @@ class AutoTuner:
         up = MOST_UP if measured.held_back is None or n < FEW else MOST_UP_TOLD
         highest = max(least, min(most, round(n * up)))
         target = max(least, math.ceil(n / MOST_DOWN), min(highest, belief.target()))
-        why = "the good range seems to be"
+        why = "best range"
         if measured.full:
             return self._when_full(now_s, measured, samples, least, home)
         if self._first and n < most:
@@ -214,7 +214,7 @@ class AutoTuner:
             why = "windows bind and there is room; " + why
         elif belief.fit(target) - belief.fit(stay) <= MOVE_FIT:
             if home is not None:
-                return self._back(now_s, home, self._reason(measured, "back from a look; " + why))
+                return self._back(now_s, home, self._reason(measured, "returning from a trial; " + why))
             target = self._look(now_s, measured, samples, least, highest)
             why = "a look elsewhere; " + why
         return self._go(now_s, samples, target - n, self._reason(measured, why))
@@ -233,12 +233,12 @@ class AutoTuner:
         home: dict[str, int] | None,
     ) -> list[Decision]:
         """Where to go while a queue stands: `mpx.tuning.saturation`."""
-        n, why = measured.streams, "the path is full; the good range seems to be"
+        n, why = measured.streams, "the path is full; best range"
         if home is not None:
             before, noise = sum(home.values()), self._belief.fresh_noise(self._meter.bin_s)
             gained = saturation.gained(before, self._looks.home_bps, n, measured.goodput_bps, noise)
             if before < n and not gained:
-                return self._back(now_s, home, self._reason(measured, "back from a look; " + why))
+                return self._back(now_s, home, self._reason(measured, "returning from a trial; " + why))
             self._looks.end(now_s)  # it is full with fewer, too, or it was not full before
         if measured.excess is None:
             return []
@@ -259,7 +259,7 @@ class AutoTuner:
         waited_s = now_s - self._changed_s
         self._looks.told_nothing(n - sum(home.values()))
         return self._back(
-            now_s, home, f"back from a look: {_streams(n)} not up to speed within {waited_s:.1f} s"
+            now_s, home, f"returning from a trial: {_streams(n)} not up to speed within {waited_s:.1f} s"
         )
 
     def _look(self, now_s: float, measured: Bin, samples: Mapping[str, Sample], least: int, most: int) -> int:

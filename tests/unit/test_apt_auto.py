@@ -242,7 +242,7 @@ def test_never_more_than_the_cap() -> None:
 def test_every_look_that_shows_nothing_leads_back() -> None:
     log = [d for at, d in drive(AutoTuner(), {"p": Path(knee(20))}, 60) if at > 20]
     looks = [d for d in log if "a look elsewhere" in d.reason]
-    assert looks and len([d for d in log if "back from a look" in d.reason]) >= len(looks) - 1
+    assert looks and len([d for d in log if "returning from a trial" in d.reason]) >= len(looks) - 1
 
 
 def test_a_look_whose_streams_go_again_ends() -> None:

@@ -169,7 +169,7 @@ class Session:
                 "is no GridFTP or FTP server: check host and port"
             ) from None
         if banner.code not in (220, _IS_IN):
-            raise SessionEnded(f"{self.peer} does not serve us now: {banner.reason}")
+            raise SessionEnded(f"{self.peer} refused the connection: {banner.reason}")
         self.banner = banner.text
         self._is_in = banner.code == _IS_IN
 
