@@ -49,6 +49,7 @@ def test_only_what_moves_counts() -> None:
 def test_how_figures_are_shown() -> None:
     spread = Spread([3.0, 1.0, 2.0])
     assert (spread.median, spread.worst, str(spread)) == (2.0, 3.0, "2.00 (1.00 to 3.00)")
+    assert (f"{spread}", f"{spread:.1f}") == (str(spread), "2.0 (1.0 to 3.0)")
     assert str(Verdict("at most 2", "3", kept=False)) == "NOT kept / at most 2 / 3"
     assert "cores" in machine("reno")
     assert machine("reno").endswith("congestion control reno")
