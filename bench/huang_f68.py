@@ -5,8 +5,8 @@
 Topology C: 100 Mbit/s with 120 ms, and two of 50 Mbit/s with 30 ms; the controller is taught the a of the
 thesis (0.001495), with which it predicts 18, 2 and 2 streams. A stream has a window of 84 kB, which is what
 that a stands for; full measures it with windows as the kernel tunes them, too. What the row should show: by
-prediction (9:1:1) is as fast as in turn (to 1 %) or faster at 10 of 13 numbers of streams, has 95 % of its best
-at 24 streams or fewer, and with fewer streams than in turn.
+prediction (9:1:1) is as fast as in turn (to 1 %) or faster at 10 of 13 numbers of streams, has 95 % of its
+best at 24 streams or fewer, and with fewer streams than in turn.
 """
 
 import statistics
