@@ -57,11 +57,12 @@ class Spread:
         return Spread([value * factor for value in self.values])
 
     def __format__(self, form: str) -> str:
-        """Show median (min to max), each as `form` says: f"{spread:.1f}"."""
+        """Show median (min to max), each as `form` says: f"{spread:.1f}"; without one to two digits."""
+        form = form or ".2f"
         return f"{self.median:{form}} ({self.least:{form}} to {self.worst:{form}})"
 
     def __str__(self) -> str:
-        return f"{self:.2f}"
+        return f"{self}"
 
 
 @dataclass(frozen=True)

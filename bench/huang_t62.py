@@ -74,7 +74,8 @@ def judge(stored: Mapping[str, Any]) -> Iterable[Verdict]:
     times, ours = (median(of[1], "seconds") / median(of[paths], "seconds") for paths in (3, 2))
     shares = [run["shares"] for run in of[3]]
     used = all(len(share) == 3 for share in shares)
-    yield Verdict("a stream on each of three paths", f"{shares}", used)
+    told = "; ".join(" ".join(f"{each:.2f}" for each in share) or "none seen" for share in shares)
+    yield Verdict("a stream on each of three paths", told, used)
     yield Verdict("three paths: 1.8 to 2.0 times as fast as one", f"{times:.2f}", 1.8 <= times <= 2.0)
     yield Verdict("two paths are as fast as three (0.97)", f"{ours / times:.2f}", ours >= 0.97 * times)
     if used:

@@ -69,6 +69,11 @@ def wanted(spec: Spec) -> tuple[float, float] | None:
     return (spec.on, spec.off) if isinstance(spec, UdpSquare | TcpSquare) else None
 
 
+def least_s(text: str) -> float:
+    """Return for how long a generator has to run at least: until a whole off time has been seen."""
+    return 2 * sum(wanted(parse(text)) or ())
+
+
 def measure(text: str, seconds: float, folder: Path) -> dict[str, Any]:
     """Run one generator; return why the run does not count, its times, and what arrived of what was sent."""
     spec = parse(text)
@@ -124,16 +129,20 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60, help="for each generator (default: %(default)s)")
     parser.add_argument("--only", default="", help="generators whose text holds this")
     options = parser.parse_args()
+    chosen = [text for text in GENERATORS if options.only in text]
+    if options.seconds < (least := max(map(least_s, chosen), default=0.0)):
+        parser.error(
+            f"--seconds {options.seconds:g} is less than two periods of a pattern; {least:g} will do"
+        )
     if os.geteuid() != 0:
         print("needs root, to make network namespaces; run it again with sudo")
         return 2
     print(machine())
     measured = {}
-    for text in GENERATORS:
-        if options.only in text:
-            with tempfile.TemporaryDirectory(prefix="mpx-lab-") as folder:
-                measured[text] = measure(text, options.seconds, Path(folder))
-                print(f"{text}: {measured[text]['bps'] / 1e6:.1f} Mbit/s", flush=True)
+    for text in chosen:
+        with tempfile.TemporaryDirectory(prefix="mpx-lab-") as folder:
+            measured[text] = measure(text, options.seconds, Path(folder))
+            print(f"{text}: {measured[text]['bps'] / 1e6:.1f} Mbit/s", flush=True)
     return conclude(judge, measured, options.results)
 
 

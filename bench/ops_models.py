@@ -33,7 +33,7 @@ from recognition.compare import LINK, RUN, SPLITS, Comparison, Outcome, comparis
 from recognition.outside import never_seen, rejection, rejection_lines
 from recognition.row import SEED
 
-from mpx.errors import UsageError
+from mpx.errors import MpxError, UsageError
 from mpx.recognition.observation import ACTIVE_SHORT, PASSIVE, TRANSFERS
 from mpx.recognition.window_classifier import FALSE_ALARMS
 
@@ -66,7 +66,10 @@ def main() -> None:
     options = parser.parse_args()
     until = time.monotonic() + 60 * options.minutes
     print(machine())
-    examples = load_dataset(options.dataset)
+    try:
+        examples = load_dataset(options.dataset)
+    except MpxError as error:
+        sys.exit(str(error))
     known, outside, alike = (gridded(runs) for runs in runs_for(PASSIVE, examples))
     comparison = Comparison(known, PASSIVE_10, options.effort, options.out / "models")
     for candidate, split in comparison.missing(list(CANDIDATES), SPLITS):

@@ -24,6 +24,7 @@ from apt.measure import interval
 from apt.run_cell import measure
 from apt.schedule import run_all
 from apt.store import FAILED, INVALID, Result, Store
+from mpx.errors import UsageError
 
 Results = Mapping[tuple[Link, str], Sequence[Result]]  # the repetitions of a tool on a link
 Read = Mapping[tuple[Link, str], Sequence[Any]]  # what a row has read of them
@@ -128,7 +129,10 @@ def main(row: Row, judge: Callable[[Any], Iterable[Verdict]]) -> None:
         ):
             sys.stderr.write(f"{failed}\n")
         print(f"measured {len(missing)} of {len(cells)} cells in {time.monotonic() - began:.0f} s")
-    results = gather(store, cells)
+    try:
+        results = gather(store, cells)
+    except UsageError as error:
+        sys.exit(str(error))
     if not results:
         sys.exit(f"there is nothing of this row in {folder}")
     print("\n".join(row.table(results)))

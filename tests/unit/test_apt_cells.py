@@ -11,10 +11,11 @@ import pytest
 from apt import run_cell
 from apt.cell import Cell, Link
 from apt.code import PARTS, agree, code, told
-from apt.row import account
+from apt.row import account, main
 from apt.store import FAILED, INVALID, Result, Store
 from apt.transfer import Tool, ToolFailed
 from mpx_lab.record_reader import RecordedRun
+from ops_scavenger import Scavenging, judge
 
 CELL, STOCK = Cell(Link(), "auto", 10), Cell(Link(), "guc", 10)
 MEASURES = {"links": [{"late_p99_s": 0.0001}], "cpu_busy": 0.5}
@@ -201,3 +202,17 @@ def test_code_is_named_by_its_contents(tmp_path: Path, repository: Callable[...,
     assert len(set(names)) == len(names)
     assert all(agree(name, names[0], "guc") is (name == names[0]) for name in names)
     assert len({name.split(".")[0] for name in names}) == 1  # mpx/ is the same in all
+
+
+def test_what_is_kept_and_cannot_be_read_is_told_in_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = Scavenging()
+    store = Store(tmp_path / row.name)
+    for cell in row.cells("quick"):
+        ended(store.begin(cell))
+        store.keep(cell)
+    words = ["ops_scavenger.py", "--data", str(tmp_path), "--any-code", "--measure-nothing"]
+    monkeypatch.setattr(sys, "argv", words)
+    with pytest.raises(SystemExit, match="remove it to measure it again"):
+        main(row, judge)

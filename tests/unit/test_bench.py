@@ -2,13 +2,15 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
+import lab_traffic
 import pytest
 from figures import Spread, Verdict, conclude, machine
 from hypothesis import given
 from hypothesis import strategies as st
-from lab_fidelity import MBIT, Run, delay_verdicts, highest_verdict, until_invalid
+from lab_fidelity import MBIT, Run, delay_verdicts, highest_verdict, rates_verdicts, until_invalid
 from limits_rate import extremes, moving
 
 RATE_BPS = 800e6
@@ -49,6 +51,7 @@ def test_only_what_moves_counts() -> None:
 def test_how_figures_are_shown() -> None:
     spread = Spread([3.0, 1.0, 2.0])
     assert (spread.median, spread.worst, str(spread)) == (2.0, 3.0, "2.00 (1.00 to 3.00)")
+    assert (f"{spread}", f"{spread:.1f}") == (str(spread), "2.0 (1.0 to 3.0)")
     assert str(Verdict("at most 2", "3", kept=False)) == "NOT kept / at most 2 / 3"
     assert "cores" in machine("reno")
     assert machine("reno").endswith("congestion control reno")
@@ -58,6 +61,23 @@ def fidelity(late_ms: float = 0.05, error_ms: float = 0.05, share: float = 0.8) 
     """A run at 80 % load, all of whose frames were as late as that."""
     late_s = late_ms / 1000
     return Run(share, 0.8, (late_s, late_s, late_s), errors_s=[error_ms / 1000] * 100)
+
+
+def test_the_queue_of_a_run_that_is_not_valid_is_not_judged() -> None:
+    full = Run(1.0, 1.1, (5e-05,) * 3, errors_s=[5e-05] * 100, queue_s=0.128)
+    late = replace(full, late=(0.001,) * 3, queue_s=0.011)
+    for udp, kept, told in (([full, late], True, "128.000 (128.000"), ([late], False, "none of 1 runs")):
+        *_, queue = rates_verdicts(udp, [full])
+        assert queue.kept is kept and queue.measured.startswith(told)
+
+
+def test_a_pattern_is_not_measured_for_less_than_two_periods(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["lab_traffic.py", "--seconds", "39", "--only", "udp-square"])
+    with pytest.raises(SystemExit):
+        lab_traffic.main()
+    assert "less than two periods; 40 will do" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("seconds", "code"), [([1.0, 2.0], 0), ([1.0, 2.5], 1), ([], 1)])

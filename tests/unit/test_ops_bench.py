@@ -2,6 +2,8 @@
 
 import importlib
 import json
+import runpy
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -295,3 +297,24 @@ def test_the_held_out_links_are_judged_by_the_model_as_it_is_read(tmp_path: Path
     lines, found = asked([*new, *wilds], model)
     assert lines[0].startswith("48 windows with a mix") and None not in found.values()
     assert (true == said).mean() > 0.3
+
+
+BENCH = Path(__file__).resolve().parents[2] / "bench"
+OF_A_DATASET = sorted(
+    file
+    for file in BENCH.glob("ops_*.py")
+    if "load_dataset" in (text := file.read_text()) or "recognition.row import" in text
+)
+
+
+@pytest.mark.parametrize("bench", OF_A_DATASET, ids=lambda file: file.stem)
+def test_a_folder_without_runs_is_told_in_a_line(
+    bench: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", [bench.name, str(tmp_path / "nothing")])
+    with pytest.raises(SystemExit, match="nothing holds no run that counts"):
+        runpy.run_path(str(bench), run_name="__main__")
+
+
+def test_these_are_all_benches_of_datasets() -> None:
+    assert len(OF_A_DATASET) == 9
