@@ -77,7 +77,7 @@ def test_a_pattern_is_not_measured_for_less_than_two_periods(
     monkeypatch.setattr("sys.argv", ["lab_traffic.py", "--seconds", "39", "--only", "udp-square"])
     with pytest.raises(SystemExit):
         lab_traffic.main()
-    assert "less than two periods; 40 will do" in capsys.readouterr().err
+    assert "less than two periods of a pattern; 40 will do" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("seconds", "code"), [([1.0, 2.0], 0), ([1.0, 2.5], 1), ([], 1)])
