@@ -207,8 +207,8 @@ class LocalEndpoint:
         """
         written = [file.written or PartialFile(file.partial, self._folders) for file in files]
         settle = partial(self._attempt, partial(_settle, note))
-        if len(files) == 1:
-            results = [settle(files[0], written[0])]
+        if len(files) <= 1:
+            results = list(map(settle, files, written))
         else:
             from concurrent.futures import ThreadPoolExecutor
 

@@ -110,7 +110,7 @@ def _address(reply: wire.Reply) -> None:
         asked = SimpleNamespace(
             peer="ftp://peer",
             peer_host="127.0.0.1",
-            data_address=(b"EPSV\r\n",),
+            passive=(b"EPSV\r\n",),
             options=SimpleNamespace(data_address_from_server=believed),
         )
         with suppress(ConnectionLost):
