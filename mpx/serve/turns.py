@@ -1,26 +1,31 @@
 """Turns: few threads work for clients at the same time, first those of clients that used little so far.
 
 Python runs one thread at a time, so whoever wants to run waits for all others that do. With turns they are
-few however many clients are busy, and a client that asks for little does not notice the others. A turn is for
-work that takes well below a millisecond and never waits for a client. It may wait for a file system, so
-nobody waits for a turn longer than PATIENCE_S: then the work is done without one.
+few however many clients are busy, and a client that asks for little does not notice the others: while there
+are such clients, one turn is kept for them. A turn is for work that takes well below a millisecond and never
+waits for a client. It may wait for a file system: where no turn has ended for so long as who waits has
+patience, the work is done without one.
 """
 
 import heapq
 import math
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
 from itertools import islice
 from typing import Self, TypeVar
 
 Line = TypeVar("Line")
 
 AT_ONCE = 2
-PATIENCE_S = 0.02
-LONG_PATIENCE_S = 0.1  # of what goes on for long anyway: many of these are to wait, rather than all to run
+PATIENCE_S = 0.02  # without the end of any turn
+LONG_PATIENCE_S = 0.1  # of what goes on for long anyway
+MOST_WAIT_S = 1.0  # even while turns end
 LINES_OF_A_TURN = 8  # of a listing
-_LITTLE_S = 0.02
+_LITTLE_S = 0.05
+_MODEST_S = 1.0  # so long after such a client had a turn one is kept for the next
 _HALF_LIFE_S = 1.0  # in which what a client used counts half
 
 
@@ -51,45 +56,83 @@ class Share:
         self._used_s, self._at_s = self.used_s(now_s) + seconds, now_s
 
 
+class Grant(Enum):
+    """What became of who waited for a turn."""
+
+    NONE = "none"  # the patience ended first
+    MODEST = "modest"  # a turn, for a client that used little
+    BUSY = "busy"
+
+
+@dataclass(order=True, slots=True)
+class _Waiting:
+    """Who waits; `mine` is held until the turn comes."""
+
+    rank: float
+    number: int
+    mine: threading.Lock = field(compare=False)
+
+    @property
+    def grant(self) -> Grant:
+        return Grant.BUSY if self.rank else Grant.MODEST
+
+
 class Turns:
     """Gives turns to the threads of a server."""
 
-    def __init__(self, at_once: int = AT_ONCE) -> None:
+    def __init__(self, at_once: int = AT_ONCE, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._lock = threading.Lock()  # of what follows, and of all shares
-        self._free = at_once
-        self._waiting: list[
-            tuple[float, int, threading.Lock]
-        ] = []  # a heap: rank, number, held until its turn
+        self._at_once = at_once
+        self._held = {Grant.MODEST: 0, Grant.BUSY: 0}
+        self._waiting: list[_Waiting] = []  # a heap
         self._count = 0
+        self._ended_s = -math.inf  # when a turn ended last
+        self._modest_s = -math.inf  # when a client that uses little asked last
 
-    def take(self, share: Share, patience_s: float) -> bool:
-        """Wait for a turn; return False if the patience ended first."""
+    def take(self, share: Share, patience_s: float) -> Grant:
+        """Wait for a turn; return Grant.NONE where none has ended for `patience_s`, or it takes too long."""
         with self._lock:
-            if self._free:
-                self._free -= 1
-                return True
+            began_s = now_s = self._clock()
             self._count += 1
-            mine = threading.Lock()
-            mine.acquire()
-            waiting = (share.rank(time.monotonic()), self._count, mine)
+            waiting = _Waiting(share.rank(now_s), self._count, threading.Lock())
+            if waiting.grant is Grant.MODEST:
+                self._modest_s = now_s
+            if self._may_have(waiting.grant, now_s):
+                self._held[waiting.grant] += 1
+                return waiting.grant
+            waiting.mine.acquire()
             heapq.heappush(self._waiting, waiting)
-        if mine.acquire(timeout=patience_s):
-            return True
-        with self._lock:
-            if waiting not in self._waiting:
-                return True  # it came at the last moment
-            self._waiting.remove(waiting)
-            heapq.heapify(self._waiting)
-            return False
+        until_s = began_s + patience_s
+        while not waiting.mine.acquire(timeout=max(0.0, until_s - self._clock())):
+            with self._lock:
+                if waiting not in self._waiting:
+                    break  # it came at the last moment
+                now_s, until_s = self._clock(), min(self._ended_s + patience_s, began_s + MOST_WAIT_S)
+                if now_s >= until_s:
+                    self._waiting.remove(waiting)
+                    heapq.heapify(self._waiting)
+                    return Grant.NONE
+        return waiting.grant
 
-    def end(self, share: Share, used_s: float, *, had: bool) -> None:
+    def end(self, share: Share, used_s: float, had: Grant) -> None:
         """Count what a turn took, and pass it on; `had` is what `take` returned."""
         with self._lock:
-            share.add(used_s, time.monotonic())
-            if had and self._waiting:
-                heapq.heappop(self._waiting)[2].release()
-            elif had:
-                self._free += 1
+            now_s = self._clock()
+            share.add(used_s, now_s)
+            if had is not Grant.NONE:
+                self._held[had] -= 1
+                self._ended_s = now_s
+            while self._waiting and self._may_have(self._waiting[0].grant, now_s):
+                first = heapq.heappop(self._waiting)
+                self._held[first.grant] += 1
+                first.mine.release()
+
+    def _may_have(self, grant: Grant, now_s: float) -> bool:
+        """Tell whether one more turn may be given; while there are modest clients the last one is theirs."""
+        free = self._at_once - sum(self._held.values())
+        keeps_one = grant is Grant.BUSY and self._at_once > 1 and now_s < self._modest_s + _MODEST_S
+        return free > keeps_one
 
 
 class Turn:
@@ -100,7 +143,8 @@ class Turn:
         self._turns = turns
         self._share = share
         self._alone = alone
-        self._taken = self._had = False
+        self._taken = False
+        self._had = Grant.NONE
         self._began_s = 0.0
 
     def take(self, patience_s: float = PATIENCE_S) -> None:
@@ -115,7 +159,7 @@ class Turn:
         """Let others have it."""
         if self._taken:
             self._taken = False
-            self._turns.end(self._share, time.thread_time() - self._began_s, had=self._had)
+            self._turns.end(self._share, time.thread_time() - self._began_s, self._had)
             if self._alone:
                 self._alone.release()
 

@@ -6,7 +6,7 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpx.serve.turns import LINES_OF_A_TURN, Share, Turn, Turns, in_turns
+from mpx.serve.turns import LINES_OF_A_TURN, Grant, Share, Turn, Turns, in_turns
 
 FOREVER_S = 30.0
 
@@ -69,8 +69,52 @@ def test_patience_ends_and_takes_no_turn_of_others():
     with other:  # without a turn
         pass
     hangs.end()
-    assert turns.take(Share(), 0.01)
-    assert not turns.take(Share(), 0.01)
+    assert turns.take(Share(), 0.01) is not Grant.NONE
+    assert turns.take(Share(), 0.01) is Grant.NONE
+
+
+def modest_and_busy() -> tuple[Share, Share]:
+    """Return the shares of a client that has used little for long, and of one that just used much."""
+    modest, busy = Share(), Share()
+    modest._at_s -= 1000
+    busy.add(10.0, time.monotonic())
+    return modest, busy
+
+
+def test_one_turn_is_kept_for_clients_that_use_little_while_there_are_any():
+    now_s = time.monotonic()
+    turns = Turns(at_once=2, clock=lambda: now_s)
+    modest, busy = modest_and_busy()
+    turns.end(modest, 0.0, turns.take(modest, 0.0))
+    assert turns.take(busy, 0.0) is Grant.BUSY
+    assert turns.take(busy, 0.0) is Grant.NONE
+    had = turns.take(modest, 0.0)
+    assert had is Grant.MODEST
+    turns.end(modest, 0.0, had)
+    now_s += 2.0
+    assert turns.take(busy, 0.0) is Grant.BUSY  # nobody else has asked for long
+
+
+def test_a_queue_that_moves_is_waited_for_and_a_file_system_that_hangs_is_not(eventually):
+    now_s, asked = time.monotonic(), 0
+
+    def clock() -> float:
+        nonlocal asked
+        asked += 1
+        return now_s
+
+    turns = Turns(at_once=1, clock=clock)
+    _, busy = modest_and_busy()
+    turns.end(busy, 0.0, turns.take(busy, 0.0))  # a turn ends just now
+    turns.take(busy, 0.0)
+    grants: list[Grant] = []
+    waits = threading.Thread(target=lambda: grants.append(turns.take(busy, 0.001)))
+    waits.start()
+    eventually(lambda: asked > 100)  # its patience has ended many times
+    assert not grants
+    now_s += 1.0  # in which none ended
+    waits.join()
+    assert grants == [Grant.NONE]
 
 
 @given(st.lists(st.floats(0, 1), max_size=20), st.floats(0, 100))
@@ -80,7 +124,7 @@ def test_a_share_falls_with_time_and_a_pause_forgets_what_was_done_in_one_go(use
     for seconds in used:
         now_s += 1.0
         share.add(seconds, now_s)
-    assert 0 <= share.used_s(now_s + later_s) <= share.used_s(now_s) <= sum(used) + 0.1
+    assert 0 <= share.used_s(now_s + later_s) <= share.used_s(now_s) <= sum(used) + 0.11
     before = share.rank(now_s)
     share.pause()
     assert share.rank(now_s) <= before
@@ -93,7 +137,7 @@ def test_lines_are_made_in_turns_and_none_is_lost(count):
     turn = Turn(turns, Share())
     made = []
     for some in in_turns(turn, range(count)):
-        assert turns.take(Share(), 0.0)  # nobody holds one while they are sent
-        turns.end(Share(), 0.0, had=True)
+        assert turns.take(Share(), 0.0) is Grant.BUSY  # nobody holds one while they are sent
+        turns.end(Share(), 0.0, Grant.BUSY)
         made += some
     assert made == list(range(count))
