@@ -461,12 +461,19 @@ def test_names_that_ftp_cannot_carry_are_missed(far: Site, here: Path) -> None:
     assert "folder?" in ended.err
 
 
-@pytest.mark.parametrize("reply", ["213 5", "227 go (127,0,0,1,200,1)", "350 ok", "230 welcome", '257 "/"'])
+@pytest.mark.parametrize("reply", ["213 5", "227 go (127,0,0,1,200,1)", "230 welcome", '257 "/"'])
 def test_what_is_no_answer_to_a_listing(reply: str, tmp_path: Path) -> None:
     """So it is where the answers are one behind the questions."""
     ended, found = copy_tree(ListingServer(FILES, {"/d": lambda _: reply}), tmp_path)
     assert ended.code == 6, ended.err
     assert "listing" in ended.err
+    assert found == {}
+
+
+def test_half_a_success_is_a_refusal_to_list(tmp_path: Path) -> None:
+    ended, found = copy_tree(ListingServer(FILES, {"/d": lambda _: "350 ok"}), tmp_path)
+    assert ended.code == 3, ended.err
+    assert "cannot list /d" in ended.err
     assert found == {}
 
 
