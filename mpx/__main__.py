@@ -29,7 +29,10 @@ def _cannot_start(error: Exception) -> "NoReturn":
     """End where not even mpx itself can be loaded: descriptors, threads or memory are limited too much."""
     import os
 
-    line = f"mpx: cannot start: {error or 'not enough memory'}; raise the limits (see ulimit -a)\n"
+    advice = (
+        "install mpx anew" if isinstance(error, ModuleNotFoundError) else "raise the limits (see ulimit -a)"
+    )
+    line = f"mpx: cannot start: {error or 'not enough memory'}; {advice}\n"
     try:
         os.write(2, line.encode("utf-8", "backslashreplace"))
     finally:

@@ -71,8 +71,9 @@ def copy_command(
 ) -> None:
     """Copy files, and with -r folders, between this host and a GridFTP server, or within this host.
 
-    SRC and DST are plain names, file: URLs or ftp://HOST[:PORT]/NAME. One source goes to DST, or into
-    it if DST ends in / or is a folder; several go into DST.
+    SRC and DST are plain names, file: URLs or ftp://HOST[:PORT]/NAME. One file goes to DST, or into
+    it if DST ends in / or is a folder; one folder (-r) becomes DST: what is in it goes into DST. Several
+    sources go into DST under their own names.
     """
     from mpx.commands.progress import view
     from mpx.files.atomic_file import check_writable
@@ -100,7 +101,7 @@ def copy_command(
         report = real
 
     with Signals() as signals:
-        signals.last_words = lambda: _write_interrupted(report, signals, report_file, sources, destination)
+        signals.last_words = lambda: _write_interrupted(report, signals, report_file, destination)
         try:
             with view(progress) as show:
                 copy(
@@ -116,10 +117,10 @@ def copy_command(
         except MpxError as error:
             failure = signals.translate(error)
             report.ended_by(failure)
-            _write(report, report_file, sources, destination)
+            _write(report, report_file, destination)
             _details(report, verbose=verbose, quiet=quiet)
             raise failure from None
-        _write(report, report_file, sources, destination)
+        _write(report, report_file, destination)
         _details(report, verbose=verbose, quiet=quiet)
         if not quiet:
             if report.dry_run:
@@ -192,25 +193,23 @@ def _say(line: str) -> None:
     print(shown(line))
 
 
-def _write(report: "Report", name: str | None, sources: list[str], destination: str) -> None:
+def _write(report: "Report", name: str | None, destination: str) -> None:
     """Write the report; the exit code stays that of the copy where that fails."""
     if name:
         from mpx.commands.report_place import check_apart
 
         try:
-            check_apart(name, sources, destination)  # a copied file may have the name by now
+            check_apart(name, [], destination)  # a copied file may have the name by now
             report.write(name)
         except UsageError as error:
             complain(f"no report was written: {error}")
 
 
-def _write_interrupted(
-    report: "Report", signals: Signals, name: str | None, sources: list[str], destination: str
-) -> None:
+def _write_interrupted(report: "Report", signals: Signals, name: str | None, destination: str) -> None:
     """Write the report of a copy that does not end although it is to."""
     report.ended_by(signals.translate(Interrupted()))
     report.close()
-    _write(report, name, sources, destination)
+    _write(report, name, destination)
 
 
 def _details(report: "Report", *, verbose: bool, quiet: bool) -> None:

@@ -1,8 +1,8 @@
 """Whether a report may be written where it is asked for: it must not replace what is copied."""
 
 import os
+import stat
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from mpx.errors import MpxError, UsageError
@@ -16,13 +16,27 @@ def check_apart(report: str, sources: Sequence[str], destination: str) -> None:
 
     An older report in a folder that is copied, or copied to, may be replaced.
     """
+    place, status = os.path.realpath(report), _stat(report)
     for name in (*sources, destination):
         local = _local(name)
         if local is None:
             continue
-        is_itself = _is_same(report, local) or os.path.realpath(report) == os.path.realpath(local)
-        if is_itself or (_is_below(report, local) and _is_no_report(report)):
+        there = _stat(local)
+        if there is not None and not stat.S_ISDIR(there.st_mode):
+            replaces = status is not None and stat.S_ISREG(status.st_mode) and os.path.samestat(status, there)
+        else:
+            real = os.path.realpath(local)
+            is_below = place.startswith(real.rstrip("/") + "/")
+            replaces = place == real or (is_below and _is_no_report(report))
+        if replaces:
             raise UsageError(f"a report in {report} would replace what is copied; give --report another name")
+
+
+def _stat(name: str) -> os.stat_result | None:
+    try:
+        return os.stat(name)
+    except OSError:
+        return None
 
 
 def _local(name: str) -> str | None:
@@ -34,20 +48,12 @@ def _local(name: str) -> str | None:
     return location.name if location.scheme == "file" else None
 
 
-def _is_same(one: str, other: str) -> bool:
-    """Tell whether two names are of one file; devices and pipes are not replaced."""
-    with suppress(OSError):
-        return os.path.isfile(one) and os.path.samefile(one, other)
-    return False
-
-
-def _is_below(name: str, folder: str) -> bool:
-    return os.path.realpath(name).startswith(os.path.realpath(folder).rstrip("/") + "/")
-
-
 def _is_no_report(name: str) -> bool:
     """Tell whether a file holds anything but a report."""
     if not os.path.isfile(name):
         return False
-    with Path(name).open("rb") as file:
-        return file.read(len(_BEGINS)) not in (b"", _BEGINS)
+    try:
+        with Path(name).open("rb") as file:
+            return file.read(len(_BEGINS)) not in (b"", _BEGINS)
+    except OSError:
+        return True

@@ -51,10 +51,10 @@ class Change:
 
 
 class Multipath:
-    """See the head of this file. The watcher's thread uses it.
+    """See the head of this file. The control loop's thread uses it.
 
     `near`: which side of the set this host is; `far`: what is known of the other. `open_session`: see
-    PathProbe.
+    PathProber.
     """
 
     def __init__(

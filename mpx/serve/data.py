@@ -87,7 +87,7 @@ class Connection:
             self._address = None
             if self._congestion and congestion_of(self._sock) != self._congestion:
                 self.use_congestion(self._congestion)  # the route's own has taken its place
-        if not self.cached:  # else it may be slowed for a moment just now (dipping.py)
+        if not self.cached:  # else it may be slowed for a moment just now (pacing_requests.py)
             self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _TICK)
             pace(self._sock)
         if self._cancelled:

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import math
+import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -67,9 +68,12 @@ if TYPE_CHECKING:  # imported by the steps that need them, as few copies do
 PROBE_CONNECT_S, PROBE_REPLY_S = 1.0, 3.0  # over a path that may be lost
 
 
+Name = str | os.PathLike[str]
+
+
 def copy(
-    sources: str | Sequence[str],
-    destination: str,
+    sources: Name | Sequence[Name],
+    destination: Name,
     options: CopyOptions | None = None,
     *,
     targets: Sequence[str | None] | None = None,
@@ -80,22 +84,23 @@ def copy(
 ) -> Report:
     """Copy files and, with `recursive`, folders; return the report.
 
-    With `targets` the destination is a folder, and each source gets that name below it (None: its own).
-    `on_begun` is called with the report before it is filled, `on_rehearsed` with a line for each thing that a
-    dry run would do. `cancel` stops the copy
-    within a second; what has arrived stays, and the next run continues. Works from any thread, installs
+    A name is that of a file of this host (text or a path), or a URL. With `targets` the destination is a
+    folder, and each source gets that name below it (None: its own). `on_begun` is called with the report
+    before it is filled, `on_rehearsed` with a line for each thing that a dry run would do. `cancel` stops the
+    copy within a second; what has arrived stays, and the next run continues. Works from any thread, installs
     no signal handler and prints nothing.
 
     Raises MpxError, whose `report` then holds what was done.
     """
-    names = [sources] if isinstance(sources, str) else list(sources)
+    given = [sources] if isinstance(sources, str | os.PathLike) else sources
+    names = [os.fspath(name) for name in given]
     if not names:
         raise UsageError("nothing to copy; name at least one source")
     if targets is not None and len(targets) != len(names):
         both = f"{counted(len(names), 'source')} and {counted(len(targets), 'target')}"
         raise UsageError(f"{both}: there must be one for each")
     tell = on_rehearsed or (lambda _: None)
-    run = _Copy(names, destination, options or CopyOptions(), targets, on_progress, tell, cancel)
+    run = _Copy(names, os.fspath(destination), options or CopyOptions(), targets, on_progress, tell, cancel)
     if on_begun:
         on_begun(run.report)
     try:
@@ -284,7 +289,7 @@ class _Copy:
             )
 
     def open_probe(self, bound: Callable[[int], None]) -> Endpoint:
-        """Open the far endpoint for questions that are soon answered or not at all; see PathProbe."""
+        """Open the far endpoint for questions that are soon answered or not at all; see PathProber."""
         location, writing = (self.sources[0], False) if self.far_is_source else (self.destination, True)
         soon = replace(self.options, connect_timeout_s=PROBE_CONNECT_S, timeout_s=PROBE_REPLY_S)
         return open_endpoint(location, soon, self._stopping, writing=writing, bound=bound)

@@ -126,6 +126,48 @@ def cut_twice(dialogue: Dialogue, argument: str) -> str | None:
     return "426 you closed it\r\n226 closed" if said is not None and said.startswith("426") else said
 
 
+NO_SIZES: Script = {
+    "FEAT": lambda *_: "211-f\r\n REST STREAM\r\n211 end",
+    "SIZE": lambda *_: "502 no",
+    "MLST": lambda *_: "502 no",
+    "MDTM": lambda *_: "213 20240101000000",
+}
+
+
+def test_a_file_of_unknown_size_is_not_empty_because_nothing_comes(tmp_path: Path) -> None:
+    def refused(dialogue: Dialogue, _: str) -> str:
+        dialogue.close()
+        return "226 done"
+
+    def silent(dialogue: Dialogue, _: str) -> None:
+        dialogue.say("226 done")
+        with dialogue.open_data() as data:
+            data.recv(1)  # until the client gives it up
+
+    options = mpx.CopyOptions(retries=0, timeout_s=1, connect_timeout_s=5)
+    for retrieve in (refused, silent):
+        script: Script = {"MODE": no_mode_e, "RETR": retrieve, **NO_SIZES}
+        with ScriptedServer(script, b"x" * 1000) as server, pytest.raises(MpxError) as told:
+            mpx.copy(f"{server.url}/file", str(tmp_path / "file"), options)
+        assert told.value.exit_code in (6, 7)
+        assert not (tmp_path / "file").exists()
+
+
+def test_2xx_before_and_after_the_data(tmp_path: Path) -> None:
+    """Each of many files in one session has its own answers."""
+
+    def twice(dialogue: Dialogue, _: str) -> str:
+        dialogue.say("250 here it comes")
+        with dialogue.open_data() as data:
+            data.sendall(dialogue.server.content)
+        return "226 done"
+
+    with ScriptedServer({"MODE": no_mode_e, "RETR": twice}, b"x" * 5000) as server:
+        report = mpx.copy([f"{server.url}/file"] * 12, tmp_path, QUICK, targets=list("abcdefghijkl"))
+    assert [file.read_bytes() for file in tmp_path.iterdir()] == [b"x" * 5000] * 12
+    assert [note for note in report.notes if "trying again" in note] == []
+
+
 def test_a_cut_may_be_answered_twice(tmp_path: Path) -> None:
     script: Script = {"RETR": cut_twice, "MODE": no_mode_e}
     with StoringServer(script, files={"/file": LONG}) as server:

@@ -153,7 +153,7 @@ def test_a_list_waits_for_its_reader(tmp_path: Path) -> None:
     assert len(names) == 1000
 
 
-@pytest.mark.parametrize("most", [4, 5, 7])
+@pytest.mark.parametrize("most", [5, 7])  # with 4 Python itself does not start
 def test_too_few_descriptors_are_told_in_one_line(tmp_path: Path, most: int) -> None:
     (tmp_path / "one").write_bytes(b"1" * 100_000)
     limit = f"import os, resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, ({most}, {most})); "

@@ -60,6 +60,15 @@ def test_it_prints_nothing_and_leaves_signals_alone(
     assert before == [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE)]
 
 
+def test_names_of_this_host_may_be_paths(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"a")
+    (tmp_path / "b").write_bytes(b"b")
+    mpx.copy(tmp_path / "a", tmp_path / "there")
+    mpx.copy([tmp_path / "a", str(tmp_path / "b")], tmp_path / "into")
+    assert (tmp_path / "there").read_bytes() == b"a"
+    assert sorted(file.name for file in (tmp_path / "into").iterdir()) == ["a", "b"]
+
+
 def test_several_threads_at_once(far: Site, here: Path) -> None:
     for i in range(6):
         make(here / f"{i}", 700_000 + i)

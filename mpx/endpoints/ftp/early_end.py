@@ -9,7 +9,7 @@ import socket
 
 from mpx.endpoints.ftp.session import Session
 from mpx.endpoints.ftp.wire import Reply
-from mpx.errors import MpxError
+from mpx.errors import MpxError, TransferTimeout
 
 REFUSAL_S = 1.0  # a server that closes its port to refuse a transfer says so at about the same time
 FIRST_BYTE_S = 2.0  # for what a server has sent once it says so
@@ -25,14 +25,20 @@ def early_reply(session: Session, error: MpxError) -> Reply:
     return reply
 
 
-def await_first(connection: socket.socket) -> None:
-    """Wait until something comes over a connection, or its end; end it for reading where nothing does."""
+def await_first(connection: socket.socket, *, is_sized: bool) -> None:
+    """Wait until something comes over a connection, or its end; end it for reading where nothing does.
+
+    Raises TransferTimeout for a file of which nobody knows the size: it is not empty because nothing comes.
+    """
     patience_s = connection.gettimeout()
-    connection.settimeout(FIRST_BYTE_S)
+    connection.settimeout(FIRST_BYTE_S if is_sized else patience_s)
     try:
         connection.recv(1, socket.MSG_PEEK)
     except TimeoutError:
-        connection.shutdown(socket.SHUT_RD)
+        if not is_sized:
+            raise TransferTimeout("the server says that it has sent a file, of which nothing came") from None
+        with contextlib.suppress(OSError):  # it was reset just now
+            connection.shutdown(socket.SHUT_RD)
     except OSError:
         pass  # whoever reads is told
     connection.settimeout(patience_s)

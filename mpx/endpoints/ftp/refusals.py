@@ -30,7 +30,9 @@ _FAILED = re.compile(r"\b(fail(ed|ure)|unable|cannot|can't|denied|not permitted)
 _FULL = re.compile(r"\b(too many|maximum|limit|try again|later|busy|full|in use|already connected)\b")
 _WRONG_PASSWORD = re.compile(r"\b(fail(ed|ures?)?|attempts?|incorrect|invalid|wrong)\b")
 _ENCRYPTED = re.compile(
-    r"\b(tls|ssl|auth|prot|encrypt(ed|ion)?|unencrypted|cleartext|plaintext|secured?|gssapi|gsi)\b"
+    r"\b(tls|ssl|prot|encrypt(ed|ion)?|unencrypted|cleartext|plaintext|gssapi|gsi)\b"
+    r"|\bsecure (connection|session|channel)s?\b"
+    r"|\b(use|send|issue|perform|with) auth\b|\bauth (command |is )?(first|required|needed)\b"
 )
 _OF_PROTECTION = (521, 522, 533, 534, 536)
 _NO_ENCRYPTION = "mpx speaks FTP in the clear only: have the server permit that, or run mpx serve there"

@@ -93,7 +93,8 @@ class Session:
         self.closed: Callable[[], None] = lambda: None  # is called once it is closed
         self.passive: tuple[bytes, ...] = ()  # what asks for a port, the best first (data_address.py)
         self._is_in = False  # by its greeting
-        self._was_cut = False  # a transfer, by us, and nothing was asked since
+        self._was_cut = False  # a transfer, by us or before its data, and nothing was asked since
+        self._early: Reply | None = None  # the reply that was put back
         self._reader = wire.ReplyReader()
         self._replies: deque[Reply] = deque()
         self._socket = self._connect()
@@ -247,8 +248,9 @@ class Session:
         return reply
 
     def put_back(self, reply: Reply) -> None:
-        """Have a reply read once more, as the next."""
+        """Have a reply that ends a command be read once more, as the next; another may follow it."""
         self._replies.appendleft(reply)
+        self._early = reply
 
     def waiting_reply(self) -> Reply | None:
         """Return the next reply if it has been received already."""
@@ -284,7 +286,8 @@ class Session:
                 raise Interrupted
             if reply.is_marker and wire.marker_bytes(reply) > furthest:
                 deadline, furthest = time.monotonic() + timeout_s, wire.marker_bytes(reply)
-        was_cut, self._was_cut = self._was_cut, False
+        was_cut, self._was_cut = self._was_cut, reply is self._early
+        self._early = None
         return self.final_reply(timeout_s) if was_cut and reply.code in _OF_A_CUT else reply
 
     def reply_to_cut(self) -> Reply:
@@ -403,6 +406,8 @@ def credentials(location: Location) -> tuple[str, str]:
     try:
         file = Path("~/.netrc").expanduser()
         about = file.stat()
+        if about.st_rdev == os.stat(os.devnull).st_rdev:
+            raise FileNotFoundError  # so people switch it off
         if not stat.S_ISREG(about.st_mode) or about.st_size > _LARGEST_NETRC_BYTES:
             raise UsageError("cannot read ~/.netrc: it is no file of at most 1 MiB; move it away")
         entry = netrc.netrc(file).authenticators(location.host)  # named, it is not asked who may read it

@@ -13,7 +13,7 @@ ROUNDING = 1e-6  # of a depth that was added up from many connections
 
 
 class RemotePacer:
-    """What a server sends us over these connections; as Slowed, but the server keeps pace and time."""
+    """What a server sends us over these connections; as LocalPacer, but the server keeps pace and time."""
 
     def __init__(self, connections: Callable[[], Sequence[socket.socket]]) -> None:
         self._connections = connections

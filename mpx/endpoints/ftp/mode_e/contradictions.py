@@ -27,7 +27,7 @@ class Contradictions:
     def settle(self, session: DownloadSession, pull: PartialRetrieve) -> bool:
         """Believe what a retrieve brought, if it is what was asked for; False if its file goes another way.
 
-        To be called in their order. Raises OffsetsUnproven, ConnectionLost, and as Work.describe.
+        To be called in their order. Raises OffsetsUnproven, ConnectionLost, and as CarrierContext.describe.
         """
         try:
             return self._settle(session, pull)

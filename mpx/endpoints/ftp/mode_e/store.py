@@ -16,7 +16,7 @@ class Transfer:
         """`stop` ends waiting for a pipe. Raises SourceError for one that cannot be read once more."""
         self.move = move
         self.fd = fd
-        self.number = 0  # in its DataPort
+        self.number = 0  # in its channel
         self.ends = EndOfData()
         if is_made_up(os.fstat(fd)):
             move.stream()

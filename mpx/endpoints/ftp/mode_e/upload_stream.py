@@ -70,7 +70,7 @@ class UploadChannel(Protocol):
 
 
 class UploadStream(Stream):
-    """One connection to a DataPort; walks through the port's transfers in order."""
+    """One connection to a passive port; walks through the port's transfers in order."""
 
     def __init__(self, port: UploadChannel, first: Transfer, path: str) -> None:
         super().__init__("mpx-upload-stream", port.work.subflows if port.work.over_mptcp else None)

@@ -307,7 +307,7 @@ class StreamWorker(threading.Thread):
             connection.settimeout(self._options.timeout_s)
             if verb == "RETR" and reply.is_ok:
                 session.put_back(reply)
-                await_first(connection)
+                await_first(connection, is_sized=move.listed_bytes is not None)
             elif not reply.is_preliminary:
                 raise self._turned_down(session, reply, move, offset)
             try:
@@ -343,6 +343,8 @@ class StreamWorker(threading.Thread):
         self, session: Session, move: FileTransfer, offset: int, error: MpxError
     ) -> socket.socket:
         """Return what brings nothing if the server closed its port as there is nothing; else raise why."""
+        if not self._upload and move.listed_bytes is None:
+            raise error  # nobody knows that there is nothing
         reply = early_reply(session, error)
         if not reply.is_ok or self._upload:
             raise self._turned_down(session, reply, move, offset) from None
@@ -386,7 +388,7 @@ class StreamWorker(threading.Thread):
         return self._session
 
     def _describe(self, name: str) -> FileInfo | None:
-        """As Work.describe, where no other session may be admitted beside this one."""
+        """As CarrierContext.describe, where no other session may be admitted beside this one."""
         self._let_go()
         return self._work.describe(name)
 
