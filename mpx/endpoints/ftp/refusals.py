@@ -74,13 +74,13 @@ def not_let_in(reply: Reply, peer: str, user: str) -> MpxError:
             f"{peer} lets nobody in without encryption: {reply.reason}; {_NO_ENCRYPTION}"
         )
     if 400 <= reply.code < 600 and _FULL.search(text) and not _WRONG_PASSWORD.search(text):
-        return SessionEnded(f"{peer} does not let {user!r} in now: {reply.reason}")
+        return SessionEnded(f"{peer}: no login for {user!r} now: {reply.reason}")
     if reply.code in (332, 532):
         return AuthenticationError(
             f"{peer} wants an account beside user and password, which mpx cannot give: {reply.reason}"
         )
     return AuthenticationError(
-        f"{peer} does not let {user!r} in: {reply.reason}; put user and password into ~/.netrc, or the user "
+        f"{peer}: login failed for {user!r}: {reply.reason}; put user and password into ~/.netrc, or the user "
         "into the URL and the password into MPX_PASSWORD"
     )
 
