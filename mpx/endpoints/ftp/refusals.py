@@ -80,7 +80,7 @@ def not_let_in(reply: Reply, peer: str, user: str) -> MpxError:
             f"{peer} wants an account beside user and password, which mpx cannot give: {reply.reason}"
         )
     return AuthenticationError(
-        f"{peer}: login failed for {user!r}: {reply.reason}; put user and password into ~/.netrc, or the user "
+        f"{peer}: login failed for {user!r}: {reply.reason}; put user and password in ~/.netrc, or the user "
         "into the URL and the password into MPX_PASSWORD"
     )
 
