@@ -24,7 +24,7 @@ ALGORITHMS = {
 }
 
 _READ_BYTES = 1024 * 1024
-_PATIENCE_S = 0.5  # for a file system that hangs; who has waited so long for others goes on beside them
+_PATIENCE_S = 0.5  # for a file system that hangs; who has waited so long for others stays beside them
 _working = threading.BoundedSemaphore(os.cpu_count() or 1)
 
 
@@ -38,8 +38,11 @@ def checksum(fd: int, algorithm: str, offset: int, length: int, tick: Callable[[
     left = length if length >= 0 else max(0, os.fstat(fd).st_size - offset)
     buffer = memoryview(bytearray(max(1, min(left, _READ_BYTES))))
     done, told_s = 0, time.monotonic()
+    patience_s = _PATIENCE_S
     while left:
-        with _one_of_few():
+        with _one_of_few(patience_s) as is_one:
+            if not is_one:
+                patience_s = 0.0  # those that hang may do so for all of this checksum: once waited is enough
             size = os.preadv(fd, [buffer[:left]], offset)
             digest.update(buffer[:size])
         if not size:
@@ -54,10 +57,11 @@ def checksum(fd: int, algorithm: str, offset: int, length: int, tick: Callable[[
 
 
 @contextmanager
-def _one_of_few() -> Iterator[None]:
-    had = _working.acquire(timeout=_PATIENCE_S)
+def _one_of_few(patience_s: float) -> Iterator[bool]:
+    """Wait so long for a turn; yields whether it came."""
+    had = _working.acquire(timeout=patience_s)
     try:
-        yield
+        yield had
     finally:
         if had:
             _working.release()

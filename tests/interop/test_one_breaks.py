@@ -1,11 +1,13 @@
 """A file whose transfer always breaks: it has failed, alone; the others are copied."""
 
 import posixpath
+import select
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from interop.storing_server import StoringDialogue, StoringServer
+from interop.storing_server import FEATURES, StoringDialogue, StoringServer
 
 from mpx import CopyOptions, copy
 from mpx.errors import ConnectionLost, MpxError, PartialFailure
@@ -27,6 +29,7 @@ def cut_off(dialogue: StoringDialogue) -> str:
 
 Broken = Callable[[StoringDialogue], str | None]
 breaks = pytest.mark.parametrize("broken", [gone, cut_off])
+LONG_ENOUGH = 14  # sessions in a row without anything new: each of two files is tried thrice
 modes = pytest.mark.parametrize("mode_e", [True, False], ids=["MODE E", "MODE S"])
 
 
@@ -89,3 +92,36 @@ def write(here: Path) -> None:
         file = here / name.lstrip("/")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
+
+
+def test_sessions_that_are_lost_in_turns_with_and_without_a_proof(tmp_path: Path) -> None:
+    """Ends of files are proven again and again, and nothing new comes: that is no reason to go on."""
+    sessions: list[StoringDialogue] = []  # that retrieve
+    sent: set[str] = set()
+    latest = 0  # session that was sent anything new
+
+    def retrieve(dialogue: StoringDialogue, argument: str) -> str | None:
+        nonlocal latest
+        if dialogue not in sessions:
+            sessions.append(dialogue)
+        _, start, size, _ = argument.split(" ", 3)
+        number = sessions.index(dialogue)
+        if number - latest < LONG_ENOUGH:
+            is_missing = 300_000 in range(int(start), int(start) + int(size))
+            if is_missing and number % 2 == 0:
+                select.select([dialogue.control], [], [], 0.5)  # more may be queued now, behind the proofs
+            if is_missing or number % 2:
+                gone(dialogue)
+                return None
+            if argument not in sent:
+                latest = number
+        sent.add(argument)
+        return dialogue.answer(dialogue.verb, argument)
+
+    files = {f"/tree/{name}": bytes(700_001) for name in "ab"}
+    features = (*FEATURES, "ERET")
+    with (
+        StoringServer({"ERET": retrieve}, files=files, features=features, mode_e=True) as server,
+        pytest.raises(MpxError),
+    ):
+        copy(f"{server.url}/tree", str(tmp_path / "tree"), replace(OPTIONS, retries=2, streams=1))

@@ -56,3 +56,21 @@ def test_a_file_system_that_hangs_stops_no_others(file, monkeypatch):
     monkeypatch.setattr(served, "_PATIENCE_S", 0.01)
     with served._working:
         assert md5(file) == EXPECTED
+
+
+def test_a_file_system_that_hangs_is_waited_for_once_in_a_checksum(file, monkeypatch):
+    waited_s = []
+
+    class Watched(threading.BoundedSemaphore):
+        def acquire(self, blocking=True, timeout=None):
+            had = super().acquire(blocking, timeout)
+            if not had and timeout:
+                waited_s.append(timeout)
+            return had
+
+    monkeypatch.setattr(served, "_working", Watched(1))
+    monkeypatch.setattr(served, "_PATIENCE_S", 0.01)
+    with served._working:
+        assert md5(file) == EXPECTED
+        assert md5(file) == EXPECTED
+    assert waited_s == [0.01] * 2

@@ -257,9 +257,7 @@ class DownloadWorker(threading.Thread):
         piece = shelf.take(allowed)
         if piece is None:
             work.gate.give_back(allowed)
-            if not self._pulls and not work.gate.is_shut:
-                return shelf.take_over(self._others(self))
-            return None
+            return None if self._pulls or work.gate.is_shut else shelf.take_over(self._others(self))
         work.gate.give_back(allowed - (piece.end - piece.start))
         return piece
 
@@ -320,7 +318,8 @@ class DownloadWorker(threading.Thread):
     def _reap(self, session: DownloadSession) -> None:
         for pull in session.reap():
             move = pull.move
-            self._most_ahead = min(2 * self._most_ahead, MOST_AHEAD)
+            if session.believed_bytes:  # proofs alone are no progress, and what is isolated stays so
+                self._most_ahead = min(2 * self._most_ahead, MOST_AHEAD)
             self._measure()
             if not self._contradictions.settle(session, pull):
                 move.close()
