@@ -125,3 +125,22 @@ def test_sessions_that_are_lost_in_turns_with_and_without_a_proof(tmp_path: Path
         pytest.raises(MpxError),
     ):
         copy(f"{server.url}/tree", str(tmp_path / "tree"), replace(OPTIONS, retries=2, streams=1))
+
+
+def test_an_upload_whose_name_ends_the_session(tmp_path: Path) -> None:
+    """What is asked before a batch goes out is due to one of its names, and seldom to the first."""
+
+    def enter(dialogue: StoringDialogue, argument: str) -> str | None:
+        if "\udcff" in argument:
+            gone(dialogue)
+            return None
+        return dialogue.answer(dialogue.verb, argument)
+
+    files = {f"/tree/{number}": b"0" * 1000 for number in range(40)}
+    for name in [*files, "/tree/z\udcff"]:
+        (tmp_path / "tree").mkdir(exist_ok=True)
+        (tmp_path / name[1:]).write_bytes(b"0" * 1000)
+    with StoringServer({"CWD": enter}, mode_e=True) as server:
+        with pytest.raises(PartialFailure, match="1 of 41 files were not copied"):
+            copy(str(tmp_path / "tree"), f"{server.url}/tree", replace(OPTIONS, streams=1))
+        assert server.files == files

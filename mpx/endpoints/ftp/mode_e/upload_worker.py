@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from mpx.endpoints.ftp import telnet_escape
 from mpx.endpoints.ftp.data_address import passive_address
+from mpx.endpoints.ftp.mode_e.batch_size import BatchSize
 from mpx.endpoints.ftp.mode_e.store import Transfer
 from mpx.endpoints.ftp.mode_e.upload_channel import UploadDataChannel
 from mpx.endpoints.ftp.mode_e.upload_watch import TICK_S, UploadWatch, marked
@@ -41,10 +42,6 @@ from mpx.files.local_error import local_error
 from mpx.location import Location
 from mpx.net import congestion_control
 
-BATCH_FILES = 64
-BATCH_BYTES = 16 * 1024 * 1024
-BATCH_RTTS = 10  # a batch lasts so long or longer, so that the wait for its last reply weighs little
-LARGEST_BATCH = 1024 * 1024 * 1024
 VERDICT_S = 10.0  # after a data connection broke, wait so long for what the server says of it
 CONNECT_FAILURES = 3
 
@@ -70,8 +67,7 @@ class UploadWorker(threading.Thread):
         self._port: UploadDataChannel | None = None
         self._past: dict[str, StreamTotals] = {}  # by path
         self._counting = threading.Lock()  # nothing is counted twice, or not at all, while it changes hands
-        self._batch_files = BATCH_FILES
-        self._batch_bytes = BATCH_BYTES
+        self._size = BatchSize()
         self._ever_opened = False
         self._retry = Retry(work.options.retries, work.failure.cancel)
         self._was_open = False  # there was a session in the latest attempt
@@ -145,7 +141,7 @@ class UploadWorker(threading.Thread):
         pool = self.work.pool
         with self.work.failure.guard():
             while self._may_go_on() and (move := pool.take(self._pause)) is not None:
-                self._batch = [move, *self._more(move)]
+                self._batch = self._size.fill(move, pool, self.sessions)
                 self._carry(self._batch)
                 self._batch = []
         self._batch = []
@@ -163,36 +159,28 @@ class UploadWorker(threading.Thread):
         if is_session_wanted(self._options):
             self._drop(politely=True)
 
-    def _more(self, first: FileTransfer) -> list[FileTransfer]:
-        """Take what is to be stored together with `first`: no more than a fair share of what waits."""
-        more: list[FileTransfer] = []
-        total = first.size_bytes
-        most = max(BATCH_BYTES, min(self._batch_bytes, self.work.pool.waiting_bytes // self.sessions))
-
-        def fits(move: FileTransfer) -> bool:
-            return total + move.size_bytes <= most
-
-        while len(more) + 1 < self._batch_files and (move := self.work.pool.take_more(fits)):
-            more.append(move)
-            total += move.size_bytes
-        return more
-
     def _carry(self, pending: list[FileTransfer]) -> None:
-        """Store every file of the batch, trying again over new sessions as often as is allowed."""
+        """Store every file of the batch, trying again over new sessions as often as is allowed.
+
+        After a failure without progress one goes alone, then two, and so on: to see which one it is due to.
+        """
         (retry := self._retry).begin()
         interrupted: list[FileTransfer] = []  # what of them has arrived is not known yet
-        files, settled = len(pending), _arrived(pending)
+        settled, at_once = _arrived(pending), len(pending)
         while pending:
             self._was_open = False
+            files, some, rest = len(pending), pending[:at_once], pending[at_once:]
             try:
-                while interrupted:
-                    self._rescue(interrupted[-1], pending)
-                    interrupted.pop()
-                self._store(pending)
+                for move in [each for each in interrupted if each in some]:
+                    self._rescue(move, some)
+                    interrupted.remove(move)
+                self._store(some)
                 retry.progressed()
-                interrupted = list(pending)  # behind a refused file streams have taken what nobody stored
+                interrupted += some  # behind a refused file streams have taken what nobody stored
+                pending[:], at_once = some + rest, 2 * at_once
             except (AuthenticationError, ConnectionLost, TransferTimeout) as error:
                 self._drop()
+                pending[:] = some + rest
                 is_further = not self._ever_opened and (self._number > 0 or self.work.let_in.is_set())
                 if is_further or isinstance(error, SessionsFull):
                     self._give_lane_up(pending, error)
@@ -200,15 +188,19 @@ class UploadWorker(threading.Thread):
                 is_less, arrived = len(pending) < files, _arrived(pending)
                 if is_less or arrived > settled:
                     retry.progressed()
+                elif self._was_open and len(some) > 1:
+                    retry.begin()
+                    at_once = 1
                 # What a marker claimed may be gone, and come again: only more than ever before is progress.
                 settled = arrived if is_less else max(settled, arrived)
-                if self._was_open and self.work.pool.listed_files > 1 and retry.may_give_up(error):
+                is_one = self._was_open and len(some) == 1 and self.work.pool.listed_files > 1
+                if is_one and retry.may_give_up(error):
                     self.work.given_up(pending.pop(0), error)
                     settled = _arrived(pending)
-                else:
+                elif pending:
                     retry.again(error)
                     self.work.note(f"trying again after: {error}")
-                files, interrupted = len(pending), list(pending)
+                interrupted = [each for each in pending if each in interrupted or each in some]
 
     def _give_lane_up(self, pending: list[FileTransfer], error: MpxError) -> None:
         """Leave the files to the other lanes: this server admits no more sessions than there are."""
@@ -260,17 +252,13 @@ class UploadWorker(threading.Thread):
                     self.work.given_up(transfer.move, error)
                     return  # the others of the batch start anew
                 self.work.whole(transfer.move)
-            self._size_batches(todo_bytes / (time.monotonic() - began_s), session.rtt_s or 0.0)
+            self._size.measured(todo_bytes / (time.monotonic() - began_s), session.rtt_s or 0.0)
         finally:
             if any(transfer.move in pending for transfer in transfers):
                 self._drop()  # no stream reads from these files any more
             for transfer in transfers:
                 transfer.move.sent_whole = transfer.move in pending and transfer.is_complete
                 transfer.move.close()
-
-    def _size_batches(self, goodput: float, rtt_s: float) -> None:
-        """Take the next batch so large that it lasts `BATCH_RTTS`, going by the bytes/s of this one."""
-        self._batch_bytes = int(min(max(BATCH_BYTES, goodput * BATCH_RTTS * rtt_s), LARGEST_BATCH))
 
     def _begin(
         self,
@@ -313,9 +301,9 @@ class UploadWorker(threading.Thread):
         if reply.is_ok and transfer.ends.announced and not broken and transfer.is_complete:
             port.forget(transfer)
             move.all_landed()
-            self._batch_files = min(BATCH_FILES, self._batch_files * 2)
+            self._size.succeeded()
             return None
-        self._batch_files = 1
+        self._size.failed()
         refusal = self._refusal(session, reply, move)
         self._drop()
         if broken and (refusal.may_retry or not broken.may_retry):
