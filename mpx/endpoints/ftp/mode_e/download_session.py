@@ -221,8 +221,17 @@ class DownloadSession:
         """Wait so long for the server's replies; raises RetrieveRefused, ConnectionLost, NoSpace."""
         reply = self._control.poll_reply(timeout_s)
         while reply:
-            self._heard(reply)
+            try:
+                self._heard(reply)
+            except ConnectionLost as error:
+                raise self._cause(error) from None
             reply = self._control.waiting_reply()
+
+    def _cause(self, error: ConnectionLost) -> ConnectionLost:
+        """Return why a connection was closed, by us, about which the server complains: it sent too much."""
+        broken = (fan.broken for fan in self._fans)
+        too_much = (each for each in broken if isinstance(each, SentTooMuch) and each.pull.begun)
+        return next(too_much, error)
 
     def _verdict(self, error: MpxError) -> MpxError:
         deadline = time.monotonic() + VERDICT_S
