@@ -5,7 +5,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
 
 from mpx.choices import FAIR, POLICIES
@@ -13,6 +13,7 @@ from mpx.endpoints.ftp.session import Session
 from mpx.errors import ConnectionLost, Interrupted, MpxError, UsageError
 from mpx.location import Location
 from mpx.net import congestion_control, tcp
+from mpx.ops_classifier import load_model
 from mpx.probing.background import Background, background, bottleneck, unrecognised
 from mpx.probing.bursts import (
     EXACT,
@@ -28,6 +29,7 @@ from mpx.probing.bursts import (
 from mpx.probing.result import ProbeResult, WayTaken
 from mpx.probing.sink import Sink
 from mpx.probing.target import parse_target, sink_of
+from mpx.recognition.model import Model
 from mpx.recognition.observation import PASSIVE, period_s
 from mpx.recognition.policy import why_not_from
 from mpx.rtt.method import Noise, Way
@@ -131,8 +133,7 @@ def _sender(planned: Sequence[Burst], location: Location, chosen: Chosen, stop: 
 def _probed(
     asked: _Asked, chosen: Chosen, sender: Sender | None, not_permitted: str, stop: Callable[[], bool]
 ) -> ProbeResult:
-    if asked.sampling == "single":
-        _load_numpy()
+    load = _loaded() if asked.sampling == "single" else load_model
     way, run, start_unix_s = chosen.way, Run(chosen.way), time.time()
     sent_again, whys = way.retransmissions, _whys_not(chosen.session)
     failure: MpxError | None = None
@@ -173,7 +174,7 @@ def _probed(
         start_unix_s=start_unix_s,
         duration_s=run.duration_s,
         probes=tuple(probes),
-        background=_background(asked, probes, sender, not_permitted, whys),
+        background=_background(asked, probes, sender, not_permitted, whys, load),
         goodput=tuple(sender.goodput) if sender else (),
         bottleneck=bottleneck(probes, sender.delivered, sender.retransmits) if sender else None,
         not_sent=run.not_sent,
@@ -186,10 +187,21 @@ def _probed(
     return result
 
 
-def _load_numpy() -> None:
-    """Load what takes long on a busy host before anything is measured, and not after a signal to stop."""
-    with suppress(Exception):  # what is wrong with it is told after the probes, which do without
-        import numpy  # noqa: F401
+def _loaded() -> Callable[[], Model]:
+    """Load the model before anything is measured: on a busy host it would take too long after a signal.
+
+    Returns what gives it; what is wrong with it is told after the probes, which do without.
+    """
+    try:
+        model = load_model()
+    except Exception as error:
+        wrong = error
+
+        def fail() -> Model:
+            raise wrong
+
+        return fail
+    return lambda: model
 
 
 def _whys_not(session: Session | None) -> tuple[Callable[[str], str], Callable[[str], str]]:
@@ -209,13 +221,14 @@ def _background(
     sender: Sender | None,
     not_permitted: str,
     whys_not: tuple[Callable[[str], str], Callable[[str], str]],
+    load: Callable[[], Model],
 ) -> Background:
     why_not, why_not_open = whys_not
     if asked.sampling != "single":
         trouble = "ten probes a second are needed, so leave --sampling out"
         return unrecognised(trouble, asked.policy, why_not)
     if sender is None:
-        return background(probes, asked.policy, why_not=why_not, why_not_open=why_not_open)
+        return background(probes, asked.policy, load=load, why_not=why_not, why_not_open=why_not_open)
     if sender.trouble:
         return unrecognised(f"the bursts ended early: {sender.trouble}", asked.policy, why_not)
     if not_permitted:
@@ -226,7 +239,7 @@ def _background(
     until_s = period_s(asked.kind) * math.floor(last_s / period_s(asked.kind) + EXACT)
     whole = [probe for probe in probes if probe.t_s < until_s]
     return background(
-        whole, asked.policy, asked.kind, sender.goodput, why_not=why_not, why_not_open=why_not_open
+        whole, asked.policy, asked.kind, sender.goodput, load=load, why_not=why_not, why_not_open=why_not_open
     )
 
 
