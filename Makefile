@@ -15,7 +15,7 @@ help:
 	@echo "make demo-multipath   as root: copy over four paths of an OpenFlow network at once"
 	@echo "make test    set up what the tests need and run them   [PYTHON=python3.12]"
 	@echo "make fuzz    a minute of hostile input for each parser of foreign bytes   [TARGETS=... SECONDS=60 SEED=N]"
-	@echo "make foreign   thousands of FTP servers bent at random, for hours"
+	@echo "make foreign   thousands of FTP servers bent at random"
 	@echo "make kills   kills in copies and labs, twenty for each direction and victim, ten minutes"
 	@echo "make check   lint, format, types, the import contract"
 	@echo "make lock    write requirements/*.txt anew from pyproject.toml"

@@ -10,7 +10,7 @@ MOST_PATHS = 64
 FAIR, FAST, SCAVENGER = "fair", "fast", "scavenger"
 POLICIES = (FAIR, FAST, SCAVENGER)
 AUTO, KERNEL = "auto", "kernel"
-TRANSPORT = "mptcp"  # the name that people give it
+TRANSPORT = "mptcp"  # Multipath TCP, as --transport has it
 PortRange = tuple[int, int]  # first and last port, both included
 
 

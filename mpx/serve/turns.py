@@ -70,11 +70,8 @@ class _Waiting:
 
     rank: float
     number: int
-    mine: threading.Lock = field(compare=False)
-
-    @property
-    def grant(self) -> Grant:
-        return Grant.BUSY if self.rank else Grant.MODEST
+    grant: Grant = field(compare=False)  # that is waited for
+    mine: threading.Lock = field(default_factory=threading.Lock, compare=False)
 
 
 class Turns:
@@ -94,13 +91,15 @@ class Turns:
         """Wait for a turn; return Grant.NONE where none has ended for `patience_s`, or it takes too long."""
         with self._lock:
             began_s = now_s = self._clock()
-            self._count += 1
-            waiting = _Waiting(share.rank(now_s), self._count, threading.Lock())
-            if waiting.grant is Grant.MODEST:
+            rank = share.rank(now_s)
+            grant = Grant.BUSY if rank else Grant.MODEST
+            if grant is Grant.MODEST:
                 self._modest_s = now_s
-            if self._may_have(waiting.grant, now_s):
-                self._held[waiting.grant] += 1
-                return waiting.grant
+            if self._may_have(grant, now_s):
+                self._held[grant] += 1
+                return grant
+            self._count += 1
+            waiting = _Waiting(rank, self._count, grant)
             waiting.mine.acquire()
             heapq.heappush(self._waiting, waiting)
         until_s = began_s + patience_s
@@ -113,7 +112,7 @@ class Turns:
                     self._waiting.remove(waiting)
                     heapq.heapify(self._waiting)
                     return Grant.NONE
-        return waiting.grant
+        return grant
 
     def end(self, share: Share, used_s: float, had: Grant) -> None:
         """Count what a turn took, and pass it on; `had` is what `take` returned."""

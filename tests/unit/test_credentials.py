@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mpx.endpoints.ftp.session import credentials
+from mpx.endpoints.ftp.credentials import credentials
 from mpx.errors import UsageError
 from mpx.location import Location
 

@@ -9,7 +9,7 @@ from mpx.endpoints.ftp import wire
 from mpx.endpoints.ftp.refusals import reply_error
 from mpx.endpoints.ftp.session import Session
 from mpx.endpoints.ftp.wire import Reply, command
-from mpx.errors import ConnectionLost, TransferTimeout
+from mpx.errors import ConnectionLost, OffsetsUnproven, TransferTimeout
 from mpx.net import tcp
 
 FIRST_PORT = 1024  # that data may go to
@@ -72,6 +72,24 @@ def passive_reply(session: Session, reply: Reply) -> tcp.Address:
                 raise ConnectionLost(str(error)) from None
         with asking(session):
             reply = session.call(session.passive[0])
+
+
+def address_from(session: Session, offset: int) -> tcp.Address:
+    """Ask for a port and, in the same write, to begin at an offset; return the port's address.
+
+    Raises ConnectionLost, TransferTimeout, and OffsetsUnproven where the server cannot begin there.
+    """
+    session.has_restarted |= offset > 0  # some servers keep an offset for all that follows
+    ask_passive, restart = passive_command(session), command("REST", offset)
+    with asking(session):
+        replies = session.pipeline([ask_passive, restart] if session.has_restarted else [ask_passive])
+    address = passive_reply(session, replies[0])
+    if session.has_restarted:
+        is_last = passive_command(session) == ask_passive  # nothing else was asked meanwhile
+        reply = replies[1] if is_last else session.call(restart)
+        if not reply.is_accepted:
+            raise OffsetsUnproven(f"{session.peer} cannot start at an offset: {reply.reason}")
+    return address
 
 
 class _NoneNamed(Exception):

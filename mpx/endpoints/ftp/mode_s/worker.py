@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from mpx.endpoints.ftp import telnet_escape
-from mpx.endpoints.ftp.data_address import asking, connect_data, passive_command, passive_reply
+from mpx.endpoints.ftp.data_address import address_from, connect_data
 from mpx.endpoints.ftp.early_end import await_first, brings_nothing, early_reply
 from mpx.endpoints.ftp.mode_s.download import Incoming, Receive, StreamDownload
 from mpx.endpoints.ftp.mode_s.upload import send_piece
@@ -44,7 +44,6 @@ from mpx.errors import (
 )
 from mpx.files.local_error import local_error
 from mpx.location import Location
-from mpx.net import tcp
 
 PIECE_S = 5.0  # a piece lasts about so long, so that its handshake and slow start weigh little
 FIRST_PIECE = 16 * 1024 * 1024
@@ -291,7 +290,7 @@ class StreamWorker(threading.Thread):
         """
         session = self._open_session()
         telnet_escape.learn(session, name)
-        address = self._prepare(session, offset)
+        address = address_from(session, offset)
         session.send(command(verb, session.name(name)))
         data = _Connection("mpx-stream-data", self._work.subflows if self._work.over_mptcp else None)
         try:
@@ -323,21 +322,6 @@ class StreamWorker(threading.Thread):
                 self._data = None
                 self._past.add(StreamTotals(bytes=data.passed_bytes))
             data.closed(clean=False)
-
-    @staticmethod
-    def _prepare(session: Session, offset: int) -> tcp.Address:
-        """Ask for a port and, in the same write, to begin at an offset; return the port's address."""
-        session.has_restarted |= offset > 0  # some servers keep an offset for all that follows
-        ask_passive, restart = passive_command(session), command("REST", offset)
-        with asking(session):
-            replies = session.pipeline([ask_passive, restart] if session.has_restarted else [ask_passive])
-        address = passive_reply(session, replies[0])
-        if session.has_restarted:
-            is_last = passive_command(session) == ask_passive  # nothing else was asked meanwhile
-            reply = replies[1] if is_last else session.call(restart)
-            if not reply.is_accepted:
-                raise OffsetsUnproven(f"{session.peer} cannot start at an offset: {reply.reason}")
-        return address
 
     def _unconnected(
         self, session: Session, move: FileTransfer, offset: int, error: MpxError

@@ -1,0 +1,41 @@
+"""The user and the password for a server: of the URL, the environment, ~/.netrc."""
+
+import netrc
+import os
+import stat
+from pathlib import Path
+
+from mpx.errors import UsageError
+from mpx.location import Location
+
+_ANONYMOUS = "mpx@"  # the password of who has none
+_LARGEST_NETRC_BYTES = 1 << 20
+
+
+def credentials(location: Location) -> tuple[str, str]:
+    """Return user and password: from the URL and MPX_PASSWORD, else ~/.netrc, else anonymous.
+
+    Raises UsageError for a ~/.netrc that cannot be parsed, or that tells others a password we need.
+    """
+    password = os.environ.get("MPX_PASSWORD")
+    if location.user and password is not None:
+        return location.user, password  # never for anonymous: it may be meant for another server
+    try:
+        file = Path("~/.netrc").expanduser()
+        about = file.stat()
+        if about.st_rdev == os.stat(os.devnull).st_rdev:  # so people switch it off
+            return location.user or "anonymous", _ANONYMOUS
+        if not stat.S_ISREG(about.st_mode) or about.st_size > _LARGEST_NETRC_BYTES:
+            raise UsageError("cannot read ~/.netrc: it is no file of at most 1 MiB; move it away")
+        entry = netrc.netrc(file).authenticators(location.host)  # named, it is not asked who may read it
+    except (FileNotFoundError, RuntimeError):  # no file, or nobody knows our home
+        entry = None
+    except (netrc.NetrcParseError, OSError, UnicodeError) as error:
+        raise UsageError(f"cannot read ~/.netrc: {error}") from None
+    if entry and (not location.user or entry[0] in ("", location.user)):
+        if entry[0] != "anonymous" and (about.st_mode & 0o077 or about.st_uid != os.getuid()):
+            raise UsageError(
+                f"~/.netrc holds a password for {location.host} and is not yours alone; chmod 600 ~/.netrc"
+            )
+        return entry[0] or location.user or "anonymous", entry[2] or ""
+    return location.user or "anonymous", _ANONYMOUS
