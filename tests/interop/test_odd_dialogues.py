@@ -1,6 +1,7 @@
 """Servers that say other than RFC 959 has it, or at another time, and mean well; other clients go on."""
 
 import socket
+import struct
 from collections.abc import Callable
 from pathlib import Path
 
@@ -144,8 +145,13 @@ def test_a_file_of_unknown_size_is_not_empty_because_nothing_comes(tmp_path: Pat
         with dialogue.open_data() as data:
             data.recv(1)  # until the client gives it up
 
+    def reset(dialogue: Dialogue, _: str) -> str:
+        with dialogue.open_data() as data:
+            data.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        return "226 done"
+
     options = mpx.CopyOptions(retries=0, timeout_s=1, connect_timeout_s=5)
-    for retrieve in (refused, silent):
+    for retrieve in (refused, silent, *[reset] * 8):
         script: Script = {"MODE": no_mode_e, "RETR": retrieve, **NO_SIZES}
         with ScriptedServer(script, b"x" * 1000) as server, pytest.raises(MpxError) as told:
             mpx.copy(f"{server.url}/file", str(tmp_path / "file"), options)

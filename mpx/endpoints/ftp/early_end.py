@@ -9,7 +9,7 @@ import socket
 
 from mpx.endpoints.ftp.session import Session
 from mpx.endpoints.ftp.wire import Reply
-from mpx.errors import MpxError, TransferTimeout
+from mpx.errors import ConnectionLost, MpxError, TransferTimeout
 
 REFUSAL_S = 1.0  # a server that closes its port to refuse a transfer says so at about the same time
 FIRST_BYTE_S = 2.0  # for what a server has sent once it says so
@@ -28,7 +28,8 @@ def early_reply(session: Session, error: MpxError) -> Reply:
 def await_first(connection: socket.socket, *, is_sized: bool) -> None:
     """Wait until something comes over a connection, or its end; end it for reading where nothing does.
 
-    Raises TransferTimeout for a file of which nobody knows the size: it is not empty because nothing comes.
+    Raises TransferTimeout, and ConnectionLost where the connection was reset, for a file of which nobody knows
+    the size: it is not empty because nothing comes, and a reset is told only once, to whoever reads first.
     """
     patience_s = connection.gettimeout()
     connection.settimeout(FIRST_BYTE_S if is_sized else patience_s)
@@ -39,8 +40,11 @@ def await_first(connection: socket.socket, *, is_sized: bool) -> None:
             raise TransferTimeout("the server says that it has sent a file, of which nothing came") from None
         with contextlib.suppress(OSError):  # it was reset just now
             connection.shutdown(socket.SHUT_RD)
-    except OSError:
-        pass  # whoever reads is told
+    except OSError as error:
+        if not is_sized:
+            raise ConnectionLost(
+                "the server says that it has sent a file, and has reset the connection for it"
+            ) from error
     connection.settimeout(patience_s)
 
 
