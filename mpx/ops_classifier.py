@@ -15,7 +15,12 @@ from mpx.recognition.classifier import Classifier
 from mpx.recognition.model import Model
 from mpx.recognition.observation import MODEL_VARIABLE
 
-__all__ = ["SHIPPED", "Classifier", "load_model"]
+__all__ = ["SHIPPED", "Classifier", "load_model", "model_is_named"]
+
+
+def model_is_named() -> bool:
+    """Tell whether the user asks for another model than the one that came with mpx."""
+    return bool(os.environ.get(MODEL_VARIABLE))
 
 
 def load_model(path: Path | None = None) -> Model:

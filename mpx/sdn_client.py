@@ -24,7 +24,7 @@ from mpx.multipath.controller import ANSWER_S, Forgotten, Refusal
 from mpx.multipath.paths_in_use import Multipath
 from mpx.multipath.server_address import ServerAddress
 from mpx.options import CopyOptions
-from mpx.report import Report
+from mpx.report import Report, Severity
 
 TOKEN_VARIABLE = "MPX_CONTROLLER_TOKEN"
 MOST_ANSWER = 1 << 20  # bytes
@@ -254,7 +254,7 @@ def find_paths(
     except ControllerError as error:
         if options.require_controller:
             raise
-        report.note(f"one path is used: {error}")
+        report.note(f"one path is used: {error}", Severity.NOTICE)
         return None
     most = options.streams or options.max_streams
     known = known.only(min(most, options.max_sessions) if far_is_source else most)

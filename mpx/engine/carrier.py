@@ -22,6 +22,7 @@ from mpx.engine.stream_paths import DefaultPath, Paths
 from mpx.engine.tuner import Sample
 from mpx.errors import MpxError
 from mpx.options import CopyOptions
+from mpx.report import OnNote
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class CarrierContext:
     whole: Callable[[FileTransfer], None]  # every byte of the file has arrived
     given_up: Callable[[FileTransfer, MpxError], None]  # this file cannot be copied; others may
     forgot: Callable[[FileTransfer], None]  # what had arrived of this file is not believed any more
-    note: Callable[[str], None]  # a line for the report
+    note: OnNote
     prove: Callable[[FileTransfer], None]  # find out by checksum what has arrived that nobody told us of
     verifies: Callable[[], bool] = lambda: False  # every byte will be compared by checksum: it is relied on
     describe: Callable[[str], FileInfo | None] = lambda _: None  # what a source is now

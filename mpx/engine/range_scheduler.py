@@ -18,6 +18,7 @@ from mpx.engine.ranges import RangeSet
 from mpx.engine.source_change import END_DECIDES
 from mpx.errors import MpxError, NoSpace
 from mpx.files.local_error import local_error
+from mpx.report import Severity
 from mpx.units import counted
 
 TAKEOVER_S = 0.3  # what a lane needs longer for is taken over by an idle one
@@ -159,7 +160,8 @@ class RangeScheduler:
         listed = move.listed_bytes
         if listed is not None and size_bytes != listed:
             self._work.note(
-                f"{move.source}: {counted(listed, 'byte')} announced and {size_bytes} came; {END_DECIDES}"
+                f"{move.source}: {counted(listed, 'byte')} announced and {size_bytes} came; {END_DECIDES}",
+                Severity.NOTICE,
             )
         move.ended(size_bytes)
         if size_bytes != listed:

@@ -17,6 +17,7 @@ from mpx.multipath.health import SUSPECT_S, PathHealth, Seen
 from mpx.multipath.prober import PathProber
 from mpx.multipath.server_address import ServerAddress
 from mpx.multipath.steering import SteeredPaths
+from mpx.report import OnNote
 
 MEASURED_S = 5.0  # what a path carries is the most it has carried for so long
 END_S = 2.0  # a controller that is told the end is waited for so long; its leases end anyway
@@ -65,7 +66,7 @@ class Multipath:
         near: Side,
         far: ServerAddress,
         open_session: Callable[[Callable[[int], None]], Endpoint],
-        note: Callable[[str], None],
+        note: OnNote,
     ) -> None:
         self.known = known
         self.described: list[dict[str, Any]] = [  # for the report

@@ -17,6 +17,7 @@ from mpx.errors import ControllerError
 from mpx.multipath.controller import ANSWER_S, Controller, Forgotten, Refusal
 from mpx.multipath.port_registry import MOST_AT_ONCE, Port, PortRegistry
 from mpx.multipath.server_address import ServerAddress
+from mpx.report import OnNote, Severity
 from mpx.units import counted
 
 AWAY_S = 5.0  # a controller that was not there, or refused, is not asked for the same again before
@@ -35,7 +36,7 @@ class SteeredPaths(threading.Thread):
         known: PathSet,
         *,
         far: ServerAddress,
-        note: Callable[[str], None],
+        note: OnNote,
         changed: Callable[[PathSet], None],
     ) -> None:
         super().__init__(name="mpx-paths", daemon=True)
@@ -79,7 +80,9 @@ class SteeredPaths(threading.Thread):
                 self._guard.notify_all()  # ... or others have ended
                 most = self._known.most_streams or 0
                 self._note_once(
-                    FULL, f"path set {self._known.number} has the {counted(most, 'stream')} that it may have"
+                    FULL,
+                    f"path set {self._known.number} has the {counted(most, 'stream')} that it may have",
+                    Severity.INFO,
                 )
                 return
             over = self._book.wanted(port)
@@ -229,17 +232,19 @@ class SteeredPaths(threading.Thread):
                     raise
                 self._forgotten |= is_forgotten
                 self._away_until_s = time.monotonic() + AWAY_S
-            self._note(f"{error}; streams that begin now take the path that the network chooses")
+            self._note(
+                f"{error}; streams that begin now take the path that the network chooses", Severity.NOTICE
+            )
             return False
         return True
 
-    def _note_once(self, status: int, why: str) -> None:
+    def _note_once(self, status: int, why: str, severity: Severity = Severity.NOTICE) -> None:
         with self._guard:
             is_new = status not in self._noted
             self._noted.add(status)
         if is_new:
             chosen = "until then streams take the path that the network chooses"
-            self._note(f"{why}; it is asked for again, and {chosen}")
+            self._note(f"{why}; it is asked for again, and {chosen}", severity)
 
 
 def _renewed_after_s(known: PathSet) -> float:

@@ -68,6 +68,7 @@ class BackgroundMonitor:
         """`began_s` is since when its bytes move (monotonic clock), None where that is not known yet."""
         self.latest: Mix | None = None  # the last reading
         self.trouble = ""  # why there are none
+        self.has_no_model = False  # which is why
         self._cannot = False  # nor will there ever be
         self._loading, self._watch, self._chooser = loading, watch, chooser
         self._congestion = congestion
@@ -98,6 +99,7 @@ class BackgroundMonitor:
             return None
         self._loading.begin()
         if self._loading.trouble:
+            self.has_no_model = True
             self._give_up(self._loading.trouble)
         if self._loading.model is None:
             return None

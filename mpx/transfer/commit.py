@@ -17,7 +17,7 @@ from mpx.engine.file_queue import FileQueue
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.stop import Failure
 from mpx.errors import IntegrityError, MpxError, NoChecksum, NotRenamed
-from mpx.report import Report
+from mpx.report import Report, Severity
 from mpx.transfer.commit_session import CommitSession, Finishing
 from mpx.transfer.journal import Journal
 from mpx.transfer.sent_notes import Sent, SentNotes
@@ -222,7 +222,7 @@ class Committer:
         if choice.is_required or (choice.has_answered and error.is_of_file):
             self._unknown(section, error.refusal)
             return
-        self._report.note(choice.unverified(move.source, error))
+        self._report.note(choice.unverified(move.source, error), Severity.WARNING)
         if not self._backlog.exempt(section):
             self._pool.put_again(move)
 

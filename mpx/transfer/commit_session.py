@@ -23,6 +23,7 @@ from mpx.errors import (
     MpxError,
     TransferTimeout,
 )
+from mpx.report import OnNote, Severity
 from mpx.transfer import lost_renames
 from mpx.transfer.compare import compare
 from mpx.transfer.verify_queue import Batch, Section, VerifyQueue
@@ -46,7 +47,7 @@ class Finishing:
     session_pool: SessionPool
     failure: Failure
     retries: int
-    note: Callable[[str], None]  # a line for the report
+    note: OnNote
     took: Callable[[], None]  # a batch was taken; others may wait
     compared: Callable[[Section, str, bool | MpxError], None]  # by what, and whether they are the same
     misfit: Callable[[FileTransfer, int], None]  # so many bytes of it are stored, more or less than it has
@@ -283,7 +284,10 @@ class CommitSession(threading.Thread):
                 if stored_bytes is not None and stored_bytes > move.size_bytes:
                     misfits[move] = stored_bytes
             elif stored_bytes is None:
-                work.note(f"unverified: {destination.location.host} does not tell the size of what it stored")
+                work.note(
+                    f"unverified: {destination.location.host} does not tell the size of what it stored",
+                    Severity.WARNING,
+                )
             elif stored_bytes != move.size_bytes:
                 misfits[move] = stored_bytes
         return misfits

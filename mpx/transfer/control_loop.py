@@ -5,7 +5,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mpx.engine.carrier import Carrier
@@ -16,7 +16,7 @@ from mpx.engine.path_set import DEFAULT_PATH
 from mpx.engine.stop import Failure
 from mpx.engine.tuner import Decision, Sample, Tuner
 from mpx.errors import Interrupted, UsageError
-from mpx.report import Event, Report
+from mpx.report import Event, OnProgress, Progress, Report, Severity
 from mpx.transfer.commit import Committer
 
 if TYPE_CHECKING:  # few copies need them
@@ -30,25 +30,6 @@ GOODPUT_WINDOW_S = 1.0
 ENDING_S = 1.0  # less than this is left: nothing decided now would show
 LONG_S = 1.0  # a copy that has moved bytes for so long may be worth reading the background
 WORTH_A_SWITCH_S = 8.0  # less than this is left: nobody is known by then who is not known already
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """What a caller of copy() is told about ten times a second; bytes and files of this copy so far."""
-
-    elapsed_s: float
-    files_total: int  # found so far
-    files_done: int  # have their final name, or were left alone
-    files_failed: int
-    bytes_total: int  # of the files found so far
-    bytes_done: int
-    goodput_bps: float
-    streams: int
-    is_listed: bool  # no more files will be found
-    reason: str  # of the latest decision
-
-
-OnProgress = Callable[[Progress], None]
 
 
 class ControlLoop:
@@ -196,7 +177,7 @@ class ControlLoop:
         """Switch the streams where the background has come to ask for it; what cannot be is noted."""
         switch = selection.observe(time.monotonic(), sample)
         if selection.trouble:
-            self._report.note(f"the background is not recognised: {selection.trouble}")
+            self._report.note(f"the background is not recognised: {selection.trouble}", _severity(selection))
         if switch is None:
             return
         try:
@@ -290,3 +271,10 @@ class ControlLoop:
                 reason=self._reason,
             )
         )
+
+
+def _severity(selection: "BackgroundMonitor") -> Severity:
+    """Return how severe the trouble is: everybody is told of a model that was asked for and is not had."""
+    from mpx.ops_classifier import model_is_named
+
+    return Severity.NOTICE if selection.has_no_model and model_is_named() else Severity.INFO

@@ -35,11 +35,11 @@ from mpx.location import Location, parse_location
 from mpx.net import congestion_control, mptcp, tcp
 from mpx.options import CopyOptions
 from mpx.recognition.policy import CUBIC, why_not_from
-from mpx.report import Report
+from mpx.report import OnProgress, Report, Severity
 from mpx.rtt.prober import RttProber
 from mpx.transfer.commit import Committer
 from mpx.transfer.congestion_plan import Plan, plan
-from mpx.transfer.control_loop import ControlLoop, OnProgress
+from mpx.transfer.control_loop import ControlLoop
 from mpx.transfer.journal import Journal
 from mpx.transfer.option_checks import (
     check_checksum,
@@ -208,7 +208,9 @@ class _Copy:
             self.options.transport == choices.TRANSPORT and self.far_end.location.scheme != "file"
         )
         if self.over_mptcp and (why := mptcp.why_not()):
-            self.report.note(f"plain TCP instead of Multipath TCP: this kernel cannot, {why}")
+            self.report.note(
+                f"plain TCP instead of Multipath TCP: this kernel cannot, {why}", Severity.NOTICE
+            )
             self.over_mptcp = False
         if self.over_mptcp:
             self.report.mptcp = []
@@ -218,7 +220,8 @@ class _Copy:
         self.report.stream_ended(subflows)
         if not subflows:
             self.report.note(
-                f"plain TCP instead of Multipath TCP: {self.far_end.location.host} does not speak it"
+                f"plain TCP instead of Multipath TCP: {self.far_end.location.host} does not speak it",
+                Severity.NOTICE,
             )
 
     def measure(self) -> None:
@@ -228,7 +231,7 @@ class _Copy:
         kernels = rtt.congestion if rtt and we_send else None  # routes may differ
         self.plan = self.plan_congestion()
         if self.plan.note:
-            self.report.note(self.plan.note)
+            self.report.note(self.plan.note, self.plan.severity)
         if self.over_mptcp and self.plan.selects:  # what is read is one path, and dips need a pace
             self.plan = replace(self.plan, selects=False)
             self.report.note("the background is not read over Multipath TCP, which has several paths")
@@ -300,7 +303,7 @@ class _Copy:
         if self.multipath:
             self.multipath.close()
             self.multipath = None
-            self.report.note(f"one path is used: {why}")
+            self.report.note(f"one path is used: {why}", Severity.NOTICE)
         if self.far_is_source:  # no server is told there
             self.plan = replace(self.plan, congestion=None, selects=False)
             self.congestion = self.report.decisions["congestion"] = None

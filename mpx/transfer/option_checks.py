@@ -8,12 +8,12 @@ from dataclasses import replace
 
 from mpx.choices import NONE
 from mpx.endpoints.ftp.extensions.congestion import check_far_congestion
-from mpx.engine.checksum_choice import SHORT_BYTES, UNVERIFIED, ChecksumChoice
+from mpx.engine.checksum_choice import SHORT_BYTES, ChecksumChoice
 from mpx.engine.endpoint import Endpoint, FileInfo, Kind, Part, partial_name
 from mpx.errors import NoChecksum, UsageError
 from mpx.net import tcp
 from mpx.options import CopyOptions, flag_of
-from mpx.report import Report
+from mpx.report import Report, Severity
 from mpx.transfer.congestion_plan import named
 from mpx.units import counted
 
@@ -33,7 +33,7 @@ OF_CONNECTIONS = (  # mean nothing where no bytes pass a network
     "controller",
 )
 WHOLE_FILES = "each file is read anew, in one stream from its first byte"
-NO_CHECKSUMS = f"{UNVERIFIED}: the server computes no checksums"
+NO_CHECKSUMS = "unverified: the server computes no checksums"
 
 
 def check_options(options: CopyOptions, far_end: Endpoint, *, far_is_source: bool) -> None:
@@ -131,7 +131,8 @@ def in_whole_files(options: CopyOptions, report: Report, *, why: str) -> CopyOpt
     """
     sessions = options.max_sessions
     report.note(
-        f"{WHOLE_FILES}, as the server does not show that parts of files are those that were asked for: {why}"
+        f"{WHOLE_FILES}: the server does not show that the parts it sends are those asked for ({why})",
+        Severity.NOTICE,
     )
     streams = min(options.streams, sessions) if options.streams else None
     return replace(
@@ -178,7 +179,7 @@ def choose_checksums(options: CopyOptions, far_end: Endpoint, report: Report) ->
             "XMD5 and the like); give --checksum none to copy unverified"
         )
     if not choice.verifies and options.checksum != NONE:
-        report.note(NO_CHECKSUMS)
+        report.note(NO_CHECKSUMS, Severity.WARNING)
     report.algorithm = choice.best(None)
     return choice
 

@@ -11,13 +11,14 @@ from mpx.endpoints.ftp.session import SessionOptions
 from mpx.endpoints.ftp.session_pool import SessionPool
 from mpx.endpoints.local.endpoint import LocalEndpoint
 from mpx.engine.carrier import Carrier, CarrierContext
-from mpx.engine.endpoint import Endpoint, Note
+from mpx.engine.endpoint import Endpoint
 from mpx.errors import UsageError
 from mpx.files.guarded_folders import LocalFolders
 from mpx.gridftp import GridFtpEndpoint
 from mpx.location import Location
 from mpx.net import tcp
 from mpx.options import CopyOptions
+from mpx.report import OnNote, no_note
 
 
 def session_options(
@@ -49,7 +50,7 @@ def open_endpoint(
     *,
     writing: bool,
     bound: Callable[[int], None] | None = None,
-    note: Note = lambda _: None,
+    note: OnNote = no_note,
     pool: SessionPool | None = None,
     waits_for_turn: bool = True,
     folders: LocalFolders | None = None,

@@ -13,6 +13,7 @@ from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.ranges import Range
 from mpx.files.local_error import local_error
 from mpx.files.partial_file import NotOurs
+from mpx.report import OnNote, Severity
 from mpx.transfer.planner import STARTING_OVER
 
 SMALLEST_PIECE = 64 * 1024
@@ -35,7 +36,7 @@ class ResumeVerifier:
         *,
         far_is_source: bool,
         forgot: Callable[[FileTransfer], None],
-        note: Callable[[str], None],
+        note: OnNote,
         stop: Callable[[], bool],
     ) -> None:
         self._open_far = open_far
@@ -84,7 +85,7 @@ class ResumeVerifier:
             except FileNotFoundError:
                 return None
             except NotOurs as error:
-                self._note(f"{error.strerror}: {STARTING_OVER}")
+                self._note(f"{error.strerror}: {STARTING_OVER}", Severity.NOTICE)
                 return None
         info = far.stat(move.partial)
         return info.size_bytes if info else None

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from mpx.engine.endpoint import Endpoint, FileInfo, Kind, Note, aside_name, partial_name
+from mpx.engine.endpoint import Endpoint, FileInfo, Kind, aside_name, partial_name
 from mpx.engine.file_queue import FileQueue
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.stop import Failure
@@ -20,7 +20,7 @@ from mpx.errors import (
 )
 from mpx.files.guarded_folders import LocalFolders
 from mpx.options import CopyOptions
-from mpx.report import Report
+from mpx.report import OnNote, Report, Severity, no_note
 from mpx.transfer.commit import Committer
 from mpx.transfer.destination_folders import DestinationFolders
 from mpx.transfer.folded_names import FoldedNames
@@ -44,7 +44,7 @@ def tasks(
     source_end: Walkable,
     options: CopyOptions,
     avoid: frozenset[tuple[int, int]] = frozenset(),
-    note: Note = lambda _: None,
+    note: OnNote = no_note,
 ) -> Iterator[Task]:
     """Yield everything that the sources hold, the folders `avoid` left out; see walk()."""
     names = ListedNames()
@@ -191,7 +191,7 @@ class Lister(threading.Thread):
                     self._put_folded()
             self._put_folded()
             if note := self._source_end.listing_note():
-                self._report.note(note)
+                self._report.note(note.text, note.severity)
             self._pool.end_listing()
 
     def finish(self) -> None:
@@ -338,7 +338,7 @@ class Lister(threading.Thread):
                 self._there.ask(partial(self._prove, move))
                 move.plan()
             else:
-                self._report.note(f"{task.source} {STARTS_OVER}")
+                self._report.note(f"{task.source} {STARTS_OVER}", Severity.NOTICE)
         in_the_way = (
             not self._folders.is_in_new(task.target) if self._is_local else known and not move.is_small
         )

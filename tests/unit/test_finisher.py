@@ -12,14 +12,14 @@ import pytest
 from mpx.endpoints.ftp.session_pool import SessionPool
 from mpx.endpoints.local.endpoint import LocalEndpoint
 from mpx.engine.checksum_choice import ChecksumChoice
-from mpx.engine.endpoint import Commit, Note, Part
+from mpx.engine.endpoint import Commit, Part
 from mpx.engine.file_queue import FileQueue
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.stop import Failure
 from mpx.errors import ConnectionLost, IntegrityError
 from mpx.files.state_folder import StateFolder
 from mpx.location import Location
-from mpx.report import Report
+from mpx.report import OnNote, Report
 from mpx.transfer.commit import Committer
 from mpx.transfer.journal import Journal, read_files
 from mpx.transfer.sent_notes import SentNotes
@@ -40,7 +40,7 @@ class Flaky(LocalEndpoint):
         if self._rng.random() < 0.1:
             raise ConnectionLost("lost")
 
-    def commit(self, files: Sequence[Commit], note: Note) -> list[Exception | None]:
+    def commit(self, files: Sequence[Commit], note: OnNote) -> list[Exception | None]:
         self._maybe_lost()
         if self._rng.random() < 0.3:
             files = files[: len(files) // 2]  # the rest was never heard

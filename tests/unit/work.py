@@ -9,6 +9,7 @@ from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.rate_limiter import RateLimiter
 from mpx.engine.stop import Failure
 from mpx.options import CopyOptions
+from mpx.report import no_note
 
 
 def a_work(**options: object) -> CarrierContext:
@@ -22,7 +23,7 @@ def a_work(**options: object) -> CarrierContext:
         whole=lambda _: None,
         given_up=lambda _, __: None,
         forgot=lambda _: None,
-        note=lambda _: None,
+        note=no_note,
         prove=lambda _: None,
     )
 

@@ -13,7 +13,6 @@ from functools import partial
 
 from mpx.endpoints.ftp.session import Session, SessionOptions
 from mpx.endpoints.ftp.wire import command
-from mpx.engine.endpoint import Note
 from mpx.errors import (
     AuthenticationError,
     ConnectionLost,
@@ -23,6 +22,7 @@ from mpx.errors import (
     TransferTimeout,
 )
 from mpx.location import Location
+from mpx.report import OnNote, no_note
 
 TURN_S = 0.2  # whoever waits for a turn looks so often whether the copy is stopped
 PAUSES_S = (0.1, 0.2, 0.4, 0.8)  # before a refusal is believed: servers count sessions that have just ended
@@ -60,7 +60,7 @@ class _Refusal:
 class SessionPool:
     """Safe for several threads. `note` takes a line for the report."""
 
-    def __init__(self, note: Note = lambda _: None) -> None:
+    def __init__(self, note: OnNote = no_note) -> None:
         self.unreached: set[bytes] = set()  # see SessionOptions
         self.limit: int | None = None  # sessions that the server admits, as far as it is known
         self._note = note

@@ -10,12 +10,13 @@ from functools import partial
 from pathlib import Path
 
 from mpx.engine import checksum
-from mpx.engine.endpoint import OPEN, Commit, FileInfo, Kind, Note, Part, Rtt, Stamp, partial_name
+from mpx.engine.endpoint import OPEN, Commit, FileInfo, Kind, Part, Rtt, Stamp, partial_name
 from mpx.errors import MpxError, UsageError
 from mpx.files.guarded_folders import LocalFolders, OpenFolder
 from mpx.files.local_error import local_error
 from mpx.files.partial_file import PartialFile, umask
 from mpx.location import Location
+from mpx.report import Note, OnNote
 
 SYNCS_AT_ONCE = 8
 LONGEST_NAME_BYTES = 255  # within a folder, on Linux
@@ -148,9 +149,9 @@ class LocalEndpoint:
                 made.append(self._error(error, name))
         return made
 
-    def listing_note(self) -> str:
+    def listing_note(self) -> Note | None:
         """See Endpoint."""
-        return ""
+        return None
 
     def unseal(self, names: Sequence[str]) -> dict[str, int]:
         """See Endpoint. Only folders of ours, and never through a link."""
@@ -200,7 +201,7 @@ class LocalEndpoint:
         except OSError as error:
             raise self._error(error, name) from None
 
-    def commit(self, files: Sequence[Commit], note: Note) -> list[Exception | None]:
+    def commit(self, files: Sequence[Commit], note: OnNote) -> list[Exception | None]:
         """See Endpoint. Every file is synced before the first rename, and then the folders.
 
         Syncs run side by side, since file systems write one journal entry for all that wait for one.
@@ -258,7 +259,7 @@ class LocalEndpoint:
             return self._error(error, file.final)
         return None
 
-    def set_times(self, folders: Sequence[Stamp], note: Note) -> None:
+    def set_times(self, folders: Sequence[Stamp], note: OnNote) -> None:
         """See Endpoint."""
         for stamp in folders:
             try:
@@ -337,7 +338,7 @@ def _opened(part: Part) -> Iterator[int]:
         os.close(fd)
 
 
-def _settle(note: Note, file: Commit, written: PartialFile) -> None:
+def _settle(note: OnNote, file: Commit, written: PartialFile) -> None:
     """Make the bytes, the time and the mode of a finished file safe; raises OSError."""
     with written.opened() as fd:
         _fit(fd, file, note)
@@ -347,7 +348,7 @@ def _settle(note: Note, file: Commit, written: PartialFile) -> None:
         os.fsync(fd)
 
 
-def _fit(fd: int, file: Commit, note: Note) -> None:
+def _fit(fd: int, file: Commit, note: OnNote) -> None:
     """Cut off what somebody else has written behind the end; raises OSError for a file that is too short."""
     found_bytes = os.fstat(fd).st_size
     if file.size_bytes is None or found_bytes == file.size_bytes:
@@ -366,7 +367,7 @@ def _rename(file: Commit, written: PartialFile) -> None:
     written.commit(file.final)
 
 
-def _stamp(file: int | str, modified_s: float | None, mode: int | None, note: Note) -> None:
+def _stamp(file: int | str, modified_s: float | None, mode: int | None, note: OnNote) -> None:
     """Give an open file its time and mode; what the file system does not allow is noted."""
     try:
         if mode is not None:
