@@ -30,8 +30,8 @@ class CarrierContext:
     """What a carrier is given: where files come from, and whom to tell."""
 
     options: CopyOptions
-    pool: FileQueue
-    pacer: RateLimiter
+    queue: FileQueue
+    limiter: RateLimiter
     gate: ChunkGate
     failure: Failure
     whole: Callable[[FileTransfer], None]  # every byte of the file has arrived
@@ -48,7 +48,7 @@ class CarrierContext:
     source_ports: PortRange | None = None
     inbound: threading.Event = field(default_factory=threading.Event)  # the server has connected to us
     listen_ports: PortRange | None = None
-    let_in: threading.Event = field(default_factory=threading.Event)  # a session for data could be opened
+    admitted: threading.Event = field(default_factory=threading.Event)  # a session for data could be opened
     may_spread: threading.Event = field(default_factory=threading.Event)  # the finisher has its session
     paths: Paths = field(default_factory=DefaultPath)  # which the streams take
 

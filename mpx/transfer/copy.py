@@ -394,8 +394,8 @@ class _Copy:
         )
         work = CarrierContext(
             options=options,
-            pool=pool,
-            pacer=RateLimiter(failure.cancel, options.rate_bps),
+            queue=pool,
+            limiter=RateLimiter(failure.cancel, options.rate_bps),
             gate=gate,
             failure=failure,
             whole=finisher.whole,
@@ -462,7 +462,7 @@ class _Copy:
             congestion=self.congestion,
             congestion_refused=work.congestion_refused,
             begin_selection=functools.partial(self.selection, carrier) if selects else None,
-            scavenger=self.scavenger(self.watch, work.pacer, may_spread) if self.watch else None,
+            scavenger=self.scavenger(self.watch, work.limiter, may_spread) if self.watch else None,
             multipath=multipath,
             on_progress=self.on_progress,
             cancel=self.cancel,

@@ -12,7 +12,7 @@ from mpx.transfer.verify_queue import GROUP, LARGEST_SHARE, Batch, Section, Sect
 LARGE = 5 * SECTION_BYTES + 7
 
 
-def a_move(size: int = 10, name: str = "file") -> FileTransfer:
+def a_file(size: int = 10, name: str = "file") -> FileTransfer:
     return FileTransfer("source", name, f".{name}", size, 1.0, 0o644)
 
 
@@ -48,7 +48,7 @@ def test_every_section_is_due_once_when_all_of_it_has_arrived(pieces, data) -> N
 
 def test_files_are_compared_then_committed_in_groups() -> None:
     backlog = VerifyQueue(verifies=True, sessions=4)
-    moves = [arrived(a_move(name=str(i))) for i in range(GROUP + 5)]
+    moves = [arrived(a_file(name=str(i))) for i in range(GROUP + 5)]
     assert all(backlog.whole(move) for move in moves)
     first = backlog.take(0)
     assert [section.move for section in first.sections] == moves[:GROUP]
@@ -61,7 +61,7 @@ def test_files_are_compared_then_committed_in_groups() -> None:
 
 def test_without_checksums_files_are_committed_as_they_are() -> None:
     backlog = VerifyQueue(verifies=False, sessions=1)
-    move = arrived(a_move(LARGE))
+    move = arrived(a_file(LARGE))
     backlog.watch(move)
     assert backlog.take(0).is_empty
     backlog.whole(move)
@@ -70,14 +70,14 @@ def test_without_checksums_files_are_committed_as_they_are() -> None:
 
 def test_an_empty_file_needs_no_comparison() -> None:
     backlog = VerifyQueue(verifies=True, sessions=1)
-    move = a_move(0)
+    move = a_file(0)
     backlog.whole(move)
     assert backlog.take(0) == Batch(proven=[move])
 
 
 def test_a_large_file_is_shared_out_while_it_moves() -> None:
     backlog = VerifyQueue(verifies=True, sessions=8)
-    move = a_move(40 * SECTION_BYTES)
+    move = a_file(40 * SECTION_BYTES)
     backlog.watch(move)
     assert backlog.take(0).is_empty
     move.landed(1, move.size_bytes)
@@ -90,7 +90,7 @@ def test_a_large_file_is_shared_out_while_it_moves() -> None:
 
 def test_damaged_bytes_move_again_and_are_compared_again() -> None:
     backlog = VerifyQueue(verifies=True, sessions=1)
-    move = arrived(a_move())
+    move = arrived(a_file())
     backlog.whole(move)
     (section,) = backlog.take(0).sections
     assert not backlog.damaged(section)  # so the caller has it moved again
@@ -105,7 +105,7 @@ def test_damaged_bytes_move_again_and_are_compared_again() -> None:
 
 def test_damage_in_a_file_that_still_moves_needs_no_second_round() -> None:
     backlog = VerifyQueue(verifies=True, sessions=1)
-    move = a_move(LARGE)
+    move = a_file(LARGE)
     backlog.watch(move)
     move.landed(0, SECTION_BYTES)
     (section,) = backlog.take(0).sections
@@ -117,7 +117,7 @@ def test_damage_in_a_file_that_still_moves_needs_no_second_round() -> None:
 
 def test_a_whole_file_moves_again_once_after_all_of_it_was_compared() -> None:
     backlog = VerifyQueue(verifies=True, sessions=1)
-    move = arrived(a_move(LARGE))
+    move = arrived(a_file(LARGE))
     backlog.whole(move)
     first, *rest, last = [section for _ in range(6) for section in backlog.take(0).sections]
     assert backlog.damaged(first)
@@ -127,7 +127,7 @@ def test_a_whole_file_moves_again_once_after_all_of_it_was_compared() -> None:
 
 def test_bytes_that_cannot_be_compared_are_tried_again_at_the_end_and_then_fail() -> None:
     backlog = VerifyQueue(verifies=True, sessions=1)
-    move = a_move(LARGE)
+    move = a_file(LARGE)
     backlog.watch(move)
     move.landed(0, SECTION_BYTES)
     (section,) = backlog.take(0).sections
@@ -143,7 +143,7 @@ def test_bytes_that_cannot_be_compared_are_tried_again_at_the_end_and_then_fail(
 
 def test_a_file_whose_parts_have_no_checksum_is_compared_as_a_whole() -> None:
     backlog = VerifyQueue(verifies=True, sessions=1)
-    move = a_move(LARGE)
+    move = a_file(LARGE)
     backlog.watch(move)
     move.landed(0, 2 * SECTION_BYTES)
     first, second = backlog.take(0).sections
@@ -162,7 +162,7 @@ def test_a_file_whose_parts_have_no_checksum_is_compared_as_a_whole() -> None:
 
 def test_a_file_without_a_checksum_is_committed_and_not_called_verified() -> None:
     backlog = VerifyQueue(verifies=True, sessions=1)
-    move = arrived(a_move())
+    move = arrived(a_file())
     backlog.whole(move)
     (section,) = backlog.take(0).sections
     assert backlog.exempt(section)
@@ -172,7 +172,7 @@ def test_a_file_without_a_checksum_is_committed_and_not_called_verified() -> Non
 
 def test_a_lost_session_gives_its_batch_back() -> None:
     backlog = VerifyQueue(verifies=True, sessions=2)
-    move = arrived(a_move())
+    move = arrived(a_file())
     backlog.whole(move)
     batch = backlog.take(0)
     assert backlog.take(0).is_empty
@@ -186,7 +186,7 @@ def test_a_lost_session_gives_its_batch_back() -> None:
 
 def test_what_was_compared_before_it_was_forgotten_counts_for_nothing() -> None:
     backlog = VerifyQueue(verifies=True, sessions=1)
-    move = a_move(LARGE)
+    move = a_file(LARGE)
     backlog.watch(move)
     move.landed(0, LARGE)
     compared = [section for _ in range(6) for section in backlog.take(0).sections]
@@ -202,7 +202,7 @@ def test_what_was_compared_before_it_was_forgotten_counts_for_nothing() -> None:
 
 def test_a_file_that_was_given_up_is_not_handed_out() -> None:
     backlog = VerifyQueue(verifies=True, sessions=1)
-    move = arrived(a_move())
+    move = arrived(a_file())
     backlog.whole(move)
     backlog.drop(move)
     assert backlog.take(0).is_empty
@@ -218,7 +218,7 @@ ANSWERS = st.lists(
 def test_whatever_comparing_says_only_what_is_the_same_is_committed(sizes, answers) -> None:
     """Plays a finisher of which sessions are lost, with files that arrive at once."""
     backlog = VerifyQueue(verifies=True, sessions=3)
-    moves = [a_move(size, f"{i}") for i, size in enumerate(sizes)]
+    moves = [a_file(size, f"{i}") for i, size in enumerate(sizes)]
     compared: dict[FileTransfer, RangeSet] = {move: RangeSet() for move in moves}
     settled: set[FileTransfer] = set()
     answer = iter(answers)

@@ -62,26 +62,26 @@ class DownloadWorker(threading.Thread):
         number: int,
         location: Location,
         options: SessionOptions,
-        work: CarrierContext,
-        shelf: RangeScheduler,
+        context: CarrierContext,
+        scheduler: RangeScheduler,
         path: str,
         others: Callable[["DownloadWorker"], list[Pending]],
         may_switch: Callable[[], bool],
     ) -> None:
         super().__init__(name=f"mpx-download-{number}", daemon=True)
         self.location = location
-        self.work = work
+        self.context = context
         self.path = path  # that its connections take
         self.target = 0  # connections; 0: do not take anything
         self.gone = False  # the server lets no further session in, so others are to have its share
         self.goodput = 0.0  # bytes/s, smoothed
-        self.congestion = work.congestion or ""  # what the server is to send with; empty: as it likes
+        self.congestion = context.congestion or ""  # what the server is to send with; empty: as it likes
         self._number = number
         self._options = replace(options, waits_for_turn=number == 0)  # one lane is enough
-        self._shelf = shelf
+        self._scheduler = scheduler
         self._others = others
         self._may_switch = may_switch  # so that not all sessions change their connections at once
-        self._contradictions = Contradictions(replace(work, describe=self._describe), shelf)
+        self._contradictions = Contradictions(replace(context, describe=self._describe), scheduler)
         self._session: DownloadSession | None = None
         self._renew = False
         self._most_ahead = MOST_AHEAD
@@ -110,7 +110,7 @@ class DownloadWorker(threading.Thread):
     def silent_s(self, path: str) -> float | None:
         """Return for how long nothing has come of what is under way; None where nothing is."""
         since, _ = self._progress
-        return time.monotonic() - since if path == self.path and self._pulls else None
+        return time.monotonic() - since if path == self.path and self._retrieves else None
 
     def renew(self) -> None:
         """Replace the connections, from the next retrieve on."""
@@ -136,9 +136,9 @@ class DownloadWorker(threading.Thread):
     def under_way(self) -> list[Pending]:
         """Return the retrieves that this session still has to bring, and when it will have."""
         before, pending = 0, []
-        for pull in list(self._pulls):
-            before += pull.missing().size
-            pending.append(Pending(pull, before / max(self.goodput, 1.0)))
+        for retrieve in list(self._retrieves):
+            before += retrieve.missing().size
+            pending.append(Pending(retrieve, before / max(self.goodput, 1.0)))
         return pending
 
     def cut(self) -> None:
@@ -151,11 +151,11 @@ class DownloadWorker(threading.Thread):
 
     def run(self) -> None:
         """Retrieve until the pool is settled or the copy stops."""
-        work = self.work
-        retry = Retry(work.options.retries, work.failure.cancel)
-        with work.failure.guard():
-            while not work.pool.is_settled:
-                if work.failure.cancel.is_set():
+        context = self.context
+        retry = Retry(context.options.retries, context.failure.cancel)
+        with context.failure.guard():
+            while not context.queue.is_settled:
+                if context.failure.cancel.is_set():
                     break
                 try:
                     self._serve()
@@ -165,9 +165,9 @@ class DownloadWorker(threading.Thread):
                     self._drop()
                 except (AuthenticationError, ConnectionLost, TransferTimeout, UsageError) as error:
                     if isinstance(error, RetrieveRefused) and not (
-                        error.may_be_exact and self._shelf.try_exactly(error.move)
+                        error.may_be_exact and self._scheduler.try_exactly(error.file)
                     ):
-                        self._shelf.give_up(error.move, error.why)
+                        self._scheduler.give_up(error.file, error.why)
                     session = self._session
                     settled = isinstance(error, RetrieveRefused)
                     if isinstance(error, SentTooMuch) and session:
@@ -177,8 +177,8 @@ class DownloadWorker(threading.Thread):
                     if isinstance(error, SessionsFull):
                         self.gone = True
                         break
-                    if not self._ever_opened and (self._number > 0 or work.let_in.is_set()):
-                        work.note(f"no further session with {self.location.host}: {error}")
+                    if not self._ever_opened and (self._number > 0 or context.admitted.is_set()):
+                        context.note(f"no further session with {self.location.host}: {error}")
                         self.gone = True
                         break
                     if not settled:
@@ -188,11 +188,11 @@ class DownloadWorker(threading.Thread):
                     elif len(files) > 1:
                         retry.begin()  # one file after the other, to see which one it is due to
                         self._most_ahead = 1
-                    if len(files) == 1 and work.pool.listed_files > 1 and retry.may_give_up(error):
-                        self._shelf.give_up(files[0], error)
+                    if len(files) == 1 and context.queue.listed_files > 1 and retry.may_give_up(error):
+                        self._scheduler.give_up(files[0], error)
                     else:
                         retry.again(error)
-                        work.note(f"trying again after: {error}")
+                        context.note(f"trying again after: {error}")
         self._drop()
 
     def _refuse_fruitless(self, session: DownloadSession | None, error: MpxError) -> None:
@@ -207,14 +207,14 @@ class DownloadWorker(threading.Thread):
 
     def _serve(self) -> None:
         """Feed the session and reap what it brings; returns when there is nothing left for it."""
-        work = self.work
-        while not work.pool.is_settled:
-            if work.failure.cancel.is_set():
+        context = self.context
+        while not context.queue.is_settled:
+            if context.failure.cancel.is_set():
                 raise Interrupted("stopped")
             if self._session:
                 self._session.check()
             self._feed()
-            if self._session and not self._session.pulls and is_session_wanted(self._options):
+            if self._session and not self._session.retrieves and is_session_wanted(self._options):
                 self._drop()
             if session := self._session:
                 session.hear(TICK_S)
@@ -222,70 +222,72 @@ class DownloadWorker(threading.Thread):
                 if session is self._session:
                     self._watch(session)
             else:
-                work.failure.cancel.wait(TICK_S)
+                context.failure.cancel.wait(TICK_S)
 
     # --- feeding -------------------------------------------------------------------------------------
 
     @property
-    def _pulls(self) -> Sequence[PartialRetrieve]:
-        return self._session.pulls if self._session else ()
+    def _retrieves(self) -> Sequence[PartialRetrieve]:
+        return self._session.retrieves if self._session else ()
 
     def _feed(self) -> None:
         """Queue retrieves until half a second's worth, or three round trips', is ahead."""
-        waiting = sum(pull.size_bytes for pull in self._pulls if not pull.is_done)
+        waiting = sum(retrieve.size_bytes for retrieve in self._retrieves if not retrieve.is_done)
         first = min(FIRST_AHEAD, self.goodput * max(RAMP_S, RAMP_RTT * self._rtt_s) or FIRST_AHEAD)
         room = max(self.goodput * max(AHEAD_S, 3 * self._rtt_s), first) - waiting
         target = self.target  # others change it meanwhile
-        while target and room > 0 and len(self._pulls) < self._most_ahead:
+        while target and room > 0 and len(self._retrieves) < self._most_ahead:
             piece = self._next_piece()
             if piece is None:
                 break
-            if piece.start == piece.end and not piece.move.is_streamed:
-                self._shelf.make_empty(piece.move)
+            if piece.start == piece.end and not piece.file.is_streamed:
+                self._scheduler.make_empty(piece.file)
             elif self._retrieve(piece, target):
                 room -= piece.end - piece.start
         if self._session:
             self._session.flush()
 
     def _next_piece(self) -> Piece | None:
-        work, shelf = self.work, self._shelf
+        context, scheduler = self.context, self._scheduler
         size = self.goodput * max(PIECE_S, self._rtt_s) if self.goodput else FIRST_PIECE
         size = int(min(max(size, SMALLEST_PIECE), LARGEST_PIECE))
-        allowed = work.gate.take(size)
+        allowed = context.gate.take(size)
         if not allowed:
             return None
-        piece = shelf.take(allowed)
+        piece = scheduler.take(allowed)
         if piece is None:
-            work.gate.give_back(allowed)
-            return None if self._pulls or work.gate.is_shut else shelf.take_over(self._others(self))
-        work.gate.give_back(allowed - (piece.end - piece.start))
+            context.gate.give_back(allowed)
+            return (
+                None if self._retrieves or context.gate.is_shut else scheduler.take_over(self._others(self))
+            )
+        context.gate.give_back(allowed - (piece.end - piece.start))
         return piece
 
     def _retrieve(self, piece: Piece, connections: int) -> bool:
         """Queue a piece on so many connections; False when there is no use for it any more."""
-        move = piece.move
+        file = piece.file
         try:
             session = self._open_session()
             self._connect(session, connections)
             if session.congestion != self.congestion:
                 session.congest(self.congestion)
         except BaseException:
-            self._shelf.give_back(move, piece.start, piece.end)
+            self._scheduler.give_back(file, piece.start, piece.end)
             raise
-        exact, size_bytes = self._shelf.asks_exactly(move), move.size_bytes
+        exact, size_bytes = self._scheduler.asks_exactly(file), file.size_bytes
         parts = [(piece.start, piece.end)]
-        if not exact and not move.is_streamed:
+        if not exact and not file.is_streamed:
             proof = end_proof(piece.start, size_bytes), size_bytes
             needed = session.proofs_needed(piece.start, is_last=piece.end == size_bytes)
             parts = [proof] * needed + parts
         for start, end in parts:
             try:
-                fd = move.open(move.partial, os.O_RDWR | os.O_CREAT)
+                fd = file.open(file.partial, os.O_RDWR | os.O_CREAT)
             except OSError as error:
-                if not move.is_claimed:  # else another session has brought what this one was to take over
-                    self._shelf.give_up(move, local_error(error, move.final, writing=True))
+                if not file.is_claimed:  # else another session has brought what this one was to take over
+                    self._scheduler.give_up(file, local_error(error, file.final, writing=True))
                 return False
-            session.retrieve(move, start, end, fd, exact=exact)
+            session.retrieve(file, start, end, fd, exact=exact)
         return True
 
     def _connect(self, session: DownloadSession, connections: int) -> None:
@@ -301,8 +303,8 @@ class DownloadWorker(threading.Thread):
             session.connect(connections)
         except UsageError as error:
             if before:
-                self.work.note(f"the connections to {self.location.host} stay as they are: {error}")
-            elif self.work.inbound.is_set():
+                self.context.note(f"the connections to {self.location.host} stay as they are: {error}")
+            elif self.context.inbound.is_set():
                 raise ConnectionLost(str(error)) from None  # others use them, and will give them back
             else:
                 raise
@@ -311,21 +313,21 @@ class DownloadWorker(threading.Thread):
             self.goodput *= connections / before
         self._renew = False
         self._ever_opened = True
-        self.work.let_in.set()
+        self.context.admitted.set()
 
     # --- reaping -------------------------------------------------------------------------------------
 
     def _reap(self, session: DownloadSession) -> None:
-        for pull in session.reap():
-            move = pull.move
+        for retrieve in session.reap():
+            file = retrieve.file
             if session.believed_bytes:  # proofs alone are no progress, and what is isolated stays so
                 self._most_ahead = min(2 * self._most_ahead, MOST_AHEAD)
             self._measure()
-            if not self._contradictions.settle(session, pull):
-                move.close()
-            elif not self._shelf.let_go(move):
+            if not self._contradictions.settle(session, retrieve):
+                file.close()
+            elif not self._scheduler.let_go(file):
                 # Some of it may have come damaged, and is to come again, or twice in place of the rest.
-                self._shelf.give_back(move, pull.start, pull.end)
+                self._scheduler.give_back(file, retrieve.start, retrieve.end)
 
     def _measure(self) -> None:
         now, passed = time.monotonic(), self._totals().bytes
@@ -341,7 +343,7 @@ class DownloadWorker(threading.Thread):
         Only bytes that arrive for the first time count: repeats and empty blocks can be sent without end.
         """
         now, passed = time.monotonic(), self._totals().new_bytes
-        if not session.pulls:
+        if not session.retrieves:
             self._progress = now, -1
             return
         since, before = self._progress
@@ -349,7 +351,9 @@ class DownloadWorker(threading.Thread):
             self._progress = now, passed
             return
         silent_s = now - since
-        needless = all(pull.move.has_arrived(pull.start, pull.end) for pull in session.pulls)
+        needless = all(
+            retrieve.file.has_arrived(retrieve.start, retrieve.end) for retrieve in session.retrieves
+        )
         if needless and silent_s > 1.0:
             raise _Needless
         limit = self._options.timeout_s
@@ -360,12 +364,12 @@ class DownloadWorker(threading.Thread):
         if self._others(self):
             limit = min(limit, STALL_S if session.has_connected else SYNS_S)
         if silent_s > limit:
-            if not self.work.inbound.is_set():
+            if not self.context.inbound.is_set():
                 raise InboundBlocked(f"{self.location.host} cannot connect to our data port")
             reaches = session.has_connected or self._others(self)
             raise TransferTimeout(
                 f"nothing has come from {self.location.host} for {limit:g} s while fetching "
-                f"{session.pulls[0].move.source}"
+                f"{session.retrieves[0].file.source}"
                 + ("" if reaches else f"; can it reach our data port {session.data_port}?")
             )
 
@@ -373,7 +377,7 @@ class DownloadWorker(threading.Thread):
 
     def _open_session(self) -> DownloadSession:
         if self._session is None:
-            self._session = DownloadSession(self.location, self._options, self.work, self.path)
+            self._session = DownloadSession(self.location, self._options, self.context, self.path)
             self._session.open()
             self._rtt_s = self._session.rtt_s
             self._progress = time.monotonic(), -1  # its time to bring something begins now
@@ -382,7 +386,7 @@ class DownloadWorker(threading.Thread):
     def _describe(self, name: str) -> FileInfo | None:
         """As Work.describe; no other session may be admitted beside this one."""
         self._drop()
-        return self.work.describe(name)
+        return self.context.describe(name)
 
     def _drop(self) -> None:
         """Give up the session; what it was to bring goes back."""
@@ -394,6 +398,6 @@ class DownloadWorker(threading.Thread):
             self._past.add(session.totals())
             self._past.streams = 0
             self._session = None
-        for pull in left:
-            self._shelf.give_back(pull.move, pull.start, pull.end)
-            self._shelf.let_go(pull.move)
+        for retrieve in left:
+            self._scheduler.give_back(retrieve.file, retrieve.start, retrieve.end)
+            self._scheduler.let_go(retrieve.file)

@@ -50,26 +50,26 @@ class UploadWorker(threading.Thread):
     """One session that stores files."""
 
     def __init__(
-        self, number: int, location: Location, options: SessionOptions, work: CarrierContext
+        self, number: int, location: Location, options: SessionOptions, context: CarrierContext
     ) -> None:
         super().__init__(name=f"mpx-upload-{number}", daemon=True)
         self.location = location
-        self.work = work
-        self.target: Sequence[str] = work.paths.names[:1]  # the path of each stream
+        self.context = context
+        self.target: Sequence[str] = context.paths.names[:1]  # the path of each stream
         self.sessions = 1  # how many lanes share what waits
         self._batch: list[FileTransfer] = []  # is being stored
         self.allowed = threading.Event()  # whether this lane may take files now
         self.gone = False  # the server lets no further session in, so others are to have its share
-        self.congestion = work.congestion
+        self.congestion = context.congestion
         self._number = number
         self._options = replace(options, waits_for_turn=number == 0)  # one lane is enough
         self._session: Session | None = None
-        self._port: UploadDataChannel | None = None
+        self._channel: UploadDataChannel | None = None
         self._past: dict[str, StreamTotals] = {}  # by path
         self._counting = threading.Lock()  # nothing is counted twice, or not at all, while it changes hands
         self._size = BatchSize()
         self._ever_opened = False
-        self._retry = Retry(work.options.retries, work.failure.cancel)
+        self._retry = Retry(context.options.retries, context.failure.cancel)
         self._was_open = False  # there was a session in the latest attempt
 
     # --- for the carrier -----------------------------------------------------------------------------
@@ -80,7 +80,7 @@ class UploadWorker(threading.Thread):
         Those between two batches are, as a pause of an RTT says nothing of how many there should be.
         """
         with self._counting:
-            sums = summed(self._past, self._port.totals() if self._port else {})
+            sums = summed(self._past, self._channel.totals() if self._channel else {})
         return sums if self.is_busy else {path: each.none_open() for path, each in sums.items()}
 
     def silent_s(self, path: str) -> float | None:
@@ -88,60 +88,60 @@ class UploadWorker(threading.Thread):
 
         As with `Stream.unanswered_s`, it is to be asked again and again.
         """
-        port = self._port
-        streams = [stream for stream in port.live_streams() if stream.path == path] if port else []
+        channel = self._channel
+        streams = [stream for stream in channel.live_streams() if stream.path == path] if channel else []
         silent = [stream.unanswered_s() for stream in streams if stream.connection is not None]
         return min((each for each in silent if each is not None), default=None)
 
     def renew(self) -> None:
         """Replace every stream at its next block edge."""
-        if self._port:
-            self._port.renew()
+        if self._channel:
+            self._channel.renew()
 
     def switch_congestion(self, name: str) -> None:
         """Use `name`, which is permitted, on open streams and later ones; locked routes keep theirs."""
         self.congestion = name
-        if port := self._port:
-            port.congestion = name
+        if channel := self._channel:
+            channel.congestion = name
         for connection in self.connections():
             with contextlib.suppress(OSError, UsageError):  # it has ended, or may not
                 congestion_control.set_congestion(connection, name)
 
     def connections(self) -> list[socket.socket]:
         """Return those that are open."""
-        port = self._port
-        streams = port.live_streams() if port else []
+        channel = self._channel
+        streams = channel.live_streams() if channel else []
         return [stream.connection for stream in streams if stream.connection is not None]
 
     def cut(self) -> None:
         """Reset everything; the lane's thread ends soon."""
-        session, port = self._session, self._port
+        session, channel = self._session, self._channel
         if session:
             session.abort()
-        if port:
-            port.close()
-            for stream in port.live_streams():
+        if channel:
+            channel.close()
+            for stream in channel.live_streams():
                 stream.cut()
 
     @property
     def is_busy(self) -> bool:
         """Whether it stores files, or is about to take the next ones."""
-        return bool(self._batch) or (self._port is not None and self.work.pool.waiting_bytes > 0)
+        return bool(self._batch) or (self._channel is not None and self.context.queue.waiting_bytes > 0)
 
     @property
     def todo_bytes(self) -> int:
         """How much is left for it to send: of the files that it stores, and its share of those that wait."""
-        in_hand = sum(move.todo_bytes for move in list(self._batch))
-        return in_hand + self.work.pool.waiting_bytes // self.sessions
+        in_hand = sum(file.todo_bytes for file in list(self._batch))
+        return in_hand + self.context.queue.waiting_bytes // self.sessions
 
     # --- the thread ----------------------------------------------------------------------------------
 
     def run(self) -> None:
         """Store files until the pool is settled or the copy stops."""
-        pool = self.work.pool
-        with self.work.failure.guard():
-            while self._may_go_on() and (move := pool.take(self._pause)) is not None:
-                self._batch = self._size.fill(move, pool, self.sessions)
+        queue = self.context.queue
+        with self.context.failure.guard():
+            while self._may_go_on() and (file := queue.take(self._pause)) is not None:
+                self._batch = self._size.fill(file, queue, self.sessions)
                 self._carry(self._batch)
                 self._batch = []
         self._batch = []
@@ -149,7 +149,7 @@ class UploadWorker(threading.Thread):
 
     def _may_go_on(self) -> bool:
         while not self.allowed.wait(0.2):
-            if self.work.failure.cancel.is_set() or self.work.pool.is_settled:
+            if self.context.failure.cancel.is_set() or self.context.queue.is_settled:
                 return False
             self._pause()
         return True
@@ -171,9 +171,9 @@ class UploadWorker(threading.Thread):
             self._was_open = False
             files, some, rest = len(pending), pending[:at_once], pending[at_once:]
             try:
-                for move in [each for each in interrupted if each in some]:
-                    self._rescue(move, some)
-                    interrupted.remove(move)
+                for file in [each for each in interrupted if each in some]:
+                    self._rescue(file, some)
+                    interrupted.remove(file)
                 self._store(some)
                 retry.progressed()
                 interrupted += some  # behind a refused file streams have taken what nobody stored
@@ -181,7 +181,7 @@ class UploadWorker(threading.Thread):
             except (AuthenticationError, ConnectionLost, TransferTimeout) as error:
                 self._drop()
                 pending[:] = some + rest
-                is_further = not self._ever_opened and (self._number > 0 or self.work.let_in.is_set())
+                is_further = not self._ever_opened and (self._number > 0 or self.context.admitted.is_set())
                 if is_further or isinstance(error, SessionsFull):
                     self._give_lane_up(pending, error)
                     return
@@ -193,146 +193,146 @@ class UploadWorker(threading.Thread):
                     at_once = 1
                 # What a marker claimed may be gone, and come again: only more than ever before is progress.
                 settled = arrived if is_less else max(settled, arrived)
-                is_one = self._was_open and len(some) == 1 and self.work.pool.listed_files > 1
+                is_one = self._was_open and len(some) == 1 and self.context.queue.listed_files > 1
                 if is_one and retry.may_give_up(error):
-                    self.work.given_up(pending.pop(0), error)
+                    self.context.given_up(pending.pop(0), error)
                     settled = _arrived(pending)
                 elif pending:
                     retry.again(error)
-                    self.work.note(f"trying again after: {error}")
+                    self.context.note(f"trying again after: {error}")
                 interrupted = [each for each in pending if each in interrupted or each in some]
 
     def _give_lane_up(self, pending: list[FileTransfer], error: MpxError) -> None:
         """Leave the files to the other lanes: this server admits no more sessions than there are."""
         if not isinstance(error, SessionsFull):  # else it was noted
-            self.work.note(f"no further session with {self.location.host}: {error}")
+            self.context.note(f"no further session with {self.location.host}: {error}")
         self.gone = True
-        for move in reversed(pending):
-            self.work.pool.put_again(move)
+        for file in reversed(pending):
+            self.context.queue.put_again(file)
         raise Interrupted("lane given up")
 
-    def _rescue(self, move: FileTransfer, pending: list[FileTransfer]) -> None:
+    def _rescue(self, file: FileTransfer, pending: list[FileTransfer]) -> None:
         """Find out what of an interrupted file has arrived, so that only the rest is sent again.
 
         One that is there whole, or cannot be read any more, leaves `pending`. Raises ConnectionLost or
         TransferTimeout when the server cannot be asked.
         """
         try:
-            if not move.is_small or move.arrived_bytes or (move.sent_whole and move.listed_bytes is not None):
-                self.work.prove(move)
+            if not file.is_small or file.arrived_bytes or (file.sent_whole and file.listed_bytes is not None):
+                self.context.prove(file)
         except SourceError as error:
-            pending.remove(move)
-            self.work.given_up(move, error)
+            pending.remove(file)
+            self.context.given_up(file, error)
         else:
-            if move.redo_missing() == 0 and move.sent_whole and move.size_bytes:
-                pending.remove(move)
-                self.work.whole(move)
-            move.sent_whole = False
+            if file.redo_missing() == 0 and file.sent_whole and file.size_bytes:
+                pending.remove(file)
+                self.context.whole(file)
+            file.sent_whole = False
 
     # --- one batch -----------------------------------------------------------------------------------
 
     def _store(self, pending: list[FileTransfer]) -> None:
         """Store the files; those that are done leave the list. Raises ConnectionLost, TransferTimeout."""
         session = self._open_session()
-        if self._port is not None and self._port.is_deserted:
+        if self._channel is not None and self._channel.is_deserted:
             self._leave_port(politely=True)  # nothing could begin the next transfer there
-        if self._port is None:
-            self._port = UploadDataChannel(passive_address(session), self.work, self.congestion)
-        port = self._port
+        if self._channel is None:
+            self._channel = UploadDataChannel(passive_address(session), self.context, self.congestion)
+        channel = self._channel
         transfers: list[Transfer] = []
-        began_s, todo_bytes = time.monotonic(), sum(move.todo_bytes for move in pending)
+        began_s, todo_bytes = time.monotonic(), sum(file.todo_bytes for file in pending)
         try:
-            self._begin(session, port, pending, transfers)
+            self._begin(session, channel, pending, transfers)
             for transfer in transfers:
-                error = self._complete(session, port, transfer)
+                error = self._complete(session, channel, transfer)
                 if error is not None and (error.may_retry or isinstance(error, NoSpace)):
                     raise error
-                pending.remove(transfer.move)
+                pending.remove(transfer.file)
                 if error is not None:
-                    self.work.given_up(transfer.move, error)
+                    self.context.given_up(transfer.file, error)
                     return  # the others of the batch start anew
-                self.work.whole(transfer.move)
+                self.context.whole(transfer.file)
             self._size.measured(todo_bytes / (time.monotonic() - began_s), session.rtt_s or 0.0)
         finally:
-            if any(transfer.move in pending for transfer in transfers):
+            if any(transfer.file in pending for transfer in transfers):
                 self._drop()  # no stream reads from these files any more
             for transfer in transfers:
-                transfer.move.sent_whole = transfer.move in pending and transfer.is_complete
-                transfer.move.close()
+                transfer.file.sent_whole = transfer.file in pending and transfer.is_complete
+                transfer.file.close()
 
     def _begin(
         self,
         session: Session,
-        port: UploadDataChannel,
+        channel: UploadDataChannel,
         pending: list[FileTransfer],
         transfers: list[Transfer],
     ) -> None:
         """Open the files and have the server store them; what cannot be opened is given up."""
         lines = []
-        for move in list(pending):
-            telnet_escape.learn(session, move.partial)
-            name = session.name(move.partial)
+        for file in list(pending):
+            telnet_escape.learn(session, file.partial)
+            name = session.name(file.partial)
             try:
-                transfers.append(self._open(move, port))
+                transfers.append(self._open(file, channel))
             except SourceError as error:
-                pending.remove(move)
-                self.work.given_up(move, error)
+                pending.remove(file)
+                self.context.given_up(file, error)
                 continue
-            port.add(transfers[-1])
-            lines.append(command("ESTO", "A", 0, name) if move.arrived_bytes else command("STOR", name))
+            channel.add(transfers[-1])
+            lines.append(command("ESTO", "A", 0, name) if file.arrived_bytes else command("STOR", name))
         session.send(*lines)
 
-    def _open(self, move: FileTransfer, port: UploadDataChannel) -> Transfer:
+    def _open(self, file: FileTransfer, channel: UploadDataChannel) -> Transfer:
         """Open a source; raises SourceError."""
         try:
-            fd = move.open(move.source, os.O_RDONLY)
+            fd = file.open(file.source, os.O_RDONLY)
         except OSError as error:
-            raise local_error(error, move.source, writing=False) from None
+            raise local_error(error, file.source, writing=False) from None
         try:
-            return Transfer(move, fd, lambda: port.is_closed or self.work.failure.cancel.is_set())
+            return Transfer(file, fd, lambda: channel.is_closed or self.context.failure.cancel.is_set())
         except BaseException:
-            move.close()
+            file.close()
             raise
 
-    def _complete(self, session: Session, port: UploadDataChannel, transfer: Transfer) -> MpxError | None:
+    def _complete(self, session: Session, channel: UploadDataChannel, transfer: Transfer) -> MpxError | None:
         """See a transfer to its end; return what kept it from that."""
-        reply = self._await(session, port, transfer)
-        move, broken = transfer.move, port.broken_in(transfer)
+        reply = self._await(session, channel, transfer)
+        file, broken = transfer.file, channel.broken_in(transfer)
         if reply.is_ok and transfer.ends.announced and not broken and transfer.is_complete:
-            port.forget(transfer)
-            move.all_landed()
+            channel.forget(transfer)
+            file.all_landed()
             self._size.succeeded()
             return None
         self._size.failed()
-        refusal = self._refusal(session, reply, move)
+        refusal = self._refusal(session, reply, file)
         self._drop()
         if broken and (refusal.may_retry or not broken.may_retry):
             return broken  # the server's word counts only where it says more than that
         return refusal
 
-    def _refusal(self, session: Session, reply: Reply, move: FileTransfer) -> MpxError:
+    def _refusal(self, session: Session, reply: Reply, file: FileTransfer) -> MpxError:
         if reply.is_ok:
-            return ConnectionLost(f"{session.peer} ended the transfer of {move.final} before its end")
-        return cannot_store(reply, session.peer, move.final, move.partial)
+            return ConnectionLost(f"{session.peer} ended the transfer of {file.final} before its end")
+        return cannot_store(reply, session.peer, file.final, file.partial)
 
-    def _await(self, session: Session, port: UploadDataChannel, transfer: Transfer) -> Reply:
+    def _await(self, session: Session, channel: UploadDataChannel, transfer: Transfer) -> Reply:
         """Keep the right number of streams until the server says that the file is complete."""
-        watch = UploadWatch(self.work.options.timeout_s, session.rtt_s or 0.0)
+        watch = UploadWatch(self.context.options.timeout_s, session.rtt_s or 0.0)
         broken_s: float | None = None
         was_accepted = False
         # The first transfer begins with its first connection. Later ones begin with those that there are;
         # until then a stock server (globus_ftp_control_data.c) loses its listener to a new connection.
         has_begun = transfer.number == 0
-        if has_begun and not port.broken:
-            port.adjust(transfer, self.target)
+        if has_begun and not channel.broken:
+            channel.adjust(transfer, self.target)
         while True:
-            if self.work.failure.cancel.is_set():
+            if self.context.failure.cancel.is_set():
                 raise Interrupted("stopped")
             reply = session.poll_reply(TICK_S)
             if reply is not None and not reply.is_preliminary:
                 return reply
             if reply is not None and reply.code == 111:
-                if marked(transfer.move, reply):
+                if marked(transfer.file, reply):
                     watch.heard()
             elif reply is not None:
                 has_begun = True
@@ -340,20 +340,20 @@ class UploadWorker(threading.Thread):
                     was_accepted = True
                     watch.heard()
             # What follows is not left to silence: a server can send preliminary replies without end.
-            if port.broken:
-                broken = port.broken_in(transfer)
+            if channel.broken:
+                broken = channel.broken_in(transfer)
                 broken_s = broken_s or time.monotonic()
                 is_late = time.monotonic() - broken_s > VERDICT_S
                 if broken and not broken.may_retry and (reply is None or is_late):
                     return Reply(426, (str(broken),))
                 if is_late:
-                    raise broken or ConnectionLost(str(port.broken))
-            elif port.refused and port.refusals >= CONNECT_FAILURES and not transfer.ends.taking_part:
-                raise port.refused
+                    raise broken or ConnectionLost(str(channel.broken))
+            elif channel.refused and channel.refusals >= CONNECT_FAILURES and not transfer.ends.taking_part:
+                raise channel.refused
             else:
                 if has_begun:
-                    port.adjust(transfer, self.target)
-                watch.look(port, transfer)
+                    channel.adjust(transfer, self.target)
+                watch.look(channel, transfer)
 
     # --- the session ---------------------------------------------------------------------------------
 
@@ -365,31 +365,31 @@ class UploadWorker(threading.Thread):
             if not mode.is_ok:
                 raise ConnectionLost(f"{session.peer} refuses MODE E: {mode.reason}")
             self._ever_opened = True
-            self.work.let_in.set()
+            self.context.admitted.set()
         self._was_open = True
         return self._session
 
     def _drop(self, *, politely: bool = False) -> None:
         """Give up the session and its streams."""
-        self._leave_port(politely=politely and not self.work.failure.cancel.is_set())
+        self._leave_port(politely=politely and not self.context.failure.cancel.is_set())
         if self._session:
             self._session.close()
         self._session = None
 
     def _leave_port(self, *, politely: bool) -> None:
-        port = self._port
-        if port is None:
+        channel = self._channel
+        if channel is None:
             return
         if politely:
-            port.leave()
+            channel.leave()
         else:
-            port.cut()
+            channel.cut()
         with self._counting:
-            ended = {path: each.none_open() for path, each in port.totals().items()}
+            ended = {path: each.none_open() for path, each in channel.totals().items()}
             self._past = summed(self._past, ended)
-            self._port = None
+            self._channel = None
 
 
-def _arrived(moves: Sequence[FileTransfer]) -> int:
+def _arrived(files: Sequence[FileTransfer]) -> int:
     """Return how many bytes of these files have arrived, as far as it is known."""
-    return sum(move.arrived_bytes for move in moves)
+    return sum(file.arrived_bytes for file in files)

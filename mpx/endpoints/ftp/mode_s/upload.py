@@ -12,7 +12,7 @@ from mpx.files.local_error import local_error
 
 
 def send_piece(
-    work: CarrierContext,
+    context: CarrierContext,
     piece: Piece,
     fd: int,
     connection: socket.socket,
@@ -24,28 +24,28 @@ def send_piece(
     Raises SourceError, IntegrityError where the source has become shorter, Interrupted, OSError and
     TimeoutError of the connection.
     """
-    move, pacer = piece.move, work.pacer
+    file, limiter = piece.file, context.limiter
 
     def send(start: int, end: int) -> None:
         data = buffer[: end - start]
-        pacer.wait(end - start)
+        limiter.wait(end - start)
         connection.sendall(data)
         count(end - start)
 
-    if move.is_streamed:
-        source = SourceStream(move, fd, work.failure.cancel.is_set)
+    if file.is_streamed:
+        source = SourceStream(file, fd, context.failure.cancel.is_set)
         while came := source.read(buffer):
             send(*came)
         return
     position = piece.start
     while position < piece.end:
-        want = min(piece.end - position, pacer.piece(len(buffer)))
+        want = min(piece.end - position, limiter.piece(len(buffer)))
         try:
             got = os.preadv(fd, [buffer[:want]], position)
         except OSError as error:
-            raise local_error(error, move.source, writing=False) from None
+            raise local_error(error, file.source, writing=False) from None
         if not got:
-            raise IntegrityError(f"{move.source} became shorter while it was copied; run the command again")
-        move.sums.passed(position, buffer[:got])
+            raise IntegrityError(f"{file.source} became shorter while it was copied; run the command again")
+        file.sums.passed(position, buffer[:got])
         send(position, position + got)
         position += got

@@ -71,8 +71,8 @@ class StreamWorker(threading.Thread):
         number: int,
         location: Location,
         options: SessionOptions,
-        work: CarrierContext,
-        shelf: RangeScheduler,
+        context: CarrierContext,
+        scheduler: RangeScheduler,
         *,
         upload: bool,
         whole_files: bool,
@@ -82,8 +82,8 @@ class StreamWorker(threading.Thread):
         self.gone = False  # the server lets no further session in, so others are to have its share
         self._location = location
         self._options = replace(options, waits_for_turn=number == 0)  # one lane is enough
-        self._work = work
-        self._shelf = shelf
+        self._context = context
+        self._scheduler = scheduler
         self._upload = upload
         self._number = number
         self._session: Session | None = None
@@ -97,7 +97,7 @@ class StreamWorker(threading.Thread):
         self._is_open = False  # the session is logged in
         self._stored_bytes = 0  # for the first time: what is sent again is no progress
         self._buffer = memoryview(bytearray(BUFFER_BYTES))
-        self._download = StreamDownload(replace(work, describe=self._describe), shelf, self._retrieve)
+        self._download = StreamDownload(replace(context, describe=self._describe), scheduler, self._retrieve)
 
     # --- for the carrier -----------------------------------------------------------------------------
 
@@ -130,15 +130,15 @@ class StreamWorker(threading.Thread):
 
     def run(self) -> None:
         """Carry pieces until the pool is settled or the copy stops."""
-        work = self._work
-        retry = Retry(work.options.retries, work.failure.cancel)
-        with work.failure.guard():
-            while not work.pool.is_settled and not work.failure.cancel.is_set():
+        context = self._context
+        retry = Retry(context.options.retries, context.failure.cancel)
+        with context.failure.guard():
+            while not context.queue.is_settled and not context.failure.cancel.is_set():
                 piece = self._next_piece() if self.target else None
                 if piece is None:
                     if is_session_wanted(self._options):
                         self._let_go()
-                    work.failure.cancel.wait(IDLE_S)
+                    context.failure.cancel.wait(IDLE_S)
                     continue
                 before = self._new_bytes
                 try:
@@ -151,19 +151,19 @@ class StreamWorker(threading.Thread):
                     self._goodput = 0.0  # what was too much for this connection is not asked for again
                     if self._new_bytes > before:
                         retry.progressed()
-                    if was_open and work.pool.listed_files > 1 and retry.may_give_up(error):
-                        self._shelf.give_up(piece.move, error)
+                    if was_open and context.queue.listed_files > 1 and retry.may_give_up(error):
+                        self._scheduler.give_up(piece.file, error)
                         continue
                     self._return(piece, error, was_tried=was_open)
                     if isinstance(error, SessionsFull):
                         self.gone = True
                         break
-                    if not self._ever_opened and (self._number > 0 or work.let_in.is_set()):
-                        work.note(f"no further session with {self._location.host}: {error}")
+                    if not self._ever_opened and (self._number > 0 or context.admitted.is_set()):
+                        context.note(f"no further session with {self._location.host}: {error}")
                         self.gone = True
                         break
                     retry.again(error)
-                    work.note(f"trying again after: {error}")
+                    context.note(f"trying again after: {error}")
         self._drop()
 
     def _return(self, piece: Piece, error: MpxError, *, was_tried: bool) -> None:
@@ -172,60 +172,60 @@ class StreamWorker(threading.Thread):
         One that failed twice waits behind the others, so that it keeps none of them from being carried. A
         file of which every byte came, and which the server then did not end well, is read again too.
         """
-        move = piece.move
-        was_whole = move.is_whole and not move.is_claimed
-        if not self._whole_files and not move.is_streamed and not was_whole:
-            self._shelf.give_back(move, piece.start, piece.end)
+        file = piece.file
+        was_whole = file.is_whole and not file.is_claimed
+        if not self._whole_files and not file.is_streamed and not was_whole:
+            self._scheduler.give_back(file, piece.start, piece.end)
             return
-        move.failures += was_tried
-        if move.failures > self._work.options.retries:
-            self._shelf.give_up(move, error)
+        file.failures += was_tried
+        if file.failures > self._context.options.retries:
+            self._scheduler.give_up(file, error)
         else:
             if was_whole:
-                move.redo(0, move.size_bytes)
-            self._work.pool.put_again(move, last=move.failures > 1)
+                file.redo(0, file.size_bytes)
+            self._context.queue.put_again(file, last=file.failures > 1)
 
     def _next_piece(self) -> Piece | None:
         if self._whole_files:
-            return self._shelf.take_file()
+            return self._scheduler.take_file()
         size = int(max(self._goodput * PIECE_S, WORTH_CONNECTING)) if self._goodput else self._first_piece
-        return self._shelf.take(size)
+        return self._scheduler.take(size)
 
     def _carry(self, piece: Piece) -> None:
         """Carry one piece; raises ConnectionLost and TransferTimeout, gives the file up for the rest."""
-        move = piece.move
-        name = move.source if self._upload else move.partial
+        file = piece.file
+        name = file.source if self._upload else file.partial
         try:
-            fd = move.open(name, os.O_RDONLY if self._upload else os.O_RDWR | os.O_CREAT)
+            fd = file.open(name, os.O_RDONLY if self._upload else os.O_RDWR | os.O_CREAT)
         except OSError as error:
-            self._shelf.give_up(move, local_error(error, name, writing=not self._upload))
+            self._scheduler.give_up(file, local_error(error, name, writing=not self._upload))
             return
         try:
             began = time.monotonic()
-            if self._upload and not move.sent_whole and is_made_up(os.fstat(fd)):
-                move.stream()
-            if move.sent_whole and not move.is_streamed and self._is_stored(move):
-                move.landed(0, move.size_bytes)
+            if self._upload and not file.sent_whole and is_made_up(os.fstat(fd)):
+                file.stream()
+            if file.sent_whole and not file.is_streamed and self._is_stored(file):
+                file.landed(0, file.size_bytes)
             elif self._upload:
                 self._store(piece, fd)
                 self._measured(piece, began)
-            elif piece.start == piece.end and move.is_whole:
-                os.ftruncate(fd, move.size_bytes)  # an earlier run has brought all of it
+            elif piece.start == piece.end and file.is_whole:
+                os.ftruncate(fd, file.size_bytes)  # an earlier run has brought all of it
             else:
                 self._download.bring(piece, fd)
                 self._measured(piece, began)
-                if move.is_whole:
-                    os.ftruncate(fd, move.size_bytes)  # an attempt before may have brought more
+                if file.is_whole:
+                    os.ftruncate(fd, file.size_bytes)  # an attempt before may have brought more
         except (ConnectionLost, TransferTimeout, Interrupted, NoSpace, OffsetsUnproven):
             raise
         except MpxError as error:
             self._drop()
-            self._shelf.give_up(move, error)
+            self._scheduler.give_up(file, error)
             return
         finally:
-            move.close()
-        if move.claim_whole():
-            self._work.whole(move)
+            file.close()
+        if file.claim_whole():
+            self._context.whole(file)
 
     def _measured(self, piece: Piece, began_s: float) -> None:
         """Note how fast a piece was carried, by which the next is measured out; in bytes per second."""
@@ -240,30 +240,30 @@ class StreamWorker(threading.Thread):
     # --- one transfer --------------------------------------------------------------------------------
 
     def _store(self, piece: Piece, fd: int) -> None:
-        move = piece.move
+        file = piece.file
 
         def send(connection: socket.socket, count: Callable[[int], None]) -> None:
-            send_piece(self._work, piece, fd, connection, count, self._buffer)
+            send_piece(self._context, piece, fd, connection, count, self._buffer)
 
-        session, _ = self._transfer(move, "STOR", move.partial, 0, send)
-        move.sent_whole = True  # until the answer is read
+        session, _ = self._transfer(file, "STOR", file.partial, 0, send)
+        file.sent_whole = True  # until the answer is read
         reply = session.final_reply()
-        move.sent_whole = False
+        file.sent_whole = False
         if not reply.is_ok:
-            raise self._refusal(session, reply, move)
-        self._stored_bytes += move.landed(0, move.size_bytes)
+            raise self._refusal(session, reply, file)
+        self._stored_bytes += file.landed(0, file.size_bytes)
 
-    def _is_stored(self, move: FileTransfer) -> bool:
+    def _is_stored(self, file: FileTransfer) -> bool:
         """Tell whether a file of which every byte was sent is there whole, though the answer was lost."""
         session = self._open_session()
-        move.sent_whole = False
-        return stored_sizes(session, [session.name(move.partial)]) == [move.size_bytes]
+        file.sent_whole = False
+        return stored_sizes(session, [session.name(file.partial)]) == [file.size_bytes]
 
     def _retrieve(
-        self, move: FileTransfer, offset: int, expected_bytes: int | None, receive: Receive
+        self, file: FileTransfer, offset: int, expected_bytes: int | None, receive: Receive
     ) -> Incoming:
         """Run one RETR; see StreamDownload."""
-        session, came = self._transfer(move, "RETR", move.source, offset, receive)
+        session, came = self._transfer(file, "RETR", file.source, offset, receive)
         try:
             reply = session.final_reply() if came.is_ended else session.reply_to_cut()
         except (ConnectionLost, TransferTimeout):
@@ -272,12 +272,12 @@ class StreamWorker(threading.Thread):
             self._drop()  # all that was asked for has come, whatever became of the session
             return came
         if came.is_ended and not reply.is_ok:
-            raise self._broken(session, reply, move)
+            raise self._broken(session, reply, file)
         return came
 
     def _transfer(
         self,
-        move: FileTransfer,
+        file: FileTransfer,
         verb: str,
         name: str,
         offset: int,
@@ -292,23 +292,23 @@ class StreamWorker(threading.Thread):
         telnet_escape.learn(session, name)
         address = address_from(session, offset)
         session.send(command(verb, session.name(name)))
-        data = _Connection("mpx-stream-data", self._work.subflows if self._work.over_mptcp else None)
+        data = _Connection("mpx-stream-data", self._context.subflows if self._context.over_mptcp else None)
         try:
-            congestion = self._work.congestion if self._upload else None
-            over_mptcp = self._work.over_mptcp
+            congestion = self._context.congestion if self._upload else None
+            over_mptcp = self._context.over_mptcp
             try:
                 connection = connect_data(session, address, congestion=congestion, over_mptcp=over_mptcp)
             except ConnectionLost as error:
-                connection = self._unconnected(session, move, offset, error)
+                connection = self._unconnected(session, file, offset, error)
             data.opened(connection)
             self._data = data
             reply = session.read_reply()
             connection.settimeout(self._options.timeout_s)
             if verb == "RETR" and reply.is_ok:
                 session.put_back(reply)
-                await_first(connection, is_sized=move.listed_bytes is not None)
+                await_first(connection, is_sized=file.listed_bytes is not None)
             elif not reply.is_preliminary:
-                raise self._turned_down(session, reply, move, offset)
+                raise self._turned_down(session, reply, file, offset)
             try:
                 return session, use(connection, data.count)
             except TimeoutError:
@@ -316,7 +316,7 @@ class StreamWorker(threading.Thread):
                     f"nothing has moved for {self._options.timeout_s:g} s between us and {session.peer}"
                 ) from None
             except OSError as error:
-                raise self._verdict(session, move, error) from None
+                raise self._verdict(session, file, error) from None
         finally:
             with self._counting:
                 self._data = None
@@ -324,23 +324,23 @@ class StreamWorker(threading.Thread):
             data.closed(clean=False)
 
     def _unconnected(
-        self, session: Session, move: FileTransfer, offset: int, error: MpxError
+        self, session: Session, file: FileTransfer, offset: int, error: MpxError
     ) -> socket.socket:
         """Return what brings nothing if the server closed its port as there is nothing; else raise why."""
-        if not self._upload and move.listed_bytes is None:
+        if not self._upload and file.listed_bytes is None:
             raise error  # nobody knows that there is nothing
         reply = early_reply(session, error)
         if not reply.is_ok or self._upload:
-            raise self._turned_down(session, reply, move, offset) from None
+            raise self._turned_down(session, reply, file, offset) from None
         session.put_back(reply)
         return brings_nothing()
 
-    def _turned_down(self, session: Session, reply: Reply, move: FileTransfer, offset: int) -> MpxError:
+    def _turned_down(self, session: Session, reply: Reply, file: FileTransfer, offset: int) -> MpxError:
         if offset and reply.code in _NO_OFFSET:
             return OffsetsUnproven(f"{session.peer} cannot start at an offset: {reply.reason}")
-        return self._refusal(session, reply, move)
+        return self._refusal(session, reply, file)
 
-    def _verdict(self, session: Session, move: FileTransfer, error: OSError) -> MpxError:
+    def _verdict(self, session: Session, file: FileTransfer, error: OSError) -> MpxError:
         """Read what the server says of a broken connection before judging it."""
         lost = ConnectionLost(f"a data connection to {session.peer} was lost: {error.strerror or error}")
         try:
@@ -349,17 +349,17 @@ class StreamWorker(threading.Thread):
             return lost
         if reply is None or reply.is_ok or reply.is_preliminary:
             return lost
-        return self._broken(session, reply, move)
+        return self._broken(session, reply, file)
 
-    def _broken(self, session: Session, reply: Reply, move: FileTransfer) -> MpxError:
+    def _broken(self, session: Session, reply: Reply, file: FileTransfer) -> MpxError:
         """Return what it means that a transfer was ended by a refusal: try again, but on a full disk."""
-        said = self._refusal(session, reply, move)
+        said = self._refusal(session, reply, file)
         return said if isinstance(said, NoSpace) else ConnectionLost(str(said))
 
-    def _refusal(self, session: Session, reply: Reply, move: FileTransfer) -> MpxError:
+    def _refusal(self, session: Session, reply: Reply, file: FileTransfer) -> MpxError:
         if self._upload:
-            return cannot_store(reply, session.peer, move.final, move.partial)
-        return cannot_send(reply, session.peer, move.source)
+            return cannot_store(reply, session.peer, file.final, file.partial)
+        return cannot_send(reply, session.peer, file.source)
 
     # --- the session ---------------------------------------------------------------------------------
 
@@ -368,13 +368,13 @@ class StreamWorker(threading.Thread):
             self._session = session = open_session(self._location, self._options)
             session.call(command("MODE", "S"))
             self._ever_opened = self._is_open = True
-            self._work.let_in.set()
+            self._context.admitted.set()
         return self._session
 
     def _describe(self, name: str) -> FileInfo | None:
         """As CarrierContext.describe, where no other session may be admitted beside this one."""
         self._let_go()
-        return self._work.describe(name)
+        return self._context.describe(name)
 
     def _let_go(self) -> None:
         """Give the session to others until the next piece; no command of it is unanswered."""

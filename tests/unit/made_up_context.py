@@ -12,12 +12,12 @@ from mpx.options import CopyOptions
 from mpx.report import no_note
 
 
-def a_work(**options: object) -> CarrierContext:
+def a_context(**options: object) -> CarrierContext:
     failure = Failure(threading.Event())
     return CarrierContext(
         options=CopyOptions(**options),
-        pool=FileQueue(failure.cancel),
-        pacer=RateLimiter(failure.cancel),
+        queue=FileQueue(failure.cancel),
+        limiter=RateLimiter(failure.cancel),
         gate=ChunkGate(),
         failure=failure,
         whole=lambda _: None,
@@ -28,5 +28,5 @@ def a_work(**options: object) -> CarrierContext:
     )
 
 
-def a_move(size: int, *, sums: str = "none") -> FileTransfer:
+def a_file(size: int, *, sums: str = "none") -> FileTransfer:
     return FileTransfer("source", "final", ".part", size, 1.0, 0o644, sums=sums)
