@@ -127,7 +127,7 @@ class RangeScheduler:
         whole = file.claim_whole()
         file.close()
         if whole:
-            self._context.whole(file)
+            self._context.supervisor.whole(file)
         return whole
 
     def make_empty(self, file: FileTransfer) -> None:
@@ -159,20 +159,20 @@ class RangeScheduler:
         """Take the end of the data for the end of the file, whatever was said of its size."""
         listed = file.listed_bytes
         if listed is not None and size_bytes != listed:
-            self._context.note(
+            self._context.supervisor.note(
                 f"{file.source}: {counted(listed, 'byte')} announced and {size_bytes} came; {END_DECIDES}",
                 Severity.NOTICE,
             )
         file.ended(size_bytes)
         if size_bytes != listed:
-            self._context.forgot(file)  # what was to be verified ended elsewhere
+            self._context.supervisor.forgot(file)  # what was to be verified ended elsewhere
 
     def give_up(self, file: FileTransfer, error: MpxError) -> None:
         """Give a file up, once for all lanes that work on it; raises NoSpace, which ends the whole copy."""
         if isinstance(error, NoSpace):
             raise error
         if file.claim_given_up():
-            self._context.given_up(file, error)
+            self._context.supervisor.given_up(file, error)
 
     def take_file(self) -> Piece | None:
         """Return the next file whole, from its first byte, whatever of it has arrived; None if none waits."""
@@ -181,7 +181,7 @@ class RangeScheduler:
             if opened is None:
                 return None
             opened.take_all()
-        self._context.forgot(opened)
+        self._context.supervisor.forgot(opened)
         return Piece(opened, 0, opened.size_bytes)
 
     def take_over(self, pending: list[Pending]) -> Piece | None:

@@ -155,6 +155,10 @@ class BackgroundMonitor:
         """Say that the switch that was asked for cannot be had."""
         self._chooser.refused()
 
+    def end(self) -> None:
+        """Stop probing."""
+        self._watch.end()
+
     def _count(self, now_s: float, arrived_bytes: int) -> None:
         if self._before is not None and now_s > self._before[0]:
             took_s = now_s - self._before[0]

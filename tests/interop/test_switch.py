@@ -26,7 +26,7 @@ from mpx.rtt.series import Probe
 from mpx.serve import Server, settings
 from mpx.serve.replies import Refusal
 from mpx.serve.session import Limits
-from mpx.transfer import control_loop, tuner_choice
+from mpx.transfer import background, tuner_choice
 from mpx.transfer.congestion_plan import SERVER_CHOOSES
 
 Eventually = Callable[..., None]
@@ -102,7 +102,7 @@ def source(tmp_path: Path) -> Path:
 @pytest.fixture
 def to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """These copies are read to their end, so that they need not last for long."""
-    monkeypatch.setattr(control_loop, "WORTH_A_SWITCH_S", control_loop.ENDING_S)
+    monkeypatch.setattr(background, "WORTH_A_SWITCH_S", background.ENDING_S)
 
 
 @pytest.mark.usefixtures("to_the_end")

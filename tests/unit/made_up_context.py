@@ -4,12 +4,35 @@ import threading
 
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.chunk_gate import ChunkGate
+from mpx.engine.endpoint import FileInfo
 from mpx.engine.file_queue import FileQueue
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.rate_limiter import RateLimiter
 from mpx.engine.stop import Failure
+from mpx.errors import MpxError
 from mpx.options import CopyOptions
-from mpx.report import no_note
+from mpx.report import Severity
+
+
+class Onlooker:
+    """A supervisor that is content with everything."""
+
+    def whole(self, file: FileTransfer) -> None: ...
+
+    def given_up(self, file: FileTransfer, error: MpxError) -> None: ...
+
+    def forgot(self, file: FileTransfer) -> None: ...
+
+    def prove(self, file: FileTransfer) -> None: ...
+
+    def describe(self, name: str) -> FileInfo | None: ...
+
+    def relies_on_checksums(self) -> bool:
+        return False
+
+    def stream_ended(self, subflows: int) -> None: ...
+
+    def note(self, text: str, severity: Severity = Severity.INFO, /) -> None: ...
 
 
 def a_context(**options: object) -> CarrierContext:
@@ -20,11 +43,7 @@ def a_context(**options: object) -> CarrierContext:
         limiter=RateLimiter(failure.cancel),
         gate=ChunkGate(),
         failure=failure,
-        whole=lambda _: None,
-        given_up=lambda _, __: None,
-        forgot=lambda _: None,
-        note=no_note,
-        prove=lambda _: None,
+        supervisor=Onlooker(),
     )
 
 

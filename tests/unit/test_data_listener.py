@@ -159,9 +159,9 @@ def test_only_the_server_shows_that_it_can_reach_us(download, eventually) -> Non
     way.ask()
     assert is_hung_up(way.call(NONSENSE["another protocol"], STRANGER))
     assert way.channel.reached
-    assert not way.channel.context.inbound.is_set()
+    assert not way.channel.context.events.inbound.is_set()
     way.call(block(0) + end_of(), STRANGER)  # what it says shows that it is the server
-    eventually(way.channel.context.inbound.is_set)
+    eventually(way.channel.context.events.inbound.is_set)
 
 
 def test_a_connection_that_comes_late_begins_with_what_is_not_done(download, eventually) -> None:

@@ -9,6 +9,7 @@ import pytest
 from unit.made_up_context import a_context
 
 from mpx.endpoints.ftp.mode_e.download_channel import DownloadDataChannel
+from mpx.engine.carrier import StreamSettings
 from mpx.engine.stream import Stream
 from mpx.net import congestion_control, mptcp, pacing, tcp, tcp_info
 
@@ -90,7 +91,7 @@ def test_a_kernel_without_it(monkeypatch: pytest.MonkeyPatch, at_the_end: contex
 @pytest.mark.parametrize("over_mptcp", [True, False])
 def test_a_port_stays_open_for_further_subflows_only(*, over_mptcp: bool) -> None:
     """The kernel lets them in at a port that listens; nobody else is accepted there."""
-    context = replace(a_context(), over_mptcp=over_mptcp)
+    context = replace(a_context(), streams=StreamSettings(over_mptcp=over_mptcp))
     channel = DownloadDataChannel(context, 0, tcp.listen(HERE, None, over_mptcp=over_mptcp), HERE)
     channel.start()
     try:

@@ -85,9 +85,9 @@ class LocalCarrier:
                 try:
                     self._copy(file)
                 except (IntegrityError, SourceError, DestinationError) as error:
-                    self._context.given_up(file, error)
+                    self._context.supervisor.given_up(file, error)
                 else:
-                    self._context.whole(file)
+                    self._context.supervisor.whole(file)
 
     def _copy(self, file: FileTransfer) -> None:
         with _reading(file):

@@ -50,8 +50,8 @@ class _WorkerCarrier:
         self._context = context
         self._before: dict[str, StreamTotals] = {}
         self._workers: Sequence[_Worker] = ()
-        self._streams = dict.fromkeys(context.paths.names, 0)
-        self._streams[context.paths.names[0]] = 1
+        self._streams = dict.fromkeys(context.streams.paths.names, 0)
+        self._streams[context.streams.paths.names[0]] = 1
         self._order = interleaved(self._streams)  # the path of each stream
         self._sharing = threading.Lock()
         self._started = 0  # of the lanes
@@ -105,7 +105,7 @@ class _WorkerCarrier:
     def samples(self) -> dict[str, Sample]:
         """See Carrier. Shares the streams anew, since files have begun and ended, and sessions too."""
         with self._sharing:
-            if self._context.may_spread.is_set():
+            if self._context.events.may_spread.is_set():
                 self._start_lanes(len(self._workers))
             self._share()
         sums = summed(*(worker.totals() for worker in self._workers))
@@ -114,10 +114,10 @@ class _WorkerCarrier:
         left_bytes = max(0, self._context.queue.listed_todo_bytes - moved_bytes)
         still, changing = self._is_still(moved_bytes), self._is_changing()
         none, samples = StreamTotals(), {}
-        for path in self._context.paths.names:
+        for path in self._context.streams.paths.names:
             now = sums.get(path, none)
             # Who is first takes the next: so each path carries of the rest what it carried so far.
-            share = now.bytes / moved_bytes if moved_bytes else 1 / len(self._context.paths.names)
+            share = now.bytes / moved_bytes if moved_bytes else 1 / len(self._context.streams.paths.names)
             left = round(left_bytes * share)
             samples[path] = self._sample(now, before.get(path, none), left, still, changing)
         return samples
@@ -222,13 +222,13 @@ class DownloadCarrier(_WorkerCarrier):
         super().__init__(context)
         self._congestions = congestions  # which the server can be told to send with
         scheduler = RangeScheduler(context)
-        ports = context.listen_ports
+        ports = context.streams.listen_ports
         if ports and ports[1] - ports[0] + 1 < sessions:
             sessions = ports[1] - ports[0] + 1
-            context.note(
+            context.supervisor.note(
                 f"at most {counted(sessions, 'session')} for data: each needs a port of --port-range"
             )
-        paths = context.paths.names
+        paths = context.streams.paths.names
         self._downloads = [
             DownloadWorker(
                 i,

@@ -6,10 +6,12 @@ that has not shown before that it begins where it is asked to.
 """
 
 import os
+from collections.abc import Callable
 
 from mpx.endpoints.ftp.mode_e.download_session import DownloadSession
 from mpx.endpoints.ftp.mode_e.retrieve import PartialRetrieve, SentTooMuch
 from mpx.engine.carrier import CarrierContext
+from mpx.engine.endpoint import FileInfo
 from mpx.engine.range_scheduler import RangeScheduler
 from mpx.engine.source_change import why_elsewhere, why_too_short
 from mpx.errors import ConnectionLost, OffsetsUnproven
@@ -18,16 +20,19 @@ from mpx.units import counted
 
 
 class Contradictions:
-    """Settles retrieves for one lane."""
+    """Settles retrieves for one worker. `describe`: see Supervisor."""
 
-    def __init__(self, context: CarrierContext, scheduler: RangeScheduler) -> None:
+    def __init__(
+        self, context: CarrierContext, scheduler: RangeScheduler, describe: Callable[[str], FileInfo | None]
+    ) -> None:
         self._context = context
         self._scheduler = scheduler
+        self._describe = describe
 
     def settle(self, session: DownloadSession, retrieve: PartialRetrieve) -> bool:
         """Believe what a retrieve brought, if it is what was asked for; False if its file goes another way.
 
-        To be called in their order. Raises OffsetsUnproven, ConnectionLost, and as CarrierContext.describe.
+        To be called in their order. Raises OffsetsUnproven, ConnectionLost, and as Supervisor.describe.
         """
         try:
             return self._settle(session, retrieve)
@@ -89,7 +94,7 @@ class Contradictions:
 
     def _shorter(self, session: DownloadSession, retrieve: PartialRetrieve) -> bool:
         file, size_bytes = retrieve.file, retrieve.reached_bytes
-        why = why_too_short(self._context.describe(file.source), file, size_bytes)
+        why = why_too_short(self._describe(file.source), file, size_bytes)
         if why:
             self._scheduler.give_up(file, why)
             return False
@@ -99,7 +104,7 @@ class Contradictions:
         file = retrieve.file
         came = counted(retrieve.reached_bytes, "byte")
         what = f"{came} came from {retrieve.start} on and not {retrieve.size_bytes}"
-        why = why_elsewhere(self._context.describe(file.source), file, what)
+        why = why_elsewhere(self._describe(file.source), file, what)
         if isinstance(why, OffsetsUnproven):
             raise why
         self._scheduler.give_up(file, why)
@@ -108,7 +113,7 @@ class Contradictions:
     def _refuses_more(self, retrieve: PartialRetrieve) -> None:
         """Note that a server only serves what is asked for to the byte, so that it cannot show anything."""
         self._scheduler.is_exact = True
-        if not self._context.verifies():
+        if not self._context.supervisor.relies_on_checksums():
             raise OffsetsUnproven(f"{retrieve.file.source}: the server refuses to be asked beyond its end")
 
 

@@ -41,7 +41,7 @@ class DownloadDataChannel:
             server_host=server_host,
             connected=self._was_reached,
             admit=self.admit,
-            stays_open=context.over_mptcp,
+            stays_open=context.streams.over_mptcp,
         )
         self._changed = threading.Condition()
         self._retrieves: dict[int, PartialRetrieve] = {}
@@ -70,7 +70,7 @@ class DownloadDataChannel:
     def _was_reached(self, host: str) -> None:
         self.reached = True
         if host == self._server_host:
-            self.context.inbound.set()
+            self.context.events.inbound.set()
 
     def connections(self) -> list[socket.socket]:
         """Return those that are open."""
@@ -88,9 +88,9 @@ class DownloadDataChannel:
             waiting = [number for number, retrieve in self._retrieves.items() if not retrieve.is_done]
             if self._closed or not waiting or not self._retrieves[min(waiting)].admits(header):
                 return False
-            self.context.inbound.set()
+            self.context.events.inbound.set()
             try:
-                self.context.paths.lead_to(str(connection.getpeername()[0]))
+                self.context.streams.paths.lead_to(str(connection.getpeername()[0]))
             except ControllerError as error:
                 self.fail(error)
                 return False
@@ -168,7 +168,8 @@ class DownloadStream(Stream):
 
     def __init__(self, channel: DownloadDataChannel, connection: socket.socket, *, first: int) -> None:
         super().__init__(
-            "mpx-download-stream", channel.context.subflows if channel.context.over_mptcp else None
+            "mpx-download-stream",
+            channel.context.supervisor.stream_ended if channel.context.streams.over_mptcp else None,
         )
         self._channel = channel
         self._first = first  # number of the retrieve that its first block is part of

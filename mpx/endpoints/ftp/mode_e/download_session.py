@@ -127,13 +127,15 @@ class DownloadSession:
         """
         control = self._control
         host = self._context.options.data_address or control.local_host
-        listener = tcp.listen(host, self._context.listen_ports, over_mptcp=self._context.over_mptcp)
-        if steer := self._context.paths.register(self._path, "sink"):
+        listener = tcp.listen(
+            host, self._context.streams.listen_ports, over_mptcp=self._context.streams.over_mptcp
+        )
+        if steer := self._context.streams.paths.register(self._path, "sink"):
             steer(int(listener.getsockname()[1]))
         channel = DownloadDataChannel(self._context, connections, listener, control.peer_host)
         channel.start()
         self._channels.append(channel)
-        over_mptcp = self._context.over_mptcp and mptcp.FEATURE in control.features
+        over_mptcp = self._context.streams.over_mptcp and mptcp.FEATURE in control.features
         transport = f"Transport={choices.TRANSPORT};" if over_mptcp else ""
         self._answers.extend([f"{counted(connections, 'connection')} at once", _OUR_PORT])
         self._unsent += [
@@ -150,7 +152,7 @@ class DownloadSession:
     def _retire(self, channel: DownloadDataChannel) -> None:
         channel.cut()
         channel.join()
-        self._context.paths.ended(channel.address[1], "sink")
+        self._context.streams.paths.ended(channel.address[1], "sink")
         with self._counting:
             self._past.add(channel.totals())
             self._past.streams = 0
@@ -264,19 +266,19 @@ class DownloadSession:
                 retrieve.replied = True
             return
         if retrieve == _CONGESTION:
-            self._context.note(
+            self._context.supervisor.note(
                 f"{self._host} does not send with {self.congestion}, and goes on: {reply.reason}"
             )
-            self._context.congestion_refused.set()
+            self._context.events.congestion_refused.set()
             return
         if retrieve == _ONE_CONNECTION:
             return  # it opens one without being told so
-        if retrieve == _OUR_PORT and reply.code in _NEVER and not self._context.inbound.is_set():
+        if retrieve == _OUR_PORT and reply.code in _NEVER and not self._context.events.inbound.is_set():
             raise InboundBlocked(f"{self._host} refuses {retrieve}: {reply.reason}")
         if isinstance(retrieve, str):
             raise reply_error(reply, f"{self._host} refuses {retrieve}", ConnectionLost)
         error = cannot_send(reply, self._host, retrieve.file.source)
-        if isinstance(error, ConnectionLost) and not self._context.inbound.is_set():
+        if isinstance(error, ConnectionLost) and not self._context.events.inbound.is_set():
             raise InboundBlocked(str(error))
         if error.may_retry:
             raise error

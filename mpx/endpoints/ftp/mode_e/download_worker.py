@@ -75,13 +75,15 @@ class DownloadWorker(threading.Thread):
         self.target = 0  # connections; 0: do not take anything
         self.gone = False  # the server lets no further session in, so others are to have its share
         self.goodput = 0.0  # bytes/s, smoothed
-        self.congestion = context.congestion or ""  # what the server is to send with; empty: as it likes
+        self.congestion = (
+            context.streams.congestion or ""
+        )  # what the server is to send with; empty: as it likes
         self._number = number
         self._options = replace(options, waits_for_turn=number == 0)  # one lane is enough
         self._scheduler = scheduler
         self._others = others
         self._may_switch = may_switch  # so that not all sessions change their connections at once
-        self._contradictions = Contradictions(replace(context, describe=self._describe), scheduler)
+        self._contradictions = Contradictions(context, scheduler, self._describe)
         self._session: DownloadSession | None = None
         self._renew = False
         self._most_ahead = MOST_AHEAD
@@ -177,8 +179,8 @@ class DownloadWorker(threading.Thread):
                     if isinstance(error, SessionsFull):
                         self.gone = True
                         break
-                    if not self._ever_opened and (self._number > 0 or context.admitted.is_set()):
-                        context.note(f"no further session with {self.location.host}: {error}")
+                    if not self._ever_opened and (self._number > 0 or context.events.admitted.is_set()):
+                        context.supervisor.note(f"no further session with {self.location.host}: {error}")
                         self.gone = True
                         break
                     if not settled:
@@ -192,7 +194,7 @@ class DownloadWorker(threading.Thread):
                         self._scheduler.give_up(files[0], error)
                     else:
                         retry.again(error)
-                        context.note(f"trying again after: {error}")
+                        context.supervisor.note(f"trying again after: {error}")
         self._drop()
 
     def _refuse_fruitless(self, session: DownloadSession | None, error: MpxError) -> None:
@@ -303,8 +305,10 @@ class DownloadWorker(threading.Thread):
             session.connect(connections)
         except UsageError as error:
             if before:
-                self.context.note(f"the connections to {self.location.host} stay as they are: {error}")
-            elif self.context.inbound.is_set():
+                self.context.supervisor.note(
+                    f"the connections to {self.location.host} stay as they are: {error}"
+                )
+            elif self.context.events.inbound.is_set():
                 raise ConnectionLost(str(error)) from None  # others use them, and will give them back
             else:
                 raise
@@ -313,7 +317,7 @@ class DownloadWorker(threading.Thread):
             self.goodput *= connections / before
         self._renew = False
         self._ever_opened = True
-        self.context.admitted.set()
+        self.context.events.admitted.set()
 
     # --- reaping -------------------------------------------------------------------------------------
 
@@ -364,7 +368,7 @@ class DownloadWorker(threading.Thread):
         if self._others(self):
             limit = min(limit, STALL_S if session.has_connected else SYNS_S)
         if silent_s > limit:
-            if not self.context.inbound.is_set():
+            if not self.context.events.inbound.is_set():
                 raise InboundBlocked(f"{self.location.host} cannot connect to our data port")
             reaches = session.has_connected or self._others(self)
             raise TransferTimeout(
@@ -384,9 +388,9 @@ class DownloadWorker(threading.Thread):
         return self._session
 
     def _describe(self, name: str) -> FileInfo | None:
-        """As Work.describe; no other session may be admitted beside this one."""
+        """As Supervisor.describe; no other session may be admitted beside this one."""
         self._drop()
-        return self.context.describe(name)
+        return self.context.supervisor.describe(name)
 
     def _drop(self) -> None:
         """Give up the session; what it was to bring goes back."""

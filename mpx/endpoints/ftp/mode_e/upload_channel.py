@@ -31,7 +31,7 @@ class UploadDataChannel:
         self.address = address
         self.context = context
         self.congestion = congestion
-        self.is_steered = context.paths.lead_to(address[0])
+        self.is_steered = context.streams.paths.lead_to(address[0])
         self.broken: MpxError | None = None  # why a transfer, and those behind it, cannot be completed
         self.refused: MpxError | None = None  # why the latest connection could not be opened
         self.refusals = 0
@@ -221,7 +221,7 @@ class UploadDataChannel:
             self.refused = error
             self.refusals += 1
             if isinstance(error, UsageError):  # no port to come from: we do with the streams that there are
-                self.context.note(f"no further stream: {error}")
+                self.context.supervisor.note(f"no further stream: {error}")
             self._rejoin_s = time.monotonic() + REJOIN_S
 
     def left(self, stream: UploadStream) -> None:

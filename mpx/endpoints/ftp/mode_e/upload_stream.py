@@ -74,7 +74,8 @@ class UploadStream(Stream):
 
     def __init__(self, channel: UploadChannel, first: Transfer, path: str) -> None:
         super().__init__(
-            "mpx-upload-stream", channel.context.subflows if channel.context.over_mptcp else None
+            "mpx-upload-stream",
+            channel.context.supervisor.stream_ended if channel.context.streams.over_mptcp else None,
         )
         self.path = path
         self.has_joined = False  # is open and counted
@@ -83,7 +84,7 @@ class UploadStream(Stream):
         self.idle = False  # waits for the next transfer
         self._channel = channel
         self._first = first
-        self._steer = channel.context.paths.register(path, "source") if channel.is_steered else None
+        self._steer = channel.context.streams.paths.register(path, "source") if channel.is_steered else None
         self._steered_port = 0
         self._block = BlockSize(channel.context.options.block_size_bytes)
         self._buffer = memoryview(bytearray(BUFFER_BYTES))
@@ -108,7 +109,7 @@ class UploadStream(Stream):
         finally:
             self.closed(clean=channel.broken is None)
             if self._steered_port:
-                channel.context.paths.ended(self._steered_port, "source")
+                channel.context.streams.paths.ended(self._steered_port, "source")
             channel.left(self)
 
     def _drain(self) -> None:
@@ -134,11 +135,11 @@ class UploadStream(Stream):
             connection = tcp.connect(
                 channel.address,
                 options.connect_timeout_s,
-                source_ports=channel.context.source_ports,
+                source_ports=channel.context.streams.source_ports,
                 source_host=options.data_address,
                 congestion=congestion,
                 paced=True,
-                over_mptcp=channel.context.over_mptcp,
+                over_mptcp=channel.context.streams.over_mptcp,
                 bound=self._bound if self._steer else None,
                 stop=lambda: channel.is_closed,
             )

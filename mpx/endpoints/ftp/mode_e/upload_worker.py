@@ -55,12 +55,12 @@ class UploadWorker(threading.Thread):
         super().__init__(name=f"mpx-upload-{number}", daemon=True)
         self.location = location
         self.context = context
-        self.target: Sequence[str] = context.paths.names[:1]  # the path of each stream
+        self.target: Sequence[str] = context.streams.paths.names[:1]  # the path of each stream
         self.sessions = 1  # how many lanes share what waits
         self._batch: list[FileTransfer] = []  # is being stored
         self.allowed = threading.Event()  # whether this lane may take files now
         self.gone = False  # the server lets no further session in, so others are to have its share
-        self.congestion = context.congestion
+        self.congestion = context.streams.congestion
         self._number = number
         self._options = replace(options, waits_for_turn=number == 0)  # one lane is enough
         self._session: Session | None = None
@@ -181,7 +181,9 @@ class UploadWorker(threading.Thread):
             except (AuthenticationError, ConnectionLost, TransferTimeout) as error:
                 self._drop()
                 pending[:] = some + rest
-                is_further = not self._ever_opened and (self._number > 0 or self.context.admitted.is_set())
+                is_further = not self._ever_opened and (
+                    self._number > 0 or self.context.events.admitted.is_set()
+                )
                 if is_further or isinstance(error, SessionsFull):
                     self._give_lane_up(pending, error)
                     return
@@ -195,17 +197,17 @@ class UploadWorker(threading.Thread):
                 settled = arrived if is_less else max(settled, arrived)
                 is_one = self._was_open and len(some) == 1 and self.context.queue.listed_files > 1
                 if is_one and retry.may_give_up(error):
-                    self.context.given_up(pending.pop(0), error)
+                    self.context.supervisor.given_up(pending.pop(0), error)
                     settled = _arrived(pending)
                 elif pending:
                     retry.again(error)
-                    self.context.note(f"trying again after: {error}")
+                    self.context.supervisor.note(f"trying again after: {error}")
                 interrupted = [each for each in pending if each in interrupted or each in some]
 
     def _give_lane_up(self, pending: list[FileTransfer], error: MpxError) -> None:
         """Leave the files to the other lanes: this server admits no more sessions than there are."""
         if not isinstance(error, SessionsFull):  # else it was noted
-            self.context.note(f"no further session with {self.location.host}: {error}")
+            self.context.supervisor.note(f"no further session with {self.location.host}: {error}")
         self.gone = True
         for file in reversed(pending):
             self.context.queue.put_again(file)
@@ -219,14 +221,14 @@ class UploadWorker(threading.Thread):
         """
         try:
             if not file.is_small or file.arrived_bytes or (file.sent_whole and file.listed_bytes is not None):
-                self.context.prove(file)
+                self.context.supervisor.prove(file)
         except SourceError as error:
             pending.remove(file)
-            self.context.given_up(file, error)
+            self.context.supervisor.given_up(file, error)
         else:
             if file.redo_missing() == 0 and file.sent_whole and file.size_bytes:
                 pending.remove(file)
-                self.context.whole(file)
+                self.context.supervisor.whole(file)
             file.sent_whole = False
 
     # --- one batch -----------------------------------------------------------------------------------
@@ -249,9 +251,9 @@ class UploadWorker(threading.Thread):
                     raise error
                 pending.remove(transfer.file)
                 if error is not None:
-                    self.context.given_up(transfer.file, error)
+                    self.context.supervisor.given_up(transfer.file, error)
                     return  # the others of the batch start anew
-                self.context.whole(transfer.file)
+                self.context.supervisor.whole(transfer.file)
             self._size.measured(todo_bytes / (time.monotonic() - began_s), session.rtt_s or 0.0)
         finally:
             if any(transfer.file in pending for transfer in transfers):
@@ -276,7 +278,7 @@ class UploadWorker(threading.Thread):
                 transfers.append(self._open(file, channel))
             except SourceError as error:
                 pending.remove(file)
-                self.context.given_up(file, error)
+                self.context.supervisor.given_up(file, error)
                 continue
             channel.add(transfers[-1])
             lines.append(command("ESTO", "A", 0, name) if file.arrived_bytes else command("STOR", name))
@@ -365,7 +367,7 @@ class UploadWorker(threading.Thread):
             if not mode.is_ok:
                 raise ConnectionLost(f"{session.peer} refuses MODE E: {mode.reason}")
             self._ever_opened = True
-            self.context.admitted.set()
+            self.context.events.admitted.set()
         self._was_open = True
         return self._session
 

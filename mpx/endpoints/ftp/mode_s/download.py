@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.checksum import SECTION_BYTES
+from mpx.engine.endpoint import FileInfo
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.range_scheduler import Piece, RangeScheduler
 from mpx.engine.source_change import end_proof, why_elsewhere, why_too_short
@@ -35,19 +36,23 @@ class Incoming:
 
 Receive = Callable[[socket.socket, Callable[[int], None]], Incoming]
 Retrieve = Callable[[FileTransfer, int, int | None, Receive], Incoming]
+Describe = Callable[[str], FileInfo | None]
 
 
 class StreamDownload:
     """Brings pieces over one session at a time.
 
     `retrieve(move, offset, expected_bytes, receive)` runs one RETR from an offset and has what comes
-    received by `receive(connection, count)`.
+    received by `receive(connection, count)`. `describe`: see Supervisor.
     """
 
-    def __init__(self, context: CarrierContext, scheduler: RangeScheduler, retrieve: Retrieve) -> None:
+    def __init__(
+        self, context: CarrierContext, scheduler: RangeScheduler, retrieve: Retrieve, describe: Describe
+    ) -> None:
         self._context = context
         self._scheduler = scheduler
         self._retrieve = retrieve
+        self._describe = describe
         self.new_bytes = 0  # that have arrived for the first time
         self._serial = 0  # of the session
         self._fruitless = 0  # sessions in a row that were lost while they proved themselves
@@ -81,7 +86,7 @@ class StreamDownload:
         size_bytes = None if file.is_streamed else file.size_bytes
         came = self._read(file, 0, None, fd, expected=size_bytes, lands=True).bytes
         if came < (file.listed_bytes or 0):
-            why = why_too_short(self._context.describe(file.source), file, came)
+            why = why_too_short(self._describe(file.source), file, came)
             if why:
                 raise why
         if came != size_bytes:
@@ -149,7 +154,7 @@ class StreamDownload:
         """Return what it means that other than what should be came from an offset on."""
         more = "" if came.is_ended else "or more "
         what = f"{counted(came.bytes, 'byte')} {more}came from {start} on, of {file.size_bytes} in all"
-        return why_elsewhere(self._context.describe(file.source), file, what)
+        return why_elsewhere(self._describe(file.source), file, what)
 
     # --- the bytes -----------------------------------------------------------------------------------
 

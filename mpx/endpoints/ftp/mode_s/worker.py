@@ -97,7 +97,7 @@ class StreamWorker(threading.Thread):
         self._is_open = False  # the session is logged in
         self._stored_bytes = 0  # for the first time: what is sent again is no progress
         self._buffer = memoryview(bytearray(BUFFER_BYTES))
-        self._download = StreamDownload(replace(context, describe=self._describe), scheduler, self._retrieve)
+        self._download = StreamDownload(context, scheduler, self._retrieve, self._describe)
 
     # --- for the carrier -----------------------------------------------------------------------------
 
@@ -158,12 +158,12 @@ class StreamWorker(threading.Thread):
                     if isinstance(error, SessionsFull):
                         self.gone = True
                         break
-                    if not self._ever_opened and (self._number > 0 or context.admitted.is_set()):
-                        context.note(f"no further session with {self._location.host}: {error}")
+                    if not self._ever_opened and (self._number > 0 or context.events.admitted.is_set()):
+                        context.supervisor.note(f"no further session with {self._location.host}: {error}")
                         self.gone = True
                         break
                     retry.again(error)
-                    context.note(f"trying again after: {error}")
+                    context.supervisor.note(f"trying again after: {error}")
         self._drop()
 
     def _return(self, piece: Piece, error: MpxError, *, was_tried: bool) -> None:
@@ -225,7 +225,7 @@ class StreamWorker(threading.Thread):
         finally:
             file.close()
         if file.claim_whole():
-            self._context.whole(file)
+            self._context.supervisor.whole(file)
 
     def _measured(self, piece: Piece, began_s: float) -> None:
         """Note how fast a piece was carried, by which the next is measured out; in bytes per second."""
@@ -292,10 +292,13 @@ class StreamWorker(threading.Thread):
         telnet_escape.learn(session, name)
         address = address_from(session, offset)
         session.send(command(verb, session.name(name)))
-        data = _Connection("mpx-stream-data", self._context.subflows if self._context.over_mptcp else None)
+        data = _Connection(
+            "mpx-stream-data",
+            self._context.supervisor.stream_ended if self._context.streams.over_mptcp else None,
+        )
         try:
-            congestion = self._context.congestion if self._upload else None
-            over_mptcp = self._context.over_mptcp
+            congestion = self._context.streams.congestion if self._upload else None
+            over_mptcp = self._context.streams.over_mptcp
             try:
                 connection = connect_data(session, address, congestion=congestion, over_mptcp=over_mptcp)
             except ConnectionLost as error:
@@ -368,13 +371,13 @@ class StreamWorker(threading.Thread):
             self._session = session = open_session(self._location, self._options)
             session.call(command("MODE", "S"))
             self._ever_opened = self._is_open = True
-            self._context.admitted.set()
+            self._context.events.admitted.set()
         return self._session
 
     def _describe(self, name: str) -> FileInfo | None:
-        """As CarrierContext.describe, where no other session may be admitted beside this one."""
+        """As Supervisor.describe, where no other session may be admitted beside this one."""
         self._let_go()
-        return self._context.describe(name)
+        return self._context.supervisor.describe(name)
 
     def _let_go(self) -> None:
         """Give the session to others until the next piece; no command of it is unanswered."""
