@@ -49,6 +49,25 @@ def first_times(count: int, answer: Answer, usual: Answer) -> Answer:
 # --- logging in ----------------------------------------------------------------------------------------
 
 
+class Telnet(StoringDialogue):
+    """Negotiates options of Telnet before every reply, and says that it is alive."""
+
+    def say(self, text: str) -> None:
+        self.control.sendall(b"\xff\xfb\x01\xff\xfd\x18\xff\xf1")
+        super().say(text)
+
+
+@pytest.mark.parametrize("mode_e", [False, True])
+def test_telnet_before_replies(mode_e: bool, tmp_path: Path) -> None:
+    content = make(tmp_path / "up", 300_000).read_bytes()
+    server = StoringServer(files={"/down": content}, mode_e=mode_e, checksums=True)
+    server.dialogue = Telnet
+    with server:
+        mpx.copy(str(tmp_path / "up"), f"{server.url}/up", QUICK)
+        mpx.copy(f"{server.url}/down", str(tmp_path / "down"), QUICK)
+        assert (tmp_path / "down").read_bytes() == server.files["/up"] == content
+
+
 @pytest.mark.parametrize(
     "script",
     [
