@@ -44,6 +44,7 @@ class CarrierContext:
     subflows: Callable[[int], None] = lambda _: None  # that such a stream had when it had most; 0: plain TCP
     congestion: str | None = None  # congestion control that streams begin with; None: their kernel's choice
     congestion_refused: threading.Event = field(default_factory=threading.Event)  # by a server: it goes on
+    one_connection: threading.Event = field(default_factory=threading.Event)  # a session: it refuses more
     source_ports: PortRange | None = None
     inbound: threading.Event = field(default_factory=threading.Event)  # the server has connected to us
     listen_ports: PortRange | None = None

@@ -239,7 +239,8 @@ class DownloadCarrier(_WorkerCarrier):
         for path, streams in self._streams.items():
             living = [lane for lane in self._downloads if not lane.gone and lane.path == path]
             sessions = min(streams, len(living))
-            shares = spread(streams, [False] * sessions) + [0] * (len(living) - sessions)
+            each = sessions if self._work.one_connection.is_set() else streams
+            shares = spread(each, [False] * sessions) + [0] * (len(living) - sessions)
             for lane, share in zip(living, shares, strict=True):
                 lane.target = share
 
