@@ -11,7 +11,7 @@ from mpx.engine.checksum_choice import ChecksumChoice
 from mpx.engine.endpoint import Commit, Endpoint, FileInfo, aside_name
 from mpx.engine.file_queue import FileQueue
 from mpx.engine.file_transfer import FileTransfer
-from mpx.engine.retry import Retry
+from mpx.engine.retry import Retry, fewer
 from mpx.engine.source_change import AGAIN, changed
 from mpx.engine.stop import Failure
 from mpx.errors import (
@@ -25,7 +25,7 @@ from mpx.errors import (
 )
 from mpx.transfer import lost_renames
 from mpx.transfer.compare import compare
-from mpx.transfer.verify_queue import Batch, Section, VerifyQueue
+from mpx.transfer.verify_queue import GROUP, Batch, Section, VerifyQueue
 from mpx.units import counted
 
 TICK_S = 0.05
@@ -71,6 +71,7 @@ class CommitSession(threading.Thread):
         self._is_first = is_first
         self._was_connected = False
         self._idle_ticks = 0
+        self._most = GROUP  # files or sections at once; fewer where sessions do not last for so many
         self._source: Endpoint | None = None
         self._destination: Endpoint | None = None
 
@@ -98,7 +99,7 @@ class CommitSession(threading.Thread):
         retry = Retry(work.retries, work.failure.cancel)
         while not work.pool.is_settled and not self._stopping():
             self._clean_up()
-            batch = work.backlog.take(TICK_S)
+            batch = work.backlog.take(TICK_S, self._most)
             self.is_idle = batch.is_empty
             try:
                 if batch.is_empty:
@@ -110,8 +111,10 @@ class CommitSession(threading.Thread):
                 work.backlog.put_back(batch)
                 self._close()
                 retry.again(error)
+                self._most = fewer(self._most)
             else:
                 retry.progressed()
+                self._most = min(2 * self._most, GROUP)
 
     def _rest(self) -> None:
         """Connect while the first files still move; when idle for long, stay connected or go.

@@ -332,10 +332,11 @@ class _Copy:
 
     def rehearse(self, pairs: list[Pair]) -> None:
         """Tell what would be done, and do nothing of it."""
-        asking = RetryingEndpoint(self.source_end, self.options.retries, self.cancel)
-        listed = tasks(pairs, asking, self.options, note=self.report.note)
+        here = RetryingEndpoint(self.source_end, self.options.retries, self.cancel)
+        there = RetryingEndpoint(self.destination_end, self.options.retries, self.cancel)
+        listed = tasks(pairs, here, self.options, note=self.report.note)
         notes = SentNotes(self.destination)
-        for task in decided(listed, self.source_end, self.destination_end, self.options, notes):
+        for task in decided(listed, here, there, self.options, notes):
             if self.cancel.is_set():
                 raise Interrupted
             self.tell(rehearse(task, self.report))

@@ -55,8 +55,8 @@ def tasks(
 
 def decided(
     listed: Iterator[Task],
-    source_end: Endpoint,
-    destination_end: Endpoint,
+    source_end: Walkable,
+    destination_end: Walkable,
     options: CopyOptions,
     notes: SentNotes | None = None,
 ) -> Iterator[Task]:
@@ -67,8 +67,8 @@ def decided(
 
 def decide(
     group: Sequence[Task],
-    source_end: Endpoint,
-    destination_end: Endpoint,
+    source_end: Walkable,
+    destination_end: Walkable,
     options: CopyOptions,
     is_new: Callable[[str], bool] = lambda _: False,
     notes: SentNotes | None = None,
@@ -105,7 +105,7 @@ def _was_sent(task: Task, there: FileInfo, options: CopyOptions, notes: SentNote
     return is_open and task.info.size_bytes == there.size_bytes and notes.knows(task.target, task.info, there)
 
 
-def _named(task: Task, source_end: Endpoint, destination_end: Endpoint) -> Task:
+def _named(task: Task, source_end: Walkable, destination_end: Walkable) -> Task:
     """Return the task; if an endpoint cannot use its name, with that error."""
     try:
         source_end.check_name(task.source)
@@ -237,17 +237,9 @@ class Lister(threading.Thread):
                 self._folded_names.put_off(task)
             else:
                 rest.append(task)
-        looked_up = partial(
-            decide,
-            rest,
-            self._source_end,
-            self._destination_end,
-            self._options,
-            self._folders.is_in_new,
-            self._notes,
-        )
         ready = []
-        for task in self._there.ask(looked_up):
+        is_new = self._folders.is_in_new
+        for task in decide(rest, self._here, self._there, self._options, is_new, self._notes):
             if task.error:
                 self._fail(task, task.error)
             elif task.skip:
