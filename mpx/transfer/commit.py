@@ -183,12 +183,12 @@ class Committer:
         if not self._backlog.is_current(section):
             return
         if told is False and start in move.retried_sections:
-            self._report.mismatched = True
-            told = IntegrityError(
+            differs = IntegrityError(
                 f"{move.source}: bytes {start} to {end} have another {algorithm} at the destination although "
                 f"they were sent twice; {self._choice.why_differs(algorithm)}"
             )
-        if isinstance(told, NoChecksum):
+            self._report.mismatched |= self._unknown(section, differs)  # unless it is looked at once more
+        elif isinstance(told, NoChecksum):
             self._without_checksum(section, told)
         elif isinstance(told, MpxError):
             self._unknown(section, told)
@@ -203,9 +203,12 @@ class Committer:
             if not moves_on:
                 self._pool.put_again(move)
 
-    def _unknown(self, section: Section, error: MpxError) -> None:
-        if not self._backlog.unknown(section):
+    def _unknown(self, section: Section, error: MpxError) -> bool:
+        """Give up a file that is not shown to be the same; False if it still moves: it is looked at later."""
+        is_over = not self._backlog.unknown(section)
+        if is_over:
             self._spoiled(section.move, error)
+        return is_over
 
     def _without_checksum(self, section: Section, error: NoChecksum) -> None:
         """Compare a file as a whole where parts cannot be; else leave it unverified where that is allowed.
