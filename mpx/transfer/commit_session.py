@@ -307,9 +307,10 @@ class CommitSession(threading.Thread):
 
 def _lost(move: FileTransfer, stored_bytes: int) -> IntegrityError:
     twice = " although it was sent twice" if move.was_misfit else ""
+    does = "loses data" if stored_bytes < move.size_bytes else f"adds data, or does not delete {move.partial}"
     return IntegrityError(
         f"{move.source}: {stored_bytes} of {counted(move.size_bytes, 'byte')} are stored at the destination"
-        f"{twice}; the server, or a proxy before it, loses or adds data"
+        f"{twice}; the server, or a proxy before it, {does}"
     )
 
 

@@ -4,11 +4,27 @@ import os
 import socket
 from collections.abc import Callable
 
+from mpx.endpoints.ftp import telnet_escape
+from mpx.endpoints.ftp.session import Session
+from mpx.endpoints.ftp.wire import command
 from mpx.endpoints.local.source_stream import SourceStream
 from mpx.engine.carrier import CarrierContext
+from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.range_scheduler import Piece
 from mpx.errors import IntegrityError
 from mpx.files.local_error import local_error
+
+
+def clear(session: Session, move: FileTransfer) -> None:
+    """Remove what an attempt before has left, as some servers add to that; best effort.
+
+    A file that has its final name is removed only when it is known to be wrong.
+    """
+    was_stored, move.was_stored = move.was_stored or move.was_begun, True
+    is_wrong = move.was_misfit or bool(move.retried_sections)
+    if is_wrong or (was_stored and move.partial != move.final):
+        telnet_escape.learn(session, move.partial)
+        session.call(command("DELE", session.name(move.partial)))
 
 
 def send_piece(
