@@ -80,6 +80,7 @@ class ServerEvents:
     admitted: threading.Event = field(default_factory=threading.Event)  # a session for data could be opened
     may_spread: threading.Event = field(default_factory=threading.Event)  # the committer has its session
     congestion_refused: threading.Event = field(default_factory=threading.Event)  # it goes on as before
+    one_connection: threading.Event = field(default_factory=threading.Event)  # a session: it refuses more
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,7 @@ class FileTransfer:
         self.is_read_once = False  # the source cannot be read twice: a pipe
         self.sent_whole = False  # every byte was sent and the answer was lost: all of it may be there
         self.failures = 0  # how often it was sent for nothing
+        self.was_stored = False  # some of it may be there, as its storing has begun before
         self.was_misfit = False  # the server stored another number of bytes than were sent, once
         self._lock = threading.Lock()
         self._todo = RangeSet([(0, self.size_bytes)])

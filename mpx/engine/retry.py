@@ -18,6 +18,11 @@ def wait_s(failures: int) -> float:
     return min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0**failures)
 
 
+def fewer(items: int) -> int:
+    """Return how many to try at once when a connection did not last for so many."""
+    return max(1, items // 4)
+
+
 class Retry:
     """Counts attempts without progress; waits twice as long after each."""
 

@@ -183,12 +183,13 @@ class Committer:
         if not self._verify_queue.is_current(section):
             return
         if outcome is False and start in file.retried_sections:
-            self._report.mismatched = True
-            outcome = IntegrityError(
+            differs = IntegrityError(
                 f"{file.source}: bytes {start} to {end} have another {algorithm} at the destination although "
                 f"they were sent twice; {self._choice.why_differs(algorithm)}"
             )
-        if isinstance(outcome, NoChecksum):
+            if self._unknown(section, differs):  # else it is looked at once more
+                self._report.mismatched = True
+        elif isinstance(outcome, NoChecksum):
             self._without_checksum(section, outcome)
         elif isinstance(outcome, MpxError):
             self._unknown(section, outcome)
@@ -203,9 +204,12 @@ class Committer:
             if not moves_on:
                 self._queue.put_again(file)
 
-    def _unknown(self, section: Section, error: MpxError) -> None:
-        if not self._verify_queue.unknown(section):
+    def _unknown(self, section: Section, error: MpxError) -> bool:
+        """Give up a file that is not shown to be the same; False if it still moves: it is looked at later."""
+        is_over = not self._verify_queue.unknown(section)
+        if is_over:
             self._spoiled(section.file, error)
+        return is_over
 
     def _without_checksum(self, section: Section, error: NoChecksum) -> None:
         """Compare a file as a whole where parts cannot be; else leave it unverified where that is allowed.

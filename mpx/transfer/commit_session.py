@@ -10,7 +10,7 @@ from mpx.engine.checksum_choice import ChecksumChoice
 from mpx.engine.endpoint import Commit, Endpoint, FileInfo, aside_name
 from mpx.engine.file_queue import FileQueue
 from mpx.engine.file_transfer import FileTransfer
-from mpx.engine.retry import Retry
+from mpx.engine.retry import Retry, fewer
 from mpx.engine.source_change import AGAIN, changed
 from mpx.engine.stop import Failure
 from mpx.errors import (
@@ -26,7 +26,7 @@ from mpx.report import OnNote, Severity
 from mpx.transfer import lost_renames
 from mpx.transfer.compare import compare
 from mpx.transfer.ends import Ends
-from mpx.transfer.verify_queue import Batch, Section, VerifyQueue
+from mpx.transfer.verify_queue import GROUP, Batch, Section, VerifyQueue
 from mpx.units import counted
 
 TICK_S = 0.05
@@ -85,6 +85,7 @@ class CommitSession(threading.Thread):
         self._is_first = is_first
         self._was_connected = False
         self._idle_ticks = 0
+        self._most = GROUP  # files or sections at once; fewer where sessions do not last for so many
         self._source: Endpoint | None = None
         self._destination: Endpoint | None = None
 
@@ -112,7 +113,7 @@ class CommitSession(threading.Thread):
         retry = Retry(work.retries, work.failure.cancel)
         while not work.queue.is_settled and not self._stopping():
             self._clean_up()
-            batch = work.verify_queue.take(TICK_S)
+            batch = work.verify_queue.take(TICK_S, self._most)
             self.is_idle = batch.is_empty
             try:
                 if batch.is_empty:
@@ -124,8 +125,10 @@ class CommitSession(threading.Thread):
                 work.verify_queue.put_back(batch)
                 self._close()
                 retry.again(error)
+                self._most = fewer(self._most)
             else:
                 retry.progressed()
+                self._most = min(2 * self._most, GROUP)
 
     def _rest(self) -> None:
         """Connect while the first files still move; when idle for long, stay connected or go.
@@ -320,9 +323,10 @@ class CommitSession(threading.Thread):
 
 def _lost(file: FileTransfer, stored_bytes: int) -> IntegrityError:
     twice = " although it was sent twice" if file.was_misfit else ""
+    does = "loses data" if stored_bytes < file.size_bytes else f"adds data, or does not delete {file.partial}"
     return IntegrityError(
         f"{file.source}: {stored_bytes} of {counted(file.size_bytes, 'byte')} are stored at the destination"
-        f"{twice}; the server, or a proxy before it, loses or adds data"
+        f"{twice}; the server, or a proxy before it, {does}"
     )
 
 

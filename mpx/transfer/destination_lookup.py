@@ -6,35 +6,35 @@ from dataclasses import replace
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.errors import MpxError, UsageError
 from mpx.options import CopyOptions
-from mpx.transfer.ends import Ends
 from mpx.transfer.planner import SAME, by_overwrite
 from mpx.transfer.sent_notes import SentNotes
-from mpx.transfer.tree_walk import Task
+from mpx.transfer.tree_walk import Task, Walkable
 
 
 def decide(
     group: Sequence[Task],
-    ends: Ends,
+    here: Walkable,
+    there: Walkable,
     options: CopyOptions,
     is_new: Callable[[str], bool] = lambda _: False,
     notes: SentNotes | None = None,
 ) -> list[Task]:
-    """Return tasks with what the destination says; it is asked of all together, but those in new folders.
+    """Return tasks with what the destination (`there`) says; it is asked of all that are in no new folder.
 
     `notes` tell what was sent to a server that keeps no modification times.
     """
-    group = [check_names(task, ends) for task in group]
+    group = [check_names(task, here, there) for task in group]
     files = [
         task.target
         for task in group
         if is_open(task) and task.info.kind is Kind.FILE and not is_new(task.target)
     ]
     links = [task.target for task in group if is_open(task) and task.info.kind is Kind.LINK]
-    there = dict(zip(files, ends.destination.stats(files), strict=True))
-    there.update(zip(links, ends.destination.stats(links, follow=False), strict=True))
+    met = dict(zip(files, there.stats(files), strict=True))
+    met.update(zip(links, there.stats(links, follow=False), strict=True))
     result = []
     for task in group:
-        found = there.get(task.target)
+        found = met.get(task.target)
         if isinstance(found, MpxError):
             result.append(replace(task, error=found))
         else:
@@ -53,11 +53,11 @@ def _was_sent(task: Task, there: FileInfo, options: CopyOptions, notes: SentNote
     )
 
 
-def check_names(task: Task, ends: Ends) -> Task:
+def check_names(task: Task, here: Walkable, there: Walkable) -> Task:
     """Return the task; if an endpoint cannot use its name, with that error."""
     try:
-        ends.source.check_name(task.source)
-        ends.destination.check_name(task.target)
+        here.check_name(task.source)
+        there.check_name(task.target)
     except UsageError as error:
         return replace(task, error=error)
     return task

@@ -26,12 +26,13 @@ def rehearse(
     say: Callable[[str], None],
 ) -> MpxError | None:
     """Say what would be done, line by line; return the first error. Raises Interrupted."""
-    asking = RetryingEndpoint(ends.source, options.retries, failure.by_user)
-    listed = tasks(pairs, asking, options, note=report.note)
+    here = RetryingEndpoint(ends.source, options.retries, failure.by_user)
+    there = RetryingEndpoint(ends.destination, options.retries, failure.by_user)
+    listed = tasks(pairs, here, options, note=report.note)
     notes = SentNotes(ends.destination.location)
     first_error: MpxError | None = None
     for group in grouped(listed):
-        for task in decide(group, ends, options, notes=notes):
+        for task in decide(group, here, there, options, notes=notes):
             failure.check_user()
             say(_line(task, report))
             first_error = first_error or task.error

@@ -128,7 +128,7 @@ class Scan(threading.Thread):
             self._fail(task, error)
 
     def _prepare(self, group: Sequence[Task]) -> None:
-        named = [check_names(task, self._ends) for task in group]
+        named = [check_names(task, self._here, self._there) for task in group]
         folders = [task for task in named if is_open(task) and task.info.kind is Kind.FOLDER]
         for task, error in self._folders.make(folders):
             self._fail(task, error)
@@ -143,16 +143,9 @@ class Scan(threading.Thread):
                 self._folded_names.put_off(task)
             else:
                 rest.append(task)
-        looked_up = partial(
-            decide,
-            rest,
-            self._ends,
-            self._options,
-            self._folders.is_in_new,
-            self._sent,
-        )
         ready = []
-        for task in self._there.ask(looked_up):
+        is_new = self._folders.is_in_new
+        for task in decide(rest, self._here, self._there, self._options, is_new, self._sent):
             if task.error:
                 self._fail(task, task.error)
             elif task.skip:

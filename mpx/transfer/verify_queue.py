@@ -146,16 +146,19 @@ class VerifyQueue:
 
     # --- what goes out -------------------------------------------------------------------------------
 
-    def take(self, wait_s: float) -> Batch:
-        """Return the next batch, waiting so long for one: proven files first, as they are nearly done."""
+    def take(self, wait_s: float, most: int = GROUP) -> Batch:
+        """Return the next batch, waiting so long for one: proven files first, as they are nearly done.
+
+        `most`: how many files or sections it may have.
+        """
         with self._changed:
             if not self._proven and not self._sections:
                 self._changed.wait(wait_s)
             for check in self._growing.values():
                 self._collect(check)
             if self._proven:
-                return Batch(proven=[self._proven.popleft() for _ in range(min(GROUP, len(self._proven)))])
-            return Batch(sections=self._some_sections())
+                return Batch(proven=[self._proven.popleft() for _ in range(min(most, len(self._proven)))])
+            return Batch(sections=self._some_sections(most))
 
     def take_discarded(self) -> FileTransfer | None:
         """Return a file whose partial file is to be removed, None where there is none."""
@@ -263,11 +266,11 @@ class VerifyQueue:
         else:
             self._sections.append(section)
 
-    def _some_sections(self) -> list[Section]:
+    def _some_sections(self, most: int) -> list[Section]:
         """Return a share of what waits, so that all sessions are done with theirs at about one time."""
         share = min(max(self._section_bytes // self._sessions, SMALLEST_SHARE), LARGEST_SHARE)
         some: list[Section] = []
-        while self._sections and len(some) < GROUP and share > 0:
+        while self._sections and len(some) < most and share > 0:
             section = self._sections.popleft()
             self._section_bytes -= section.end - section.start
             if self.is_current(section):

@@ -212,18 +212,18 @@ def test_a_further_login_that_is_refused_costs_only_that_session(
     assert any("no further session" in note for note in report.notes), report.notes
 
 
-def test_a_refusal_names_what_was_refused(stock: Site, here: Path, content: bytes) -> None:
+def test_a_server_that_refuses_several_connections_gets_one_for_each_session(
+    stock: Site, here: Path, content: bytes
+) -> None:
     stock.write("a", content)
 
     def no_parallelism(line: bytes) -> bytes:
         return b"OPTS NONSENSE x\r\n" if line.startswith(b"OPTS RETR") else line
 
     with ControlRelay(port_of(stock), to_server=no_parallelism) as relay:
-        refused(
-            mpx("copy", "--streams", "3", "--retries", "0", f"{through(relay, stock)}a", here / "b"),
-            6,
-            "refuses 3 connections at once",
-        )
+        report = api.copy(f"{through(relay, stock)}a", str(here / "b"), api.CopyOptions(streams=3, retries=0))
+    assert (here / "b").read_bytes() == content
+    assert any("one connection for each session" in note for note in report.notes), report.notes
 
 
 def test_the_rtt_is_measured_while_a_long_listing_goes_on(far: Site, eventually, monkeypatch) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from mpx.endpoints.local.endpoint import LocalEndpoint
+from mpx.engine.checksum import SECTION_BYTES
 from mpx.engine.checksum_choice import ChecksumChoice
 from mpx.engine.endpoint import Commit, Part
 from mpx.engine.file_queue import FileQueue
@@ -246,3 +247,24 @@ def test_what_was_taken_back_is_not_in_the_journal(folder: Path) -> None:
         (file,) = read_files(state, name)
         assert '"arrived"' in (state.path / name).read_text()
     assert file.arrived.size == 0
+
+
+@pytest.mark.parametrize("is_same", [True, False])
+def test_what_is_proven_in_the_end_is_no_mismatch(is_same: bool, folder: Path) -> None:
+    """A part that differs twice while its file still moves is compared once more when that is whole."""
+    play = Play(folder)
+    move = play.move("large", b"x" * (SECTION_BYTES + 1000))
+    play.finisher.began(move)
+    move.take_all()
+    for _ in range(2):
+        move.landed(0, SECTION_BYTES)
+        (section,) = play.finisher._backlog.take(0).sections
+        play.finisher._compared(section, "adler32", False)
+    assert play.report.checksum["result"] != "mismatch"
+    move.landed(0, move.size_bytes)
+    play.finisher.whole(move)
+    for section in play.finisher._backlog.take(0).sections:
+        play.finisher._compared(section, "adler32", is_same)
+    assert (play.report.checksum["result"] == "mismatch") == (not is_same)
+    assert isinstance(play.finisher.first_error, IntegrityError) == (not is_same)
+    play.journal.close()

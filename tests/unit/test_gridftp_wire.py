@@ -70,7 +70,50 @@ def test_replies_do_not_depend_on_how_the_bytes_arrive(size, repeat):
     assert seen == replies(data)
 
 
-@pytest.mark.parametrize("garbage", [b"SSH-2.0-OpenSSH_9.2\r\n", b"\x16\x03\x01\n", b"999 no\r\n", b"x\r\n"])
+IAC_WILL_ECHO, IAC_NOP, IAC_TTYPE = b"\xff\xfb\x01", b"\xff\xf1", b"\xff\xfa\x18\x01\xff\xff\xff\xf0"
+
+
+@pytest.mark.parametrize(
+    "telnet",
+    [
+        IAC_WILL_ECHO,
+        IAC_NOP,
+        IAC_TTYPE,
+        IAC_NOP * 1000,
+        IAC_WILL_ECHO + IAC_TTYPE,
+        b"\xff\xfd\n",
+        IAC_NOP + b"\r\n",
+    ],
+)
+def test_telnet_commands_before_a_reply_are_none_of_it(telnet):
+    assert replies(telnet + b"220 ready\r\n") == [wire.Reply(220, ("ready",))]
+    (feat,) = replies(telnet + FEAT.replace(b"211 End", telnet + b"211 End"))
+    assert feat.code == 211
+    assert not replies(telnet)
+
+
+def test_telnet_without_end_is_refused():
+    reader = wire.ReplyReader()
+    with pytest.raises(ValueError, match="longer than"):
+        reader.feed(IAC_NOP * wire.ReplyReader.LONGEST_REPLY_BYTES)
+
+
+def test_names_keep_what_looks_like_telnet():
+    (reply,) = replies(b"250-x\r\n type=file; \xff\xf1a\r\n250 \xff\xf1\r\n")
+    assert reply.lines == ("x", " type=file; \udcff\udcf1a", "\udcff\udcf1")
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"\xff\xfa220 ready\r\n",
+        b"\xff220 ready\r\n",
+        b"SSH-2.0-OpenSSH_9.2\r\n",
+        b"\x16\x03\x01\n",
+        b"999 no\r\n",
+        b"x\r\n",
+    ],
+)
 def test_what_is_not_ftp_is_refused(garbage):
     with pytest.raises(ValueError, match="not an FTP reply"):
         replies(garbage)

@@ -11,11 +11,12 @@ from datetime import UTC, datetime
 from mpx.endpoints.ftp import telnet_escape
 from mpx.endpoints.ftp.refusals import is_missing
 from mpx.endpoints.ftp.session import Session
-from mpx.endpoints.ftp.stored_size import stores_faithfully
+from mpx.endpoints.ftp.stored_size import stored_sizes, stores_faithfully, told_size
 from mpx.endpoints.ftp.wire import Reply, command
 from mpx.engine.endpoint import Commit, FileInfo, Kind, Stamp, aside_name
-from mpx.errors import DestinationError, MpxError, NotRenamed
+from mpx.errors import DestinationError, IntegrityError, MpxError, NotRenamed
 from mpx.report import OnNote
+from mpx.units import counted
 
 _TIMES, _MODES = "modification times", "modes"
 _NO_RENAME = "; where a server permits no renaming, --in-place writes under the final name at once"
@@ -59,9 +60,13 @@ class ServerCommit:
                 results[file] = self._refused(second, "rename to", file.final)
                 in_the_way.append(file)
         if questions:
-            seen = zip(moved, _pairs(answers), strict=True)
-            doubted = [file for file, told in seen if results[file] is None and not _is_moved(*told)]
-            results |= self._only_said(doubted)
+            named = [
+                (*seen, file) for seen, file in zip(_pairs(answers), moved, strict=True) if not results[file]
+            ]
+            results |= self._only_said([file for old, new, file in named if not _is_moved(old, new)])
+            results |= self._misfits(
+                [f for _, new, f in named if not results[f] and told_size(new) != f.size_bytes]
+            )
         results |= self._replace(in_the_way, results, note)
         self._tidy([file for file in moved if file.was_tried], results)
         return [results[file] for file in files]
@@ -93,6 +98,22 @@ class ServerCommit:
             )
             for file, old, new in zip(files, olds, news, strict=True)
             if new is None or (isinstance(old, FileInfo) and old.size_bytes is not None)
+        }
+
+    def _misfits(self, files: Sequence[Commit]) -> dict[Commit, Exception | None]:
+        """Return the errors of files that have another size under their final names than they were sent with.
+
+        SIZE decides, as MLST may tell the size of a link.
+        """
+        asked = [file for file in files if file.size_bytes is not None]
+        sizes = stored_sizes(self._session, [self._name(file.final) for file in asked])
+        return {
+            file: IntegrityError(
+                f"{self._session.peer} has {stored_bytes} of {counted(file.size_bytes or 0, 'byte')} of "
+                f"{file.final} since it was renamed from {file.partial}; do not use that file"
+            )
+            for file, stored_bytes in zip(asked, sizes, strict=True)
+            if stored_bytes not in (None, file.size_bytes)
         }
 
     # --- servers whose RNTO replaces nothing -------------------------------------------------------
@@ -149,6 +170,7 @@ class ServerCommit:
                     results[file] = _kept(file, errors[file])
         if not stores_faithfully(self._session.features):
             results |= self._only_said([file for file in tried if results[file] is None])
+            results |= self._misfits([file for file in tried if results[file] is None])
         self._settle_asides({file: asides[file] for file in put_aside}, results, note)
         return results
 
@@ -172,8 +194,9 @@ class ServerCommit:
         replies = self._session.pipeline([*(command("DELE", name(aside)) for aside in done), *back])
         for (file, aside), (_, second) in zip(kept.items(), _pairs(replies[len(done) :]), strict=True):
             if not second.is_ok:
-                kind = NotRenamed if isinstance(results[file], NotRenamed) else DestinationError
-                results[file] = kind(f"{results[file]}; the old file is now {aside}")
+                error = results[file]
+                kind = type(error) if isinstance(error, (NotRenamed, IntegrityError)) else DestinationError
+                results[file] = kind(f"{error}; the old file is now {aside}")
         for aside, reply in zip(done, replies, strict=False):
             if not reply.is_ok:
                 note(f"{self._session.peer} does not delete the old file, now {aside} ({reply.code})")

@@ -6,6 +6,7 @@ ERET, ESTO, markers) and what the Grid Community Toolkit 6.2 really says. Client
 
 import contextlib
 import ipaddress
+import re
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -107,6 +108,18 @@ def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST_REASON else f"{text[:_LONGEST_REASON]} ..."
 
 
+# What Telnet (RFC 854) may send before a line: two bytes, three for an option, more for its negotiation.
+_TELNET = re.compile(
+    rb"(?:\xff(?:[\xf1-\xf9]|[\xfb-\xfe].?|\xfa(?:[^\xff]|\xff\xff)*+\xff\xf0))++", re.DOTALL
+)
+
+
+def without_telnet(line: bytes) -> bytes:
+    """Return a line without the Telnet commands that it begins with. Linear."""
+    found = _TELNET.match(line)
+    return line[found.end() :] if found else line
+
+
 class ReplyReader:
     """Turns the bytes of a control channel into replies; keeps what is not complete.
 
@@ -133,7 +146,7 @@ class ReplyReader:
             self._rest.clear()
         for raw in ends:
             self._count(len(raw) + 1)
-            line = raw.rstrip(b"\r").decode("utf-8", "surrogateescape")
+            line = without_telnet(raw.rstrip(b"\r")).decode("utf-8", "surrogateescape")
             if reply := self._line(line):
                 replies.append(reply)
                 self._bytes = 0

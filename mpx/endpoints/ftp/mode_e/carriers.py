@@ -249,7 +249,8 @@ class DownloadCarrier(_WorkerCarrier):
         for path, streams in self._streams.items():
             living = [worker for worker in self._downloads if not worker.gone and worker.path == path]
             sessions = min(streams, len(living))
-            shares = spread(streams, [False] * sessions) + [0] * (len(living) - sessions)
+            each = sessions if self._context.events.one_connection.is_set() else streams
+            shares = spread(each, [False] * sessions) + [0] * (len(living) - sessions)
             for worker, share in zip(living, shares, strict=True):
                 worker.target = share
 

@@ -24,10 +24,9 @@ from mpx.engine.stream import StreamTotals
 from mpx.errors import ConnectionLost, InboundBlocked, MpxError, NoSpace
 from mpx.location import Location
 from mpx.net import mptcp, tcp
-from mpx.units import counted
 
 _CONGESTION = "a congestion control"
-_ONE_CONNECTION = "1 connection at once"
+_ONE_CONNECTION, _MORE_CONNECTIONS = "one connection", "several connections"
 _OUR_PORT = "our data port"
 _NEVER = (500, 501, 502, 504, 522)  # of PORT: there is no MODE E in this direction
 ENDS = 2  # of files are read before a part from within one is believed
@@ -137,7 +136,7 @@ class DownloadSession:
         self._channels.append(channel)
         over_mptcp = self._context.streams.over_mptcp and mptcp.FEATURE in control.features
         transport = f"Transport={choices.TRANSPORT};" if over_mptcp else ""
-        self._answers.extend([f"{counted(connections, 'connection')} at once", _OUR_PORT])
+        self._answers.extend([_ONE_CONNECTION if connections == 1 else _MORE_CONNECTIONS, _OUR_PORT])
         self._unsent += [
             command("OPTS", "RETR", f"Parallelism={connections},{connections},{connections};{transport}"),
             port_command(channel.address),
@@ -273,6 +272,12 @@ class DownloadSession:
             return
         if retrieve == _ONE_CONNECTION:
             return  # it opens one without being told so
+        if retrieve == _MORE_CONNECTIONS:
+            self._context.supervisor.note(
+                f"one connection for each session: {self._host} refuses more: {reply.reason}"
+            )
+            self._context.events.one_connection.set()
+            return
         if retrieve == _OUR_PORT and reply.code in _NEVER and not self._context.events.inbound.is_set():
             raise InboundBlocked(f"{self._host} refuses {retrieve}: {reply.reason}")
         if isinstance(retrieve, str):

@@ -4,11 +4,27 @@ import os
 import socket
 from collections.abc import Callable
 
+from mpx.endpoints.ftp import telnet_escape
+from mpx.endpoints.ftp.session import Session
+from mpx.endpoints.ftp.wire import command
 from mpx.endpoints.local.source_stream import SourceStream
 from mpx.engine.carrier import CarrierContext
+from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.range_scheduler import Piece
 from mpx.errors import IntegrityError
 from mpx.files.local_error import local_error
+
+
+def clear(session: Session, file: FileTransfer) -> None:
+    """Remove what an attempt before has left, as some servers add to that; best effort.
+
+    A file that has its final name is removed only when it is known to be wrong.
+    """
+    was_stored, file.was_stored = file.was_stored or file.was_begun, True
+    is_wrong = file.was_misfit or bool(file.retried_sections)
+    if is_wrong or (was_stored and file.partial != file.final):
+        telnet_escape.learn(session, file.partial)
+        session.call(command("DELE", session.name(file.partial)))
 
 
 def send_piece(

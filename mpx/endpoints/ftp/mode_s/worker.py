@@ -19,7 +19,7 @@ from mpx.endpoints.ftp import telnet_escape
 from mpx.endpoints.ftp.data_address import address_from, connect_data
 from mpx.endpoints.ftp.early_end import await_first, brings_nothing, early_reply
 from mpx.endpoints.ftp.mode_s.download import Incoming, Receive, StreamDownload
-from mpx.endpoints.ftp.mode_s.upload import send_piece
+from mpx.endpoints.ftp.mode_s.upload import clear, send_piece
 from mpx.endpoints.ftp.refusals import cannot_send, cannot_store
 from mpx.endpoints.ftp.session import Session, SessionOptions
 from mpx.endpoints.ftp.session_pool import SessionsFull, give_back_session, is_session_wanted, open_session
@@ -245,6 +245,7 @@ class StreamWorker(threading.Thread):
         def send(connection: socket.socket, count: Callable[[int], None]) -> None:
             send_piece(self._context, piece, fd, connection, count, self._buffer)
 
+        clear(self._open_session(), file)
         session, _ = self._transfer(file, "STOR", file.partial, 0, send)
         file.sent_whole = True  # until the answer is read
         reply = session.final_reply()
