@@ -36,7 +36,7 @@ from mpx.net import congestion_control, mptcp, tcp
 from mpx.options import CopyOptions
 from mpx.recognition.policy import CUBIC, why_not_from
 from mpx.report import Report
-from mpx.rtt.prober import RttProber
+from mpx.rtt.prober import Prober, beside_listing
 from mpx.transfer.commit import Committer
 from mpx.transfer.congestion_plan import Plan, plan
 from mpx.transfer.control_loop import ControlLoop, OnProgress
@@ -289,7 +289,7 @@ class _Copy:
             )
 
     def open_probe(self, bound: Callable[[int], None]) -> Endpoint:
-        """Open the far endpoint for questions that are soon answered or not at all; see PathProber."""
+        """Open the far endpoint for questions that are soon answered or not at all; see Multipath."""
         location, writing = (self.sources[0], False) if self.far_is_source else (self.destination, True)
         soon = replace(self.options, connect_timeout_s=PROBE_CONNECT_S, timeout_s=PROBE_REPLY_S)
         return open_endpoint(location, soon, self._stopping, writing=writing, bound=bound)
@@ -435,13 +435,13 @@ class _Copy:
             pool=self.sessions,
             congestions=self.far_end.congestions(),
         )
-        probe = RttProber(
-            self.far_end,
-            self.rtt,
-            listing=lister,
-            open_another=functools.partial(
-                self._open, self.far_end.location, writing=not self.far_is_source, waits_for_turn=False
-            ),
+        another = functools.partial(
+            self._open, self.far_end.location, writing=not self.far_is_source, waits_for_turn=False
+        )
+        probe = Prober(
+            "mpx-rtt",
+            beside_listing(self.far_end, lister, another) if self.rtt else (),
+            first=self.rtt,
             is_needed=lambda: self.sessions.takes_turns,
         )
         multipath = self.multipath
@@ -455,7 +455,7 @@ class _Copy:
             failure=failure,
             finisher=finisher,
             report=self.report,
-            rtt=multipath.rtt if multipath else lambda _: probe.latest(),
+            rtt=multipath.rtt if multipath else lambda _: probe.measured.rtt,
             congestion=self.congestion,
             congestion_refused=work.congestion_refused,
             begin_selection=functools.partial(self.selection, carrier) if selects else None,
@@ -529,10 +529,10 @@ class _Copy:
         return BackgroundMonitor(Loading(load_model), self.watch, chooser, congestion, began_s)
 
     def run(
-        self, carrier: Carrier, finisher: Committer, lister: Lister, probe: RttProber, watcher: ControlLoop
+        self, carrier: Carrier, finisher: Committer, lister: Lister, probe: Prober, watcher: ControlLoop
     ) -> None:
         """Start everything, watch, and stop everything; raises what ended the copy."""
-        begun: list[Carrier | Committer | Lister | RttProber] = []
+        begun: list[Carrier | Committer | Lister | Prober] = []
         try:
             for part in (carrier, finisher, lister, probe):
                 part.start()
@@ -549,7 +549,9 @@ class _Copy:
                 if self.multipath:
                     self.multipath.stop()
             for part in begun:
-                part.end() if isinstance(part, RttProber) else part.join()
+                if isinstance(part, Prober):
+                    part.end()
+                part.join()
             self.journal_the_rest()
         if self.failure.error:
             raise self.resumable(self.failure.error)
