@@ -6,6 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Any
 
 from mpx.engine.endpoint import Endpoint, Rtt
@@ -16,7 +17,7 @@ from mpx.multipath.controller import Controller
 from mpx.multipath.health import SUSPECT_S, PathHealth, Seen
 from mpx.multipath.server_address import ServerAddress
 from mpx.multipath.steering import SteeredPaths
-from mpx.rtt.prober import INTERVAL_S, Prober
+from mpx.rtt.prober import Prober
 
 MEASURED_S = 5.0  # what a path carries is the most it has carried for so long
 END_S = 2.0  # a controller that is told the end is waited for so long; its leases end anyway
@@ -97,19 +98,11 @@ class Multipath:
         with contextlib.suppress(RuntimeError):  # no thread to be had: the set ends with its lease
             self.paths.start()
         for name in self.known.names:
-            self._probes[name] = Prober(f"mpx-path-{name}", self._sessions(name, may_probe))
+            # A lost session is replaced for ever: on a new one it shows soon that the path is back.
+            sessions = (self._session(path) for path in repeat(name))
+            self._probes[name] = Prober(f"mpx-path-{name}", sessions, may_begin=may_probe)
             with contextlib.suppress(RuntimeError):
                 self._probes[name].start()
-
-    def _sessions(
-        self, path: str, may_begin: threading.Event
-    ) -> Iterator[contextlib.AbstractContextManager[Endpoint]]:
-        """Yield sessions that probe a path, for ever: on a new one it shows soon that the path is back."""
-        while not may_begin.wait(INTERVAL_S):
-            if self._closed:
-                return
-        while True:
-            yield self._session(path)
 
     @contextlib.contextmanager
     def _session(self, path: str) -> Iterator[Endpoint]:

@@ -34,7 +34,8 @@ class Prober(threading.Thread):
 
     `sessions` yields them one after the other, each as a context manager that closes it; when one is lost or
     released, the next is used a second later. `first`: what has been measured before, so that the first probe
-    is sent after a second. While `is_needed` returns True (sessions are scarce), none is used.
+    is sent after a second. No session is used before `may_begin` is set, nor while `is_needed` returns True
+    (others wait for one).
     """
 
     def __init__(
@@ -43,19 +44,23 @@ class Prober(threading.Thread):
         sessions: Iterable[AbstractContextManager[Endpoint]],
         *,
         first: Rtt | None = None,
+        may_begin: threading.Event | None = None,
         is_needed: Callable[[], bool] = lambda: False,
     ) -> None:
         super().__init__(name=name, daemon=True)
         # Written by this thread, read by others without a lock: one reference, replaced as a whole.
         self.measured = Measured(first)
         self._sessions = sessions
-        self._is_needed = is_needed
+        self._may_begin, self._is_needed = may_begin, is_needed
         self._due_s = time.monotonic() + INTERVAL_S if first else 0.0  # used by this thread alone
         self._done = threading.Event()
         self._wake = threading.Event()
 
     def run(self) -> None:
         """Use one session after the other."""
+        while self._may_begin and not self._may_begin.wait(INTERVAL_S):
+            if self._done.is_set():
+                return
         refusals = 0
         for session in self._sessions:
             if self._done.is_set():
