@@ -10,7 +10,6 @@ switches takes.
 """
 
 import contextlib
-import json
 import random
 import socket
 import statistics
@@ -18,7 +17,6 @@ import struct
 import sys
 import threading
 import time
-import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
@@ -34,13 +32,15 @@ from mpx_lab.steps import SWITCHES, netns_name
 from mpx_lab.topology import Link as Cable
 from mpx_lab.topology import Topology
 
+from mpx.sdn_client import ControllerClient
+
 PATHS, HOPS = 4, 5
 CONFIRMED_S, REROUTED_S, CHOSEN_S = 0.050, 0.200, 0.020
 API = "http://127.0.0.1:6680"  # as the operator has it, in the namespace of the switches
 PACKET_S = 0.001
 STEADY_S, AFTER_S = 1.0, 2.0  # before and after the cut; the longest pause is looked for in both
 ACK = 0x10
-FOUND_S, LOOK_S = 30.0, 0.05
+FOUND_S, LOOK_S, ANSWER_S = 30.0, 0.05, 10.0
 
 
 def main() -> None:
@@ -137,13 +137,8 @@ def wait_found(links: int) -> None:
 
 
 def ask(method: str, what: str, body: object = None) -> Any:
-    """Ask the controller; raises OSError."""
-    data = b"" if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(
-        f"{API}{what}", data, {"Content-Type": "application/json"}, method=method
-    )
-    with urllib.request.urlopen(request, timeout=10) as answer:
-        return json.loads(answer.read() or b"null")
+    """Ask the controller; raises ControllerError."""
+    return ControllerClient(API, "", answer_s=ANSWER_S).ask(method, what, body)
 
 
 def quantile(values: Sequence[float], share: float) -> float:

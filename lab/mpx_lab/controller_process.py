@@ -1,19 +1,17 @@
 """The process of a lab's own controller: starts it, and waits for what it finds."""
 
-import http.client
 import json
 import select
 import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from mpx.errors import UsageError
+from mpx.errors import ControllerError, UsageError
 from mpx_lab import namespace
 from mpx_lab.own_controller import API_PORT, LOG, LOOPBACK, arguments, missing
 from mpx_lab.state import LabError, Owner
@@ -24,7 +22,7 @@ START_S = 60.0  # 1 s where nothing else runs
 ANSWER_S = 10.0
 AGAIN_S = 0.1  # between two questions
 LAST_WORDS = 5  # lines of its log
-_NO_ANSWER = (OSError, http.client.HTTPException, ValueError)
+MOST_ANSWER = 64 << 20  # bytes
 
 
 def check_installed() -> None:
@@ -84,7 +82,7 @@ class OwnController:
         """Return the datapath ids of the switches that are connected; raises LabError."""
         try:
             told = namespace.inside(netns, _topology)
-        except _NO_ANSWER as error:
+        except (OSError, ControllerError) as error:
             raise LabError(f"the lab's controller does not answer ({error}){self.last_words()}") from None
         return {int(switch["id"], 16) for switch in told["switches"] if switch["connected"]}
 
@@ -94,7 +92,7 @@ class OwnController:
         while True:
             try:
                 lacks = missing(namespace.inside(step.netns, _topology), step.links, step.addresses)
-            except _NO_ANSWER as error:
+            except (OSError, ControllerError) as error:
                 lacks = f"it does not answer ({error})"
             if not lacks:
                 return
@@ -104,9 +102,7 @@ class OwnController:
 
 
 def _topology() -> Any:
-    with closing(http.client.HTTPConnection(LOOPBACK, API_PORT, timeout=ANSWER_S)) as asking:
-        asking.request("GET", "/topology")
-        answer = asking.getresponse()
-        if answer.status != http.client.OK:
-            raise ValueError(f"{answer.status} {answer.reason}")
-        return json.load(answer)
+    from mpx.sdn_client import ControllerClient
+
+    client = ControllerClient(f"http://{LOOPBACK}:{API_PORT}", "", answer_s=ANSWER_S, most_bytes=MOST_ANSWER)
+    return client.ask("GET", "/topology")

@@ -67,7 +67,7 @@ class Ends:
         return self._open(self.far.location, writing=not self.far_is_source, waits_for_turn=False)
 
     def open_path_probe(self, bound: Callable[[int], None]) -> Endpoint:
-        """Open the far endpoint for questions that are answered soon or not at all; see PathProber."""
+        """Open the far endpoint for questions that are answered soon or not at all; see Multipath."""
         soon = replace(self._options, connect_timeout_s=PROBE_CONNECT_S, timeout_s=PROBE_REPLY_S)
         writing = not self.far_is_source
         return open_endpoint(self.far.location, soon, self._stop, writing=writing, bound=bound)

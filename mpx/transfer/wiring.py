@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from mpx.engine.carrier import CarrierContext, ServerEvents, StreamSettings
+from mpx.engine.carrier import Carrier, CarrierContext, ServerEvents, StreamSettings
 from mpx.engine.chunk_gate import ChunkGate
 from mpx.engine.file_queue import FileQueue
 from mpx.engine.rate_limiter import RateLimiter
@@ -13,7 +13,7 @@ from mpx.errors import ConnectionLost, InboundBlocked, MpxError, TransferTimeout
 from mpx.net import tcp
 from mpx.options import CopyOptions
 from mpx.report import OnProgress
-from mpx.rtt.prober import RttProber
+from mpx.rtt.prober import Prober, beside_listing
 from mpx.transfer.background import background_of
 from mpx.transfer.commit import Committer
 from mpx.transfer.control_loop import ControlLoop, OnePath
@@ -92,11 +92,10 @@ class Attempt:
             sessions=sessions_of(options, known),
             congestions=ends.far.congestions(),
         )
-        self._prober = RttProber(
-            ends.far,
-            transport.rtt,
-            listing=self._scan,
-            open_another=ends.open_spare,
+        self._prober = prober = Prober(
+            "mpx-rtt",
+            beside_listing(ends.far, self._scan, ends.open_spare) if transport.rtt else (),
+            first=transport.rtt,
             is_needed=lambda: ends.sessions.takes_turns,
         )
         self._background = background_of(self._carrier, context, ends, transport, report.note)
@@ -107,7 +106,7 @@ class Attempt:
             failure,
             tuning=StreamTuning(self._carrier, gate, chosen, first=beginning(options, known, yields=yields)),
             background=self._background,
-            paths=multipath or OnePath(self._prober.latest),
+            paths=multipath or OnePath(lambda: prober.measured.rtt),
             timeline=Timeline(report, self._queue, on_progress),
             journal_arrivals=committer.journal_arrivals,
         )
@@ -129,11 +128,11 @@ class Attempt:
 
     def _run(self) -> None:
         """Start everything, run the control loop, and stop everything."""
-        begun = []
+        begun: list[Carrier | Committer | Scan | Prober] = []
         try:
             for part in (self._carrier, self._committer, self._scan, self._prober):
                 part.start()
-                begun.append(part.end if isinstance(part, RttProber) else part.join)
+                begun.append(part)
             self._loop.run()
         except (MemoryError, RuntimeError) as error:  # RuntimeError: no thread is left
             self._failure.set(unexpected(error))
@@ -145,8 +144,9 @@ class Attempt:
                 self._carrier.stop()
                 if self._multipath:
                     self._multipath.stop()
-            for end in begun:
-                end()
+            self._prober.end()
+            for part in begun:
+                part.join()
             self._journal_the_rest()
         if self._failure.error:
             raise resumable(self._failure.error, self._options)
