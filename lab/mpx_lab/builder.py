@@ -19,6 +19,7 @@ from mpx_lab.namespace import RUN_NETNS, inside
 from mpx_lab.ovs import OpenVSwitch
 from mpx_lab.programs import find, run
 from mpx_lab.reach import wait_reachable
+from mpx_lab.shape import Shape
 from mpx_lab.simulated import is_simulated
 from mpx_lab.state import LabError, Owner, environment, folder_of
 from mpx_lab.steps import (
@@ -104,8 +105,8 @@ class Builder:
             sides = (*step.a[:2], step.a_to_b), (*step.b[:2], step.b_to_a)
             KernelLink(self.folder, step.name).start(*sides)
             return
-        ends = _end(*step.a), _end(*step.b)
-        link = EmulatedLink(step.name, self.folder, *ends, step.a_to_b, step.b_to_a, pause_s=step.pause_s)
+        ends = _end(*step.a, step.a_to_b), _end(*step.b, step.b_to_a)
+        link = EmulatedLink(step.name, self.folder, *ends, pause_s=step.pause_s)
         link.start(self._environment)
         self.links[step.name] = link
 
@@ -152,5 +153,5 @@ def ip(netns: str, lines: Iterable[str], environment: dict[str, str]) -> None:
     run([find("ip"), "-n", netns, "-batch", "-"], environment, "\n".join(lines) + "\n")
 
 
-def _end(netns: str, device: str, mac: str | None) -> End:
-    return End(str(RUN_NETNS / netns), device, mac)
+def _end(netns: str, device: str, mac: str | None, shape: Shape) -> End:
+    return End(str(RUN_NETNS / netns), device, mac, shape)

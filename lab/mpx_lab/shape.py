@@ -8,7 +8,7 @@ from mpx.errors import UsageError
 MAX_RATE_BPS = 100_000_000_000
 MAX_DELAY_S = 60.0
 SEEDS = 2**64
-PAUSE_S = 50e-6  # of an emulator between two looks at its frames, unless it is told otherwise
+PAUSE_S = 50e-6  # how long an emulator sleeps between two polls of its frames, by default
 FULL_FRAME_BYTES = 1514  # 1500 of the packet, 14 of the Ethernet header
 
 

@@ -6,7 +6,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +28,12 @@ class LinkError(MpxError):
 
 @dataclass(frozen=True)
 class End:
-    """Where a link ends: a device that it makes in a network namespace."""
+    """One end of a link: a device that it makes in a network namespace, and the shape of what leaves it."""
 
     netns: str  # the namespace's file, for example /run/netns/NAME
     device: str
-    mac: str | None = None  # None: as the kernel likes
+    mac: str | None = None  # None: the kernel chooses
+    shape: Shape = field(default_factory=Shape)
 
 
 class RunningLink:
@@ -117,8 +118,9 @@ class EmulatedLink(RunningLink):
     """A link with its process. Its log and its control socket lie in a folder of the caller's.
 
     `name.csv`, `name.csv.1`, `name.err` and `name.control` are its own; the socket's path must fit in 107
-    bytes. A log that has `log_bytes` becomes `name.csv.1`. Between two looks at its frames it pauses for
-    `pause_s`, at least half of it: a longer pause takes less of the processors, and delivers so much later.
+    bytes. A log that has reached `log_bytes` becomes `name.csv.1`. The emulator polls its frames and sleeps
+    for `pause_s` (at least half of it) between polls: a longer pause costs less CPU time and delays frames
+    more.
     """
 
     def __init__(
@@ -127,8 +129,6 @@ class EmulatedLink(RunningLink):
         folder: Path,
         a: End,
         b: End,
-        a_to_b: Shape,
-        b_to_a: Shape,
         *,
         mtu: int = 1500,
         log_bytes: int = 32 << 20,
@@ -136,7 +136,6 @@ class EmulatedLink(RunningLink):
     ) -> None:
         super().__init__(folder.absolute(), name)
         self._ends = (a, b)
-        self._shapes = (a_to_b, b_to_a)
         self._mtu = mtu
         self._log_bytes = log_bytes
         self._pause_s = pause_s
@@ -206,8 +205,8 @@ class EmulatedLink(RunningLink):
             words += [f"--{side}", end.netns, end.device]
             if end.mac is not None:
                 words += [f"--{side}-mac", end.mac]
-        for direction, shape in zip(Direction, self._shapes, strict=True):
-            words += [f"--{direction}", shape_arguments(shape)]
+        for direction, end in zip(Direction, self._ends, strict=True):
+            words += [f"--{direction}", shape_arguments(end.shape)]
         return words
 
 

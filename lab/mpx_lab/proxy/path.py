@@ -1,4 +1,4 @@
-"""What a connection meets on its way: the delay, the window, and lines of a fixed rate."""
+"""What connections meet on their way: delay, window, lines of a fixed rate, and the record of it."""
 
 import time
 from collections import deque
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from mpx_lab.proxy.loop import Loop
+from mpx_lab.proxy.record import BUCKET_S, ConnectionRecord, Direction, Kind, Record, Side
 
 LARGEST_CHUNK_BYTES = 256 * 1024
 SMALLEST_CHUNK_BYTES = 2048
@@ -100,3 +101,41 @@ class Line:
             self._turn.read()
         self._turn = None
         self._set_timer()
+
+
+class Path:
+    """What all connections of a proxy share: loop, options, bottleneck, and record."""
+
+    def __init__(self, options: PathOptions, total_rate_bps: float | None) -> None:
+        self.loop = Loop()
+        self.options = options
+        self.record = Record(time.time())
+        self._started_s = time.monotonic()
+        self._bottleneck: dict[Direction, Line] = {}  # of the data connections together
+        if total_rate_bps is not None:
+            both: tuple[Direction, Direction] = ("up", "down")
+            self._bottleneck = {direction: Line(self.loop, total_rate_bps) for direction in both}
+
+    def opened(self, kind: Kind, opened_by: Side) -> ConnectionRecord:
+        """Return the record of a new connection."""
+        log = ConnectionRecord(len(self.record.connections), kind, opened_by, self._since_start_s())
+        self.record.connections.append(log)
+        return log
+
+    def lines(self, kind: Kind, direction: Direction) -> list[Line]:
+        """Return the lines that a new connection passes in one direction."""
+        own = [] if self.options.rate_bps is None else [Line(self.loop, self.options.rate_bps)]
+        shared = kind == "data" and direction in self._bottleneck
+        return [*own, self._bottleneck[direction]] if shared else own
+
+    def delivered(self, log: ConnectionRecord, direction: Direction, size_bytes: int) -> None:
+        """Count bytes that have just been delivered."""
+        self.record.count(log, direction, int(self._since_start_s() / BUCKET_S), size_bytes)
+
+    def closed(self, log: ConnectionRecord, *, reset: bool) -> None:
+        """Note that a connection has ended."""
+        log.closed_s = self._since_start_s()
+        log.ended_by = "reset" if reset else "close"
+
+    def _since_start_s(self) -> float:
+        return time.monotonic() - self._started_s

@@ -3,19 +3,17 @@
 import random
 import socket
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
 from types import TracebackType
-from typing import Literal, Self, TypeVar
+from typing import Self, TypeVar
 
-from mpx_lab.proxy.loop import Loop
-from mpx_lab.proxy.path import SOCKET_BUFFER_BYTES, Line, PathOptions
-from mpx_lab.proxy.record import ConnectionRecord, Direction, Record
+from mpx_lab.proxy.path import SOCKET_BUFFER_BYTES, Path, PathOptions
+from mpx_lab.proxy.record import Direction, Record, Side
 from mpx_lab.proxy.relay import Relay
 from mpx_lab.proxy.rewrite import Address, LineRewriter
-from mpx_lab.proxy.session import Listener, Session, Side
+from mpx_lab.proxy.session import Listener, Session
 
 Answer = TypeVar("Answer")
 
@@ -51,27 +49,17 @@ class DelayProxy:
     ) -> None:
         self.host = host
         self._target: Address = (_resolve(target[0]), target[1])
-        self._path = PathOptions(rtt_s, rate_bps, window_bytes)
-        self._loop = Loop()
-        self._total_lines: dict[Direction, Line] = {}
-        if total_rate_bps is not None:
-            self._total_lines = {
-                "up": Line(self._loop, total_rate_bps),
-                "down": Line(self._loop, total_rate_bps),
-            }
+        self._path = Path(PathOptions(rtt_s, rate_bps, window_bytes), total_rate_bps)
+        self._loop = self._path.loop
         self._sessions: set[Session] = set()
         self._stalled: set[Relay] = set()
         self._lost = False
         self._refusing = False
-        self._record = Record(time.time())
-        self._started_s = time.monotonic()
         self._stopping = False
         self._running = False
         self._failure: BaseException | None = None
         self._ask_lock = threading.Lock()
-        self._front = Listener(
-            self._loop, host, port, self._open_control, receive_buffer_bytes=SOCKET_BUFFER_BYTES
-        )
+        self._front = Listener(self._loop, (host, port), self._open_control, SOCKET_BUFFER_BYTES)
         self.port: int = self._front.address[1]
         self._front.listen()
         self._thread = threading.Thread(target=self._run, name="mpx-delay-proxy", daemon=True)
@@ -99,7 +87,7 @@ class DelayProxy:
 
     def record(self) -> Record:
         """Return what has happened so far, as a copy of its own; also after the end."""
-        return self._ask(self._record.copy)
+        return self._ask(self._path.record.copy)
 
     def open_data_connections(self) -> list[int]:
         """Return the numbers of the data connections that are open, oldest first."""
@@ -228,7 +216,9 @@ class DelayProxy:
             "up": LineRewriter(partial(self._announced, session, "client"), from_server=False),
             "down": LineRewriter(partial(self._announced, session, "server"), from_server=True),
         }
-        session.control = self._relay(session, "control", "client", accepted, self._target, rewriters)
+        log = self._path.opened("control", "client")
+        on_closed = partial(self._closed, session)
+        session.control = Relay(self._path, log, accepted, self._target, rewriters, on_closed)
         self._sessions.add(session)
         session.control.resume()
 
@@ -238,14 +228,9 @@ class DelayProxy:
         listener = session.listeners.get(leads_to)
         if listener is None:
             opened_by: Side = "client" if announced_by == "server" else "server"
+            address = (session.listening_host(host), 0)
             on_accept = partial(self._open_data, session, opened_by, leads_to)
-            listener = Listener(
-                self._loop,
-                session.listening_host(host),
-                0,
-                on_accept,
-                receive_buffer_bytes=self._path.receive_buffer_bytes,
-            )
+            listener = Listener(self._loop, address, on_accept, self._path.options.receive_buffer_bytes)
             self._apply_faults(listener)
         session.keep(leads_to, listener)
         return listener.address
@@ -253,34 +238,10 @@ class DelayProxy:
     def _open_data(
         self, session: Session, opened_by: Side, leads_to: Address, accepted: socket.socket, _peer: Address
     ) -> None:
-        relay = self._relay(session, "data", opened_by, accepted, leads_to, {})
+        log = self._path.opened("data", opened_by)
+        relay = Relay(self._path, log, accepted, leads_to, {}, partial(self._closed, session))
         session.data.add(relay)
         relay.resume()
-
-    def _relay(
-        self,
-        session: Session,
-        kind: Literal["control", "data"],
-        opened_by: Side,
-        accepted: socket.socket,
-        dial: Address,
-        rewriters: dict[Direction, LineRewriter],
-    ) -> Relay:
-        number = len(self._record.connections)
-        log = ConnectionRecord(number, kind, opened_by, time.monotonic() - self._started_s)
-        self._record.connections.append(log)
-        return Relay(
-            self._loop,
-            self._path,
-            accepted,
-            dial,
-            log,
-            self._record,
-            started_s=self._started_s,
-            total_lines=self._total_lines if kind == "data" else {},
-            rewriters=rewriters,
-            on_closed=partial(self._closed, session),
-        )
 
     def _closed(self, session: Session, relay: Relay) -> None:
         self._stalled.discard(relay)
