@@ -12,16 +12,17 @@ last column says how late the links were. Of a run that does not count (docs/lab
 made, and the bench fails.
 """
 
+import argparse
 import json
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from figures import Spread, Verdict, command, conclude, machine
+from figures import Spread, Verdict, machine
+from harness import command, run
 from mpx_lab.judged import judged
 from mpx_lab.lab import Lab
 from mpx_lab.own_controller import OWN
@@ -49,13 +50,9 @@ class Copied:
     reasons: Sequence[str]
 
 
-def main() -> None:
-    """Measure, print a table, and say what of it is as it should be."""
-    parser = command(__doc__)
-    parser.add_argument("--effort", choices=("quick", "full"), default="quick")
-    parser.add_argument("--scale", type=float, default=1.0, help="multiplies all rates, and the file")
-    given = parser.parse_args()
-    effort, scale = given.effort, given.scale
+def measure(options: argparse.Namespace) -> dict[str, list[Copied]]:
+    """Copy over each network and print a table."""
+    effort, scale = options.effort, options.scale
     print(machine())
     print(f"\n{'network':<18} {'paths':>5}  {'steady':<24} {'whole':<24} late, P99 ms")
     measured: dict[str, list[Copied]] = {}
@@ -66,9 +63,9 @@ def main() -> None:
         ]
         steady, whole = Spread([run.steady for run in runs]), Spread([run.whole for run in runs])
         late = max(run.late_s for run in runs) * 1e3
-        told = f"{network:<18} {runs[0].paths:>5}  {f'{steady:.3f}':<24} {f'{whole:.3f}':<24} {late:.1f}"
-        print(told, flush=True)
-    sys.exit(conclude(judge, measured, given.results))
+        line = f"{network:<18} {runs[0].paths:>5}  {f'{steady:.3f}':<24} {f'{whole:.3f}':<24} {late:.1f}"
+        print(line, flush=True)
+    return measured
 
 
 def judge(measured: Mapping[str, Sequence[Mapping[str, float]]]) -> Iterator[Verdict]:
@@ -145,4 +142,7 @@ def steady_bps(rows: list[tuple[float, int]], size_bytes: int) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    parser = command(__doc__)
+    parser.add_argument("--effort", choices=("quick", "full"), default="quick")
+    parser.add_argument("--scale", type=float, default=1.0, help="factor of all rates, and of the file")
+    run(parser, measure, judge)

@@ -16,6 +16,7 @@ the first; beside the loss of a link callers wait 50 ms (P99) and 1 s at most; c
 and memory grows by a quarter at most after the first tenth of the time.
 """
 
+import argparse
 import json
 import statistics
 import sys
@@ -35,8 +36,9 @@ from urllib.request import urlopen
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tests"), str(ROOT / "tests" / "controller")]
 
-from figures import Verdict, command, conclude, machine
+from figures import Verdict, machine
 from graphs import THESIS_A, plain
+from harness import command, run
 from mpx_controller.graph import Graph
 from running_controller import Running, controller
 from switches import address, arp_from
@@ -59,12 +61,8 @@ CALLER_P99_S, CALLER_MOST_S = 0.05, 1.0
 GROWS = 1.25
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = command(__doc__)
-    parser.add_argument("--only", default=",".join(PARTS))
-    parser.add_argument("--seconds", type=float, default=3600.0, help="of coming and going")
-    options = parser.parse_args()
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """Measure the parts that were asked for."""
     print(machine(), flush=True)
     parts = options.only.split(",")
     measured: dict[str, Any] = {}
@@ -77,7 +75,7 @@ def main() -> None:
     if "churn" in parts:
         with steered(THESIS_A, ENDS) as (running, _):
             measured["churn"] = churn(running, options.seconds)
-    sys.exit(conclude(judge, measured, options.results))
+    return measured
 
 
 @dataclass(frozen=True)
@@ -326,4 +324,7 @@ def memory_bytes(running: Running) -> int:
 
 
 if __name__ == "__main__":
-    main()
+    parser = command(__doc__)
+    parser.add_argument("--only", default=",".join(PARTS))
+    parser.add_argument("--seconds", type=float, default=3600.0, help="of coming and going")
+    run(parser, measure, judge)

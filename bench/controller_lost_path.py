@@ -9,8 +9,8 @@ them waited for an acknowledgement, as the kernel of its sender says; timeouts o
 it the same of all streams on the other paths, which have pauses of their own. Five runs of each (quick: two).
 """
 
+import argparse
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +19,8 @@ from functools import partial
 from pathlib import Path
 
 from controller_paths import ask, wait_found
-from figures import Spread, Verdict, command, conclude, machine
+from figures import Spread, Verdict, machine
+from harness import command, run
 from mpx_lab.lab import Lab
 from mpx_lab.namespace import inside
 from mpx_lab.own_controller import OWN
@@ -59,11 +60,8 @@ class Stream:
             self.bytes, self.since_s = sample.bytes_acked, now_s
 
 
-def main() -> None:
-    """Measure, print a table, and say what of it is as it should be."""
-    parser = command(__doc__)
-    parser.add_argument("--quick", action="store_true", help="two runs of each")
-    options = parser.parse_args()
+def measure(options: argparse.Namespace) -> dict[str, Sequence[float]]:
+    """Lose a path at each RTT, in each direction, and print a table."""
     times = 2 if options.quick else 5
     print(machine())
     print("\n| RTT | direction | the path | its streams, s: median (min to max) | others |")
@@ -77,8 +75,8 @@ def main() -> None:
                     found, others = Spread([run[0] for run in runs]), Spread([run[1] for run in runs])
                     what = f"{rtt_s * 1e3:g} ms | {'up' if upload else 'down'} | {way}"
                     print(f"| {what} | {found:.2f} | {others:.2f} |", flush=True)
-                    measured[what.replace(" |", ",")] = list(found.values)
-    sys.exit(conclude(judge, measured, options.results))
+                    measured[what.replace(" |", ",")] = found.values
+    return measured
 
 
 def judge(stood_still: Mapping[str, Sequence[float]]) -> Iterator[Verdict]:
@@ -160,4 +158,6 @@ def watched(lab: Lab, paths: dict[int, int], *, upload: bool) -> list[Stream]:
 
 
 if __name__ == "__main__":
-    main()
+    parser = command(__doc__)
+    parser.add_argument("--quick", action="store_true", help="two runs of each")
+    run(parser, measure, judge)

@@ -9,13 +9,13 @@ nothing arrives is what a transfer sees of it. Beside it, in this process, how l
 switches takes.
 """
 
+import argparse
 import contextlib
 import json
 import random
 import socket
 import statistics
 import struct
-import sys
 import threading
 import time
 import urllib.request
@@ -24,7 +24,8 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from figures import Verdict, command, conclude, machine
+from figures import Verdict, machine
+from harness import command, run
 from mpx_controller.graph import Graph, Link, Port
 from mpx_controller.path_sets.selection import SELECTORS
 from mpx_lab.lab import Lab
@@ -43,11 +44,8 @@ ACK = 0x10
 FOUND_S, LOOK_S = 30.0, 0.05
 
 
-def main() -> None:
-    """Measure, print, and say what of it is as it should be."""
-    parser = command(__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the repetitions")
-    options = parser.parse_args()
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """Measure and print."""
     quick = options.quick
     print(machine())
     measured = {"chosen": chosen()}
@@ -55,7 +53,7 @@ def main() -> None:
         switches = netns_name(lab.id, SWITCHES)
         measured |= inside(switches, lambda: confirmed(lab, 30 if quick else 300))
         measured["rerouted"] = rerouted(lab, 3 if quick else 20)
-    sys.exit(conclude(judge, measured, options.results))
+    return measured
 
 
 def judge(took_s: Mapping[str, Sequence[float]]) -> Iterator[Verdict]:
@@ -236,4 +234,6 @@ def mesh(rng: random.Random, switches: int, degree: int) -> Graph:
 
 
 if __name__ == "__main__":
-    main()
+    parser = command(__doc__)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the repetitions")
+    run(parser, measure, judge)

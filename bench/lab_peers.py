@@ -11,10 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from apt.cell import Cell, Link
-from apt.row import Results, Row, by_link_and_tool, main, repeated
+from apt.row import Results, Row, by_link_and_tool, repeated
 from apt.store import Result
 from apt.tools import DOWN
 from figures import Spread, Verdict, median
+from harness import run_row
 from mpx_lab.series import goodput_bps
 
 OVER_S = 20.0  # from the start of the program
@@ -37,7 +38,6 @@ class Peers(Row):
     """See the head of this file."""
 
     name = "peers"
-    doc = __doc__ or ""
 
     def cells(self, effort: str) -> Sequence[Cell]:
         """Every tool on every link."""
@@ -116,4 +116,4 @@ def _beside_bps(run: Result) -> float:
 
 
 if __name__ == "__main__":
-    main(Peers(), judge)
+    run_row(Peers(), judge)

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 from figures import Verdict
+from harness import run_row
 from mpx_lab.dataset.load import Example
 from mpx_train.paper import DEFAULT_SECONDS, OTHERS
 from recognition.paper_cell import Cell, Curves, accuracies, curve_lines, draw_curves, seconds_of
-from recognition.row import Row, main
+from recognition.row import Row
 
 NEAREST, BY_PIECE = "1-NN", "1-NN by piece"
 GOAL = 0.80
@@ -23,7 +24,6 @@ class F22(Row[Curves]):
     """See the head of this file."""
 
     name = "f22"
-    doc = __doc__ or ""
 
     def compute(self, examples: Sequence[Example], effort: str) -> Curves:
         """All four, for each length."""
@@ -66,4 +66,4 @@ def slope(curve: Mapping[str, float]) -> float:
 
 
 if __name__ == "__main__":
-    main(F22(), judge)
+    run_row(F22(), judge)

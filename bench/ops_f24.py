@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from figures import Verdict
+from harness import run_row
 from mpx_lab.dataset.load import Example
 from recognition.paper_cell import Cell, Curves, accuracies, curve_lines, draw_curves, seconds_of
-from recognition.row import Row, main
+from recognition.row import Row
 
 ACTIVE_KS = (1, 3, 5)
 PASSIVE = "passive 1-NN"
@@ -21,7 +22,6 @@ class F24(Row[Curves]):
     """See the head of this file."""
 
     name = "f24"
-    doc = __doc__ or ""
 
     def compute(self, examples: Sequence[Example], effort: str) -> Curves:
         """Three active and one passive curve."""
@@ -59,4 +59,4 @@ def curves_of(examples: Sequence[Example], effort: str) -> Curves:
 
 
 if __name__ == "__main__":
-    main(F24(), judge)
+    run_row(F24(), judge)

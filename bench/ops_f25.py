@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 from figures import Verdict
+from harness import run_row
 from mpx_lab.dataset.load import Example
 from mpx_train.scores import Scores
 from ops_f24 import curves_of
 from recognition.paper_cell import Curves, accuracies, curve_lines
-from recognition.row import Row, main
+from recognition.row import Row
 
 FROM_S, AT_S = 40, 50
 
@@ -22,7 +23,6 @@ class F25(Row[Curves]):
     """See the head of this file."""
 
     name = "f25"
-    doc = __doc__ or ""
     panels = (2, 2)
     size = (10.0, 7.0)
 
@@ -62,4 +62,4 @@ def folds(scores: Scores) -> list[float]:
 
 
 if __name__ == "__main__":
-    main(F25(), judge)
+    run_row(F25(), judge)

@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 from figures import Verdict
+from harness import run_row
 from mpx_lab.dataset.load import Example
 from mpx_train.cut import Texts
 from mpx_train.dtw import distances
 from mpx_train.paper import RADIUS, raw_windows
 from recognition.paper_cell import Cell
-from recognition.row import Row, main
+from recognition.row import Row
 
 from mpx.recognition.mix import MIXES
 from mpx.recognition.windows import Floats
@@ -55,7 +56,6 @@ class F8(Row[Mapping[str, Signatures]]):
     """See the head of this file."""
 
     name = "f8"
-    doc = __doc__ or ""
     panels = (2, 6)
     size = (16.0, 5.0)
 
@@ -106,4 +106,4 @@ def signatures(cell: Cell) -> Signatures:
 
 
 if __name__ == "__main__":
-    main(F8(), judge)
+    run_row(F8(), judge)

@@ -10,6 +10,7 @@ just begun to probe, unless the table says otherwise.
 What was compared is kept, so it can be made in pieces: --minutes ends it early.
 """
 
+import argparse
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from figures import Verdict, command, conclude, machine
+from figures import Verdict, machine
+from harness import command, run
 from mpx_lab.dataset.load import Example, load_dataset
 from mpx_train.crossfit import Heard, heard
 from mpx_train.cut import Gridded, even, gridded
@@ -33,7 +35,7 @@ from recognition.compare import LINK, RUN, SPLITS, Comparison, Outcome, comparis
 from recognition.outside import never_seen, rejection, rejection_lines
 from recognition.row import SEED
 
-from mpx.errors import MpxError, UsageError
+from mpx.errors import UsageError
 from mpx.recognition.observation import ACTIVE_SHORT, PASSIVE, TRANSFERS
 from mpx.recognition.window_classifier import FALSE_ALARMS
 
@@ -54,28 +56,17 @@ GOALS = {
 }
 
 
-def main() -> None:
-    """Read the command line, compute what is missing, and say what came out."""
-    parser = command(__doc__)
-    parser.add_argument("dataset", type=Path, help="a folder of mpx lab dataset")
-    parser.add_argument("--effort", choices=tuple(SETTINGS), default="quick", help="5 folds, or one a link")
-    parser.add_argument(
-        "--out", type=Path, default=Path("reports/ops"), help="what was computed, and the figure"
-    )
-    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin nothing new after so many")
-    options = parser.parse_args()
-    until = time.monotonic() + 60 * options.minutes
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """Compute what is missing, and print what came out."""
+    until_s = time.monotonic() + 60 * options.minutes
     print(machine())
-    try:
-        examples = load_dataset(options.dataset)
-    except MpxError as error:
-        sys.exit(str(error))
+    examples = load_dataset(options.dataset)
     known, outside, alike = (gridded(runs) for runs in runs_for(PASSIVE, examples))
     comparison = Comparison(known, PASSIVE_10, options.effort, options.out / "models")
     for candidate, split in comparison.missing(list(CANDIDATES), SPLITS):
-        if time.monotonic() > until:
+        if time.monotonic() > until_s:
             left = len(comparison.missing(list(CANDIDATES), SPLITS))
-            sys.exit(f"{left} comparisons are missing; run it again to go on")
+            raise UsageError(f"{left} comparisons are missing; run it again to go on")
         sys.stderr.write(f"{candidate}, {split}\n")
         comparison.compute(candidate, split)
     outcomes = {(c, s): comparison.outcome(c, s) for s in SPLITS for c in CANDIDATES}
@@ -93,7 +84,7 @@ def main() -> None:
     print("\n".join(["", *ways_of_watching(examples, by, measured["ways"]), ""]))
     measured["decision"] = cost(known, outside, judged, by)
     print(f"figure: {draw(outcomes, options.out)}")
-    sys.exit(conclude(judge, measured, options.results))
+    return measured
 
 
 def judge(measured: Mapping[str, Any]) -> Iterator[Verdict]:
@@ -242,4 +233,11 @@ def draw(outcomes: dict[tuple[str, str], Outcome], folder: Path) -> Path:
 
 
 if __name__ == "__main__":
-    main()
+    parser = command(__doc__)
+    parser.add_argument("dataset", type=Path, help="a folder of mpx lab dataset")
+    parser.add_argument("--effort", choices=tuple(SETTINGS), default="quick", help="5 folds, or one a link")
+    parser.add_argument(
+        "--out", type=Path, default=Path("reports/ops"), help="what was computed, and the figure"
+    )
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin nothing new after so many")
+    run(parser, measure, judge)
