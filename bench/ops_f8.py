@@ -12,13 +12,13 @@ import numpy as np
 from figures import Verdict
 from harness import run_row
 from mpx_lab.dataset.load import Example
-from mpx_train.cut import Texts
-from mpx_train.dtw import distances
-from mpx_train.paper import RADIUS, raw_windows
+from mpx_train.paper import raw_windows
 from recognition.paper_cell import Cell
 from recognition.row import Row
 
+from mpx.ops_classifier import NearestNeighbours
 from mpx.recognition.mix import MIXES
+from mpx.recognition.neighbours import Texts
 from mpx.recognition.windows import Floats
 
 SECONDS = 90
@@ -102,7 +102,7 @@ def signatures(cell: Cell) -> Signatures:
     """Return all stretches that a cell has."""
     stretches, runs = raw_windows(cell.examples, SECONDS)
     mixes = np.array([cell.examples[run].mix for run in runs])
-    return Signatures(stretches, mixes, distances(stretches, stretches, RADIUS))
+    return Signatures(stretches, mixes, NearestNeighbours(stretches, mixes).distances(stretches))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from mpx_train.unknown import LIKE
 from numpy.typing import NDArray
 from ops_models import ALARMS_ALLOWED, REJECTED
 
-from mpx.ops_classifier import SHIPPED, load_model
+from mpx.ops_classifier import SHIPPED, load
 from mpx.recognition.mix import MIXES, UNKNOWN
 from mpx.recognition.model import Model
 from mpx.recognition.observation import ACTIVE_SHORT, DIPS, KINDS, PASSIVE, TRANSFERS, Own
@@ -37,7 +37,7 @@ THREE = {
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Have the model judge each kind of series."""
-    model, examples = load_model(options.model), load_dataset(options.dataset)
+    model, examples = load(options.model), load_dataset(options.dataset)
     measured = {}
     for kind in KINDS:
         some = [each for each in examples if kind_of(each) == kind]

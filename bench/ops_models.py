@@ -23,10 +23,8 @@ from harness import command, run
 from mpx_lab.dataset.load import Example, load_dataset
 from mpx_train.crossfit import Heard, heard
 from mpx_train.cut import Gridded, even, gridded
-from mpx_train.dtw import distances
 from mpx_train.figures import likeliest_scores, said_scores
 from mpx_train.learn import DEFAULT, Judged, Kind, Settings, out_of_fold, part_from
-from mpx_train.paper import RADIUS
 from mpx_train.scores import Scores, confusion_lines
 from mpx_train.train import TRAINED, runs_for
 from recognition.bounds import overlap_lines, place_lines, stream_lines, whole_runs
@@ -36,6 +34,8 @@ from recognition.outside import never_seen, rejection, rejection_lines
 from recognition.row import SEED
 
 from mpx.errors import UsageError
+from mpx.ops_classifier import NearestNeighbours
+from mpx.recognition.mix import MIXES
 from mpx.recognition.observation import ACTIVE_SHORT, PASSIVE, TRANSFERS
 from mpx.recognition.window_classifier import FALSE_ALARMS
 
@@ -195,7 +195,7 @@ def cost(
     windows = even(known, WINDOW_S).paper_ms
     templates = np.resize(windows, (TEMPLATES, windows.shape[1]))
     began = time.process_time()
-    distances(windows[:20], templates, RADIUS)
+    NearestNeighbours(templates, np.resize(np.array(MIXES), TEMPLATES)).predict(windows[:20])
     return {"ours_s": ours_s, "nearest_s": (time.process_time() - began) / 20}
 
 

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from mpx_train.cut import Gridded, Labelled, Texts, drawn, even
-from mpx_train.dtw import distances
+from mpx_train.cut import Gridded, Labelled, drawn, even
 from mpx_train.learn import DEFAULT, Kind
-from mpx_train.paper import OTHERS, RADIUS, fit_other, vote
+from mpx_train.paper import OTHERS, fit_other
 from mpx_train.quant import quantiles
 from mpx_train.rocket import Rocket
 from numpy.typing import NDArray
@@ -21,7 +20,9 @@ from sklearn.linear_model import RidgeClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from mpx.ops_classifier import NearestNeighbours
 from mpx.recognition.features import features
+from mpx.recognition.neighbours import Texts
 from mpx.recognition.windows import Windows
 
 Floats = NDArray[np.float64]
@@ -57,8 +58,7 @@ def neighbours(series: Callable[[Labelled], Floats], k: int) -> Callable[[Task],
 
     def said(task: Task) -> Texts:
         known = task.known()
-        apart = distances(series(task.judge), series(known), RADIUS)
-        return vote(apart, known.mix, k)
+        return NearestNeighbours(series(known), known.mix, k).predict(series(task.judge))
 
     return said
 

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 from mpx_lab.dataset.load import Example
-from mpx_train.cut import Texts
-from mpx_train.dtw import distances
-from mpx_train.paper import FOLDS, RADIUS, SECONDS, fit_other, raw_windows, vote
+from mpx_train.paper import FOLDS, SECONDS, fit_other, raw_windows
 from mpx_train.scores import Scores
 from mpx_train.splits import Split, by_run, shuffled
 
 from mpx.errors import UsageError
+from mpx.ops_classifier import NearestNeighbours
 from mpx.recognition.mix import MIXES
+from mpx.recognition.neighbours import Texts, vote
 from mpx.recognition.windows import Floats
 from recognition.row import SEED
 
@@ -49,7 +49,7 @@ class Cell:
     def neighbours(self, seconds: int, ks: Sequence[int], *, by_piece: bool = False) -> dict[int, Scores]:
         """Return how right the k nearest neighbours are in windows of so many seconds."""
         windows, mixes, splits = self._windows(seconds, by_piece)
-        apart = distances(windows, windows, RADIUS)
+        apart = NearestNeighbours(windows, mixes).distances(windows)
         return {
             k: _judged(
                 mixes,

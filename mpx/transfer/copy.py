@@ -519,14 +519,14 @@ class _Copy:
         self.watch = self.watch or self.rtt_watch(carrier)
         if self.watch is None:
             return None
-        from mpx.ops_classifier import load_model
+        from mpx import ops_classifier
         from mpx.recognition.monitor import BackgroundMonitor, Loading
         from mpx.recognition.switching import SwitchHysteresis
 
         congestion = self.plan.congestion or CUBIC
         why_not = functools.cache(self.why_not_congestion(are_open=True) or str)  # each takes a socket
         chooser = SwitchHysteresis(self.options.policy, congestion, why_not)
-        return BackgroundMonitor(Loading(load_model), self.watch, chooser, congestion, began_s)
+        return BackgroundMonitor(Loading(ops_classifier.load), self.watch, chooser, congestion, began_s)
 
     def run(
         self, carrier: Carrier, finisher: Committer, lister: Lister, probe: RttProber, watcher: ControlLoop

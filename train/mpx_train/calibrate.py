@@ -6,10 +6,10 @@ All of it is learnt from windows of links that the trees and the distances were 
 import numpy as np
 
 from mpx.recognition.mix import MIXES
+from mpx.recognition.neighbours import Texts
 from mpx.recognition.novelty import FARTHEST, Places, Ranks, strangeness
 from mpx.recognition.window_classifier import tempered
 from mpx.recognition.windows import Floats
-from mpx_train.cut import Texts
 
 SHRINK = 0.05  # of the covariance towards that of independent numbers
 POINTS = 401  # of what is kept of the known windows

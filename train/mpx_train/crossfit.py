@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from mpx.recognition.mix import MIXES, UNKNOWN
+from mpx.recognition.neighbours import Texts
 from mpx.recognition.window_classifier import FALSE_ALARMS, tempered
 from mpx.recognition.windows import Booleans, Floats
 from mpx_train.calibrate import calibrated
-from mpx_train.cut import Texts
 from mpx_train.learn import Judged
 
 

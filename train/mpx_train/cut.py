@@ -8,6 +8,7 @@ import numpy as np
 from mpx_lab.dataset.load import Example
 from numpy.typing import NDArray
 
+from mpx.recognition.neighbours import Texts, samples_ms
 from mpx.recognition.observation import DIPS, PASSIVE, period_s
 from mpx.recognition.windows import (
     STEP_S,
@@ -21,9 +22,7 @@ from mpx.recognition.windows import (
     rates_on_grid,
     steps_of,
 )
-from mpx.rtt.series import resampled
 
-Texts = NDArray[np.str_]
 BASE_TOO_HIGH = 0.4  # a queue that never empties hides so much of the base at most
 NOISE_S = (1e-5, 1e-3)  # of probes, log-uniform
 LOST = 0.1  # at most, in half of the windows
@@ -83,18 +82,8 @@ def gridded(examples: Sequence[Example], kind: str = PASSIVE, *, least_s: float 
             continue
         own = None if kind == PASSIVE else rates_on_grid(example.goodput, grid.from_s, len(grid))
         falls = falls_on_grid(example.falls, grid.from_s, len(grid)) if kind in DIPS else None
-        grids.append(Gridded(example, grid.rtt_s, grid.lost, own, falls, by_the_second(example)))
+        grids.append(Gridded(example, grid.rtt_s, grid.lost, own, falls, samples_ms(example.paper)))
     return grids
-
-
-def by_the_second(example: Example) -> Floats:
-    """Return the samples of the paper, milliseconds; one that was lost is the one before it."""
-    found = np.array([np.nan if rtt_s is None else rtt_s * 1e3 for rtt_s in resampled(example.paper, 1.0)])
-    known = np.flatnonzero(~np.isnan(found))
-    if not len(known):
-        return np.zeros(1)
-    before = np.searchsorted(known, np.arange(len(found)), side="right") - 1
-    return np.asarray(found[known[np.maximum(before, 0)]])
 
 
 def even(grids: Sequence[Gridded], window_s: float, *, base_known: bool = False) -> Labelled:

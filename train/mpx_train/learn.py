@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 from mpx.errors import UsageError
 from mpx.recognition.features import features
 from mpx.recognition.mix import MIXES
+from mpx.recognition.neighbours import Texts
 from mpx.recognition.novelty import Places
 from mpx.recognition.trees import Trees
 from mpx.recognition.window_classifier import WindowClassifier
 from mpx.recognition.windows import Booleans, Floats
 from mpx_train.calibrate import calibrated, lie
-from mpx_train.cut import Gridded, Labelled, Texts, drawn, even, joined
+from mpx_train.cut import Gridded, Labelled, drawn, even, joined
 from mpx_train.forest import OUTSIDE, grow, shares_of
 from mpx_train.splits import by_link
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpx.recognition.mix import GROUP_OF, MIXES
-from mpx_train.cut import Texts
+from mpx.recognition.neighbours import Texts
 
 Rows = NDArray[np.bool_]
 
