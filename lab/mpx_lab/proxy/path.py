@@ -10,7 +10,7 @@ from mpx_lab.proxy.record import BUCKET_S, ConnectionRecord, Direction, Kind, Re
 
 LARGEST_CHUNK_BYTES = 256 * 1024
 SMALLEST_CHUNK_BYTES = 2048
-CHUNK_S = 0.004  # of a capped line's time per chunk: shorter than a bucket of the record
+CHUNK_S = 0.004  # of a line's time per chunk: shorter than a bucket of the record
 CREDIT_S = 0.005  # idle time a line may make up for, so that waking up late costs no rate
 SOCKET_BUFFER_BYTES = 256 * 1024  # the kernel's own queue would otherwise dwarf the emulated window
 SMALLEST_BUFFER_BYTES = 16 * 1024
@@ -18,7 +18,7 @@ SMALLEST_BUFFER_BYTES = 16 * 1024
 
 @dataclass(frozen=True, slots=True)
 class PathOptions:
-    """What one connection meets in each direction."""
+    """Delay, rate and window of one connection, in each direction."""
 
     rtt_s: float = 0.030
     rate_bps: float | None = None  # None: as fast as the machine
@@ -31,7 +31,7 @@ class PathOptions:
 
     @property
     def effective_window_bytes(self) -> int:
-        """Bytes taken from a sender and not delivered yet, at most."""
+        """The most bytes taken from a sender and not delivered yet."""
         if self.window_bytes is not None:
             return self.window_bytes
         if self.rate_bps is None:
@@ -40,7 +40,7 @@ class PathOptions:
 
     @property
     def receive_buffer_bytes(self) -> int:
-        """What the kernel may take from a sender ahead of us: about 5 ms of the rate.
+        """Receive buffer of the kernel: about 5 ms of the rate.
 
         The kernel acknowledges these bytes at once, so a sender who counts what was acknowledged would
         see every new connection begin with a burst that the emulated path never carried.
@@ -51,12 +51,12 @@ class PathOptions:
 
 
 class Waiter(Protocol):
-    """Who wants to send on a line: a pipe."""
+    """What waits for a line: a pipe."""
 
     queues_for_line: bool
 
     def read(self) -> None:
-        """Take bytes now: it is this one's turn."""
+        """Take bytes now: its turn has come."""
 
 
 class Line:

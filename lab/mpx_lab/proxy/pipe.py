@@ -71,7 +71,7 @@ class Pipe:
         self._sink: End
 
     def connect(self, source: End, sink: End) -> None:
-        """Say between which ends it runs; called once, before anything else."""
+        """Set the two ends; called once, before anything else."""
         self._source, self._sink = source, sink
 
     def start(self) -> None:
@@ -81,7 +81,7 @@ class Pipe:
         self.read()
 
     def read(self) -> None:
-        """Take one chunk from the source, if path and window allow; else see to being called again."""
+        """Take one chunk from the source if lines and window allow; else arrange to be called again."""
         if self.paused or self._source_ended or self.queues_for_line:
             return
         if time.monotonic() < self._opens_s:
@@ -100,7 +100,7 @@ class Pipe:
             self._on_failure()
         else:
             self._take(buffer, count)
-            # Asked at once: a paced pipe then waits for its line and leaves epoll alone.
+            # Asked at once: a pipe that waits for its line need not be watched.
             self._source.want(READABLE, not self._source_ended and self._may_read())
 
     def _may_read(self) -> bool:
@@ -132,7 +132,7 @@ class Pipe:
         self._set_timer()
 
     def deliver(self) -> None:
-        """Hand over whatever is due."""
+        """Send everything that is due."""
         if self.paused:
             return
         queue = self._queue

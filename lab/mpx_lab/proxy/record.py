@@ -76,7 +76,7 @@ class Record:
 
 
 def longest_gap_s(record: Record, direction: Direction | None = None) -> float:
-    """Return how long nothing was delivered at a stretch, between the first and the last byte.
+    """Return the longest time in which nothing was delivered, between the first and the last byte.
 
     In one direction, or with None in both together. The answer is a multiple of BUCKET_S.
     """

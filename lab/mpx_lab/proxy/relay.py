@@ -63,13 +63,13 @@ class SocketEnd:
             self._watched = True
 
     def unwatch(self) -> None:
-        """Notice nothing, not even a reset."""
+        """Stop watching, also for resets."""
         if self._watched and self.sock is not None:
             self._loop.unwatch(self.sock)
         self._watched = False
 
     def close(self, reset: bool) -> None:
-        """Close the socket, by a reset if so wished."""
+        """Close the socket, with a reset if `reset`."""
         if self.sock is not None:
             if reset:
                 self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
@@ -109,7 +109,7 @@ class SocketEnd:
         if events & READABLE:
             self._outgoing.read()
         elif events & BOTH_ENDED:
-            self.unwatch()  # epoll would report this for ever; a pipe that wants to read watches anew
+            self.unwatch()  # else epoll would report it for ever; a pipe that wants to read watches anew
 
 
 class Relay:

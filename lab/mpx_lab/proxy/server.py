@@ -32,8 +32,8 @@ class DelayProxy:
     rewritten, so that data connections come through here too, whichever side opens them; one
     announced address takes any number of connections, for as long as its session lives.
 
-    The modules path, pipe and relay tell the details of delay, window, handshake, half-close and
-    reset. All methods may be called from any thread.
+    Delay and window are described in path.py and pipe.py, handshake, half-close and reset in
+    relay.py. All methods may be called from any thread.
     """
 
     def __init__(
@@ -71,11 +71,11 @@ class DelayProxy:
         return self
 
     def stop(self) -> None:
-        """Reset what is open and end the thread; raises what ended it before, if anything did."""
+        """Reset all connections and end the thread; raises RuntimeError where it had failed before."""
         self._ask(self._stop)
         self._thread.join()
         if self._failure is not None:
-            raise RuntimeError("the delaying proxy has failed") from self._failure
+            raise RuntimeError("the delay proxy has failed") from self._failure
 
     def __enter__(self) -> Self:
         return self.start()
@@ -86,7 +86,7 @@ class DelayProxy:
         self.stop()
 
     def record(self) -> Record:
-        """Return what has happened so far, as a copy of its own; also after the end."""
+        """Return a copy of the record so far; also after the end."""
         return self._ask(self._path.record.copy)
 
     def open_data_connections(self) -> list[int]:
@@ -106,11 +106,11 @@ class DelayProxy:
         self._ask(lambda: self._with_data_relay(number, None, self._unstall))
 
     def drop_everything(self) -> None:
-        """Lose the network: all connections freeze, new ones are never served, nobody is told."""
+        """Lose the network: all connections freeze and new ones are never served, without any error."""
         self._ask(lambda: self._set_faults(lost=True))
 
     def restore(self) -> None:
-        """Have the network back, with all that was under way."""
+        """Restore the network, with everything that was in flight."""
         self._ask(lambda: self._set_faults(lost=False))
 
     def refuse_new(self, refusing: bool) -> None:
@@ -118,7 +118,7 @@ class DelayProxy:
         self._ask(lambda: self._set_faults(refusing=refusing))
 
     def _ask(self, question: Callable[[], Answer]) -> Answer:
-        """Have the proxy's thread answer; when it has ended nothing changes any more and we can."""
+        """Return the answer of the proxy's thread; once that has ended, of the calling thread."""
         answer: Future[Answer] = Future()
 
         def give_answer() -> None:
@@ -136,12 +136,12 @@ class DelayProxy:
             give_answer()
         return answer.result()
 
-    # From here on everything runs in the proxy's thread.
+    # All methods below run in the proxy's thread.
 
     def _run(self) -> None:
         try:
             self._loop.run(until=lambda: self._stopping)
-        except BaseException as failure:  # told at once by threading, and by `stop` to our owner
+        except BaseException as failure:  # threading prints it, and `stop` raises it
             self._failure = failure
             raise
         finally:

@@ -14,7 +14,7 @@ OnAccept = Callable[[socket.socket, Address], None]
 
 
 class Listener:
-    """A listening socket of the proxy, which can refuse (the port stays ours) or ignore who knocks."""
+    """A listening socket of the proxy, which can refuse connections (it keeps the port) or ignore them."""
 
     def __init__(self, loop: Loop, address: Address, on_accept: OnAccept, receive_buffer_bytes: int) -> None:
         self._loop = loop
@@ -24,13 +24,13 @@ class Listener:
         self.address: Address = self._sock.getsockname()[:2]
 
     def listen(self) -> None:
-        """Accept from now on."""
+        """Accept connections from now on."""
         self._sock.listen(1024)
         self._loop.unwatch(self._sock)
         self._loop.watch(self._sock, READABLE, self._on_events)
 
     def ignore(self) -> None:
-        """Leave connections to the kernel, which completes them, and do nothing with them."""
+        """Accept nothing; the kernel still completes handshakes."""
         self._loop.unwatch(self._sock)
 
     def refuse(self) -> None:
@@ -39,7 +39,7 @@ class Listener:
         self._sock = self._bound(self.address)
 
     def close(self) -> None:
-        """Give up the port, now: it may be wanted again."""
+        """Close the socket at once, as the port may be bound again."""
         self._loop.unwatch(self._sock)
         self._sock.close()
 
