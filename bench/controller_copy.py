@@ -1,4 +1,4 @@
-"""How much of what a network carries a copy over several paths gets: `mpx copy --controller`, up.
+"""Goodput of a copy over several paths, as a share of the maximum flow: `mpx copy --controller`, up.
 
     sudo .venv/3.11/bin/mpx lab simulate .venv/3.11/bin/python bench/controller_copy.py [--effort quick|full]
     sudo .venv/3.11/bin/python bench/controller_copy.py [--effort quick|full] [--scale 0.2]     # in real time
@@ -56,7 +56,7 @@ def measure(options: argparse.Namespace) -> dict[str, list[Copied]]:
     print(machine())
     print(f"\n{'network':<18} {'paths':>5}  {'steady':<24} {'whole':<24} late, P99 ms")
     measured: dict[str, list[Copied]] = {}
-    times = 1 if is_simulated() else RUNS[effort]  # there all would be the same
+    times = 1 if is_simulated() else RUNS[effort]  # where all runs would be the same
     for network in STEADY:
         runs = measured[network] = [
             copied(network, scale, round(SIZES[effort] * scale)) for _ in range(times)

@@ -1,4 +1,4 @@
-"""What the controller stands: packets that switches tell it of, many path sets, and coming and going.
+"""The controller under load: packets from switches, many path sets, and path sets that come and go.
 
     .venv/3.11/bin/python bench/controller_load.py [--only packets,sets,churn] [--seconds 3600]
 
@@ -122,7 +122,7 @@ def judge(measured: Mapping[str, Any]) -> Iterator[Verdict]:
 
 
 def of_packets(steps: Sequence[Step]) -> Iterator[Verdict]:
-    """Say whether what is to be borne is borne, and whether more does not hold others up."""
+    """Judge whether the load is handled, and whether a higher one does not delay others."""
     for step in steps:
         p99_s, most_s = quantile(step.waits_s, 0.99), max(step.waits_s)
         if step.rate <= BORNE:
@@ -135,7 +135,7 @@ def of_packets(steps: Sequence[Step]) -> Iterator[Verdict]:
 
 
 def of_sets(found: Sets) -> Iterator[Verdict]:
-    """Say whether many path sets are no burden, to themselves and to others."""
+    """Judge whether many path sets are slow, or slow down others."""
     yield Verdict(
         f"{SETS} path sets with {STREAMS} streams take at most {SETS_BYTES / 1e6:.0f} MB",
         f"{found.memory_bytes / 1e6:.1f} MB",
@@ -161,7 +161,7 @@ def of_sets(found: Sets) -> Iterator[Verdict]:
 
 
 def of_churn(found: Churn) -> Iterator[Verdict]:
-    """Say whether coming and going leaves anything."""
+    """Judge whether path sets that come and go leave anything."""
     settled = found.memory_bytes[len(found.memory_bytes) // 10]
     times = found.memory_bytes[-1] / settled
     yield Verdict(
@@ -258,7 +258,7 @@ def sets(running: Running, switches: dict[int, WireSwitch]) -> Sets:
         flush=True,
     )
     lost, waited = THESIS_A.links[0].start, {}
-    with ProcessPoolExecutor(1, get_context("spawn")) as caller:  # whom our switches do not hold up
+    with ProcessPoolExecutor(1, get_context("spawn")) as caller:  # which the simulated switches do not delay
         caller.submit(asked, running.urls["rest"], 0.1).result()
         for what, up in (("nothing happens", None), ("a link of all is lost", False), ("it is back", True)):
             waits = caller.submit(asked, running.urls["rest"], STEP_S)

@@ -1,4 +1,4 @@
-"""For how long the streams of a path that dies stand still: `mpx copy --controller`, both ways. Real time.
+"""How long the streams of a failed path stall: `mpx copy --controller`, both directions. Real time.
 
     sudo .venv/3.11/bin/python bench/controller_lost_path.py [--quick]
 
@@ -39,7 +39,7 @@ UNTIL_BYTES = 8_000_000  # of the path, when it dies
 LOOKED_S = 5.0
 LOOK_S = 0.01
 GONE_S = 1.0
-ASKED_BYTES = 20_000  # a connection with less is a session that asks
+ASKED_BYTES = 20_000  # a connection with less is a control session
 ROUND_TRIPS_S = (0.02, 0.1)
 WAYS = {"carrier lost": False, "loses everything": True}
 
@@ -50,11 +50,11 @@ class Stream:
 
     path: int
     bytes: int = 0
-    since_s: float = 0.0  # when it last got something, or had nothing under way
+    since_s: float = 0.0  # when it last made progress, or had nothing in flight
     longest_s: float = 0.0
 
     def look(self, now_s: float, sample: TcpSample) -> None:
-        """Note what there is to see now."""
+        """Record its state now."""
         self.longest_s = max(self.longest_s, now_s - self.since_s) if self.since_s else 0.0
         if sample.bytes_acked > self.bytes or not sample.unacked_packets:
             self.bytes, self.since_s = sample.bytes_acked, now_s

@@ -1,4 +1,4 @@
-"""How soon the controller's switches do what it is asked for: real Open vSwitch, paths of five hops.
+"""How soon the switches apply a request to the controller: real Open vSwitch, paths of five hops.
 
     sudo .venv/3.11/bin/python bench/controller_paths.py [--quick]
 
@@ -37,7 +37,7 @@ from mpx_lab.topology import Topology
 
 PATHS, HOPS = 4, 5
 CONFIRMED_S, REROUTED_S, CHOSEN_S = 0.050, 0.200, 0.020
-API = "http://127.0.0.1:6680"  # as the operator has it, in the namespace of the switches
+API = "http://127.0.0.1:6680"  # as an operator does, in the namespace of the switches
 PACKET_S = 0.001
 STEADY_S, AFTER_S = 1.0, 2.0  # before and after the cut; the longest pause is looked for in both
 ACK = 0x10

@@ -29,7 +29,7 @@ from stock_server import StockServer
 
 STREAMS = 4
 AT_MOST = 1.25  # times what globus-url-copy takes with the same checksum
-ADLER32_S = 0.2  # of the client's processor for a GiB: it is summed while the bytes pass
+ADLER32_S = 0.2  # processor time of the client for a GiB, which is summed in passing
 
 
 @dataclass(frozen=True)

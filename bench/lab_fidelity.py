@@ -51,7 +51,7 @@ class Run:
 
     @property
     def wrong(self) -> str:
-        """Why a measurement over such a link may not be believed, in words; empty where it may."""
+        """Why a measurement over such a link is not valid, as text; empty where it is valid."""
         if not self.whole:
             return "frames were lost or not accounted for"
         if self.late[1] > STRICTLY.late_p99_s:
@@ -61,7 +61,7 @@ class Run:
 
     @property
     def valid(self) -> bool:
-        """Whether a measurement over such a link may be believed."""
+        """Whether a measurement over such a link is valid."""
         return not self.wrong
 
 

@@ -39,8 +39,8 @@ def entered(netns: str) -> Iterator[None]:
 class Pair:
     """Namespaces A and B with one link after the other, or several at once: `10.0.N.1` and `10.0.N.2`.
 
-    To the machine it is a lab called `name`, never complete: what one that was killed has left is removed by
-    the next of its name, or by `mpx lab down --lab NAME`. Raises LabError while another has the name.
+    It is a lab called `name` that is never complete: remains of a killed one are removed by the next of its
+    name, or by `mpx lab down --lab NAME`. Raises LabError while another has the name.
     """
 
     def __init__(self, name: str) -> None:

@@ -1,4 +1,4 @@
-"""What tools of today carry over the lab's standard links, and what they leave to who is there already.
+"""Goodput of today's tools over the lab's standard links, and what they leave to other traffic.
 
 Twenty seconds from the start of the program, cold, as a user meets them: mpx and globus-url-copy up and down,
 curl and aria2 down, from and to a stock GridFTP server. Windows as the kernel tunes them, CUBIC by route. A

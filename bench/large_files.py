@@ -1,4 +1,4 @@
-"""A large file without holes, up and down between us and a stock server, byte for byte. Run by hand.
+"""A large file without holes, up to and down from a stock server, compared byte by byte. Run by hand.
 
     .venv/3.11/bin/python bench/large_files.py [--folder /dev/shm] [--size 5GiB]
 

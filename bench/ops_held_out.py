@@ -1,8 +1,8 @@
-"""How good a model is on links that nobody has looked at, neither to learn nor to choose: the last word.
+"""The final test of a model, on links that were used neither for training nor for choosing it.
 
 Measure them once with a seed of their own (mpx lab dataset FOLDER --links 8 --seed 2), and judge them once.
-This goes the whole way that mpx goes: the model is read from its files, and asked window by window, with the
-least round-trip time that anybody has seen on the link, and with what is known of our own data.
+It uses the model as mpx does: read from its files, and applied window by window, with the least round-trip
+time ever seen on the link, and with what is known of our own data.
 """
 
 import argparse

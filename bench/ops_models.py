@@ -7,7 +7,7 @@ which does both, in every way of watching: how right it is, what it says of traf
 where it fails, and what a decision costs. The base RTT is the least of the window, as for somebody who has
 just begun to probe, unless the table says otherwise.
 
-What was compared is kept, so it can be made in pieces: --minutes ends it early.
+Finished comparisons are stored, so that it can run in parts: --minutes ends it early.
 """
 
 import argparse
@@ -185,7 +185,7 @@ def of_goals(way: Mapping[str, Any]) -> Iterator[Verdict]:
 def cost(
     known: Sequence[Gridded], outside: Sequence[Gridded], judged: Judged, by: Settings
 ) -> dict[str, float]:
-    """Return what a decision of the shipped model costs, and one of the paper's with 1,000 templates."""
+    """Return the processor time of a decision of our model, and of the paper's with 1,000 templates."""
     part = part_from(known, outside, PASSIVE_10, judged, SEED, by)
     probes = list(known[0].example.single)[: int(WINDOW_S * 10)]
     began = time.process_time()
@@ -239,5 +239,10 @@ if __name__ == "__main__":
     parser.add_argument(
         "--out", type=Path, default=Path("reports/ops"), help="what was computed, and the figure"
     )
-    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin nothing new after so many")
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        default=float("inf"),
+        help="begin no further comparison after so many minutes",
+    )
     run(parser, measure, judge)

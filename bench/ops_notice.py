@@ -1,9 +1,9 @@
-"""A copy whose background goes from one CUBIC stream to one BBR stream to nobody: how long until it notices.
+"""How soon a copy notices that its background changes from one CUBIC stream to one BBR stream to none.
 
 One stream of mpx with --policy fair for five minutes on 100 Mbit/s, 60 ms, a queue of one product of
 bandwidth and delay. After 100 s the CUBIC stream ends and BBR begins, after 200 s that ends, too. What the
 row should show: it turns to BBR when BBR has come, and back to CUBIC when it has gone, once each; how long
-each takes is told, not limited.
+each takes is printed, not judged.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What each way of `mpx probe` reads over emulated links whose round-trip time is known. Needs root.
+"""The error of each method of `mpx probe` over emulated links with a known round-trip time. Needs root.
 
     .venv/3.11/bin/python bench/probe_ways.py [--runs 3] [--window 10]
 
@@ -46,7 +46,7 @@ WAYS = ("echo", "session", "handshake, open port", "handshake, refused", "ICMP e
 
 @contextmanager
 def opened(name: str, source: LabHost, sink: LabHost, folder: Path) -> Iterator[Way]:
-    """One way from one host to the other; the peer that answers it ends with it."""
+    """One method between two hosts; the peer that answers ends with the block."""
     address = sink.addresses[0]
 
     def server() -> Server:
@@ -147,6 +147,6 @@ def judge(windows: Sequence[Mapping[str, Any]]) -> Iterator[Verdict]:
 
 if __name__ == "__main__":
     parser = command(__doc__)
-    parser.add_argument("--runs", type=int, default=3, help="windows of each way at each RTT")
+    parser.add_argument("--runs", type=int, default=3, help="windows of each method at each RTT")
     parser.add_argument("--window", type=float, default=10.0, help="seconds of a window")
     run(parser, measure, judge)

@@ -47,7 +47,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Course:
-    """What every run of a race goes over."""
+    """What all runs of a race share."""
 
     server: StockServer
     clock: ControlClock
@@ -84,7 +84,7 @@ def timed(command: list[str], course: Course) -> Run:
     if course.sync:
         subprocess.run(["sync", "--file-system", course.sync], check=True)
     wall = time.perf_counter() - began
-    # they end when their client has, and only then are counted
+    # they end after their client, and their CPU time is counted then
     wait_for(lambda: not course.server.session_pids, "the server's sessions end")
     return Run(course.clock.data_s, wall, cpu_s, course.server.ended_sessions_cpu_s - server_before_s)
 

@@ -1,4 +1,4 @@
-"""What a good client of `mpx serve` notices while others attack it. Run by hand.
+"""What a regular client of `mpx serve` notices during attacks. Run by hand.
 
     .venv/3.11/bin/python bench/serve_attacks.py [--runs 5] [--only WORDS] [--figure FILE] [--results FILE]
     .venv/3.11/bin/python bench/serve_attacks.py --judge FILE

@@ -1,4 +1,4 @@
-"""How soon could anybody know? A bound for the tuner race: an experimenter who knows all but the curve.
+"""A bound for the tuner race: how soon an experimenter is right who knows everything but the curve.
 
     python bench/tuner_bound.py [--seed N] [--runs N]
 

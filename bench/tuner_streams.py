@@ -1,4 +1,4 @@
-"""The tuner on simulated CUBIC streams, one by one, through one queue: what a switch of streams really costs.
+"""The tuner on simulated CUBIC streams that share one queue: the real cost of changing their number.
 
     python bench/tuner_streams.py [--runs N] [--timeline LINK]
 

@@ -1,4 +1,4 @@
-"""What every row of the reproduction is: its cells, a table, a figure, and what it should show.
+"""The rows of the reproduction of APT: cells that are measured, a table, a figure.
 
 In simulated time (`mpx lab simulate python bench/...`) cells with UDT are left out; the same without
 `mpx lab simulate` measures them.
@@ -45,10 +45,12 @@ class Row(harness.CellRow[Results]):
         """Add how many links run at the same time, and whose runs count."""
         super().arguments(parser)
         parser.add_argument("--at-once", type=int, default=2, help="at most so many links at a time")
-        parser.add_argument("--any-code", action="store_true", help="also count what other code has measured")
+        parser.add_argument(
+            "--any-code", action="store_true", help="also use cells that another version of the code measured"
+        )
 
     def results(self, options: argparse.Namespace) -> Results:
-        """Measure what is missing, print the table and how good the runs were."""
+        """Measure missing cells, print the table and the quality of the runs."""
         store = Store(options.data / self.name, None if options.any_code else code())
         cells = self.cells(options.effort)
         missing = [] if options.measure_nothing else [cell for cell in cells if not store.has(cell)]
@@ -101,12 +103,12 @@ def bps_of(values: Sequence[float]) -> str:
 
 
 def by_link_and_tool(stored: Mapping[str, Any]) -> Read:
-    """Return what `Row.measured` returned, by link and tool; what is not said of a link is as usual."""
+    """Return what `Row.measured` returned, by link and tool; missing fields of a link have their defaults."""
     return {(Link(**each["link"]), each["tool"]): each["runs"] for each in stored.values()}
 
 
 def account(store: Store, cells: Sequence[Cell], results: Results) -> str:
-    """Return how good the runs were: how late, how busy, how many did not count, and which code they ran."""
+    """Return the quality of the runs: lateness, load, how many did not count, and the version of the code."""
     runs = [run for found in results.values() for run in found]
     measures = [run.about["validity"]["measures"] for run in runs]
     late_ms = max(link["late_p99_s"] for each in measures for link in each["links"]) * 1e3

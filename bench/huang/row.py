@@ -101,7 +101,7 @@ class Row(harness.CellRow[Results]):
 
 
 def by_cell(stored: Mapping[str, Any]) -> dict[Cell, list[Any]]:
-    """Return what rows have read of the runs of each cell; what is not said of a cell is as usual."""
+    """Return what was read of the runs of each cell; missing fields of a cell have their defaults."""
     return {Cell(**each["cell"]): each["runs"] for each in stored.values()}
 
 
@@ -164,5 +164,5 @@ def _is_valid(folder: Path, cell: Cell) -> bool:
 
 def _load(folder: Path, cell: Cell) -> Result:
     run = RecordedRun.open(folder / cell.name)
-    validity = run.about["validity"] or {"reasons": ["it was not judged"]}
+    validity = run.about["validity"] or {"reasons": ["the run was not judged"]}
     return Result(cell, Copy.load(folder / cell.name / "copy.json"), validity["reasons"])

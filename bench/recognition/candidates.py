@@ -99,7 +99,7 @@ def rocket(task: Task) -> Texts:
 
 
 def extra_trees(seed: int) -> ExtraTreesClassifier:
-    """Our forest as all others are here: without knowing outside traffic, see mpx_train.learn."""
+    """Our forest, like all others here without knowledge of outside traffic, see mpx_train.learn."""
     return ExtraTreesClassifier(
         DEFAULT.trees,
         min_samples_leaf=DEFAULT.least_in_leaf,
@@ -110,14 +110,14 @@ def extra_trees(seed: int) -> ExtraTreesClassifier:
 
 
 def random_forest(seed: int) -> RandomForestClassifier:
-    """As many trees with thresholds that are searched for."""
+    """As many trees, with optimised thresholds."""
     return RandomForestClassifier(
         DEFAULT.trees, min_samples_leaf=2, max_features=0.1, n_jobs=-1, random_state=seed
     )
 
 
 def boosted(seed: int) -> HistGradientBoostingClassifier:
-    """Trees that mend each other's faults."""
+    """Gradient-boosted trees."""
     return HistGradientBoostingClassifier(max_iter=150, max_leaf_nodes=15, random_state=seed)
 
 

@@ -46,9 +46,7 @@ SWITCH_SETTINGS = (
     ("net/ipv6/conf/default/disable_ipv6", "1"),
     ("net/ipv4/ip_forward", "0"),  # or hosts would reach each other over their cables to the controller
 )
-PACKETS_PER_S = (
-    1000  # packets a second that each switch sends to its controller, which bounds the controller's load
-)
+PACKETS_PER_S = 1000  # that each switch sends to its controller at most, to bound the controller's load
 REACH_S = 30.0  # until all hosts reach each other, besides the delay of their links
 REACH_ROUND_TRIPS = 4  # round trips through all links: address resolution, and some losses
 ROOT_PRIORITY = 4096  # of the switch that becomes the root of the spanning tree; others have 32768

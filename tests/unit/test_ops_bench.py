@@ -303,7 +303,7 @@ BENCH = Path(__file__).resolve().parents[2] / "bench"
 OF_A_DATASET = sorted(
     file
     for file in BENCH.glob("ops_*.py")
-    if "load_dataset" in (text := file.read_text()) or "recognition.row import" in text
+    if "load_dataset" in (text := file.read_text()) or "from recognition." in text
 )
 
 

@@ -32,7 +32,7 @@ TOLD = ("paper_ms", "mix", "run", "link", "is_clean", "rtt_s", "known_base_s", "
 
 @dataclass(frozen=True)
 class Labelled:
-    """Windows and what is known of each; all arrays have one entry or row for each window."""
+    """Windows and their labels; all arrays have one entry or row for each window."""
 
     windows: Windows
     paper_ms: Floats  # the same time as the paper samples it: a row of milliseconds, one a second
@@ -41,7 +41,7 @@ class Labelled:
     link: Texts
     is_clean: NDArray[np.bool_]
     rtt_s: Floats  # of the empty link
-    known_base_s: Floats  # the least that anybody has seen on it
+    known_base_s: Floats  # the least ever seen on it
     queue_bdp: Floats
 
     def __len__(self) -> int:
@@ -67,7 +67,9 @@ class Gridded:
     rtt_s: Floats  # NaN: not known
     lost: Booleans
     goodput_bps: Floats | None
-    falls: tuple[Floats, Floats] | None  # of the link, where dips told it by each of two ways; else NaN
+    falls: (
+        tuple[Floats, Floats] | None
+    )  # shares of the link by each of two estimates, where rate pulses gave them; else NaN
     paper_ms: Floats  # each second; a sample that was lost is the one before it
 
 

@@ -8,7 +8,7 @@ from mpx.recognition.neighbours import Texts
 from mpx.recognition.trees import LEAF, Trees
 from mpx.recognition.windows import Floats
 
-OUTSIDE = "outside"  # what the trees call traffic that is none of the mixes
+OUTSIDE = "outside"  # the class of traffic that is none of the mixes
 CLASSES = (*MIXES, OUTSIDE)
 LARGEST_COUNT = 2**16 - 1
 

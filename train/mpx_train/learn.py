@@ -36,9 +36,9 @@ DEFAULT = Settings()
 
 @dataclass(frozen=True)
 class Judged:
-    """Windows of links that were not learnt from, and what the trees and the distances made of them.
+    """Windows of links that were not learnt from, with the output of trees and distances.
 
-    Each window is there twice: with its own least as the base, and with the least that anybody has seen.
+    Each window is there twice: with its own least as the base, and with the least ever seen on the link.
     """
 
     windows: Labelled
@@ -70,7 +70,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Kind:
-    """A way of watching, and how long."""
+    """A way of watching, and the length of its windows."""
 
     name: str  # of KINDS
     window_s: float

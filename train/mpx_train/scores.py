@@ -1,4 +1,4 @@
-"""How right a classifier was: six mixes and three groups, the spread over folds, what it confused."""
+"""The accuracy of a classifier: six mixes and three groups, spread over folds, confusions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
