@@ -30,7 +30,7 @@ ENDS_WITHIN_S = ANSWER_S = 10.0
 
 @dataclass(frozen=True)
 class ManyPaths:
-    """A running lab with its controller; `url` is where programs on its hosts ask, `rest` where we do."""
+    """A running lab with its controller; REST addresses: `url` for its hosts, `rest` for this process."""
 
     lab: Lab
     process: "subprocess.Popen[str]"
@@ -54,7 +54,7 @@ class ManyPaths:
         return [*run, source, sink, str(paths), "--"]
 
     def kill_controller(self) -> None:
-        """End the controller without a word."""
+        """Kill the controller."""
         self.process.kill()
         self.process.wait()
 

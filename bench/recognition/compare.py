@@ -1,4 +1,4 @@
-"""Every classifier on every split: what was computed is kept, so a comparison can be made in pieces."""
+"""Every classifier on every split; results are stored, so that a comparison can run in parts."""
 
 import hashlib
 import json
@@ -106,7 +106,7 @@ class Comparison:
 
     @cached_property
     def _which(self) -> str:
-        """What names the series and the code: what was computed of others does not count."""
+        """A key of the series and the code: results of others do not count."""
         found = hashlib.sha256(json.dumps([self.kind.window_s, self.effort, SEED, _code()]).encode())
         for grid in self.grids:
             found.update(f"{grid.example.run} {grid.example.link} {grid.example.mix}\n".encode())
@@ -116,7 +116,7 @@ class Comparison:
 
 @cache
 def _code() -> str:
-    """Return what names the code that computes all this."""
+    """Return a key of the code of all computations."""
     files = [
         *Path(features.__file__).parent.glob("ops_*.py"),
         *Path(learn.__file__).parent.glob("*.py"),

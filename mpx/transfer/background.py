@@ -176,7 +176,7 @@ def _monitor(
     watch = watch or _watch(ends, transport, carrier)
     if watch is None:
         return None
-    from mpx.ops_classifier import load_model
+    from mpx import ops_classifier
     from mpx.recognition.monitor import BackgroundMonitor, Loading
     from mpx.recognition.switching import SwitchHysteresis
 
@@ -184,4 +184,4 @@ def _monitor(
     why_not = why_not_congestion(ends, transport.rtt, are_open=True)
     cached = functools.cache(why_not or str)  # each question takes a socket
     chooser = SwitchHysteresis(transport.options.policy, congestion, cached)
-    return BackgroundMonitor(Loading(load_model), watch, chooser, congestion, since_s)
+    return BackgroundMonitor(Loading(ops_classifier.load), watch, chooser, congestion, since_s)

@@ -111,7 +111,7 @@ def test_it_switches_in_the_middle(
     way: str, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
 ) -> None:
     says = Says("B")
-    monkeypatch.setattr(ops_classifier, "load_model", lambda: says)
+    monkeypatch.setattr(ops_classifier, "load", lambda: says)
     (tmp_path / "served").mkdir()
     with Server(tmp_path / "served", writable=True, limits=ALL) as server:
         here, there = tmp_path / "here", tmp_path / "served" / "there"
@@ -139,7 +139,7 @@ def test_where_no_descriptor_is_left_to_ask_with_the_streams_stay(
     def none_left(*_: object) -> None:
         raise OSError(24, "Too many open files")
 
-    monkeypatch.setattr(ops_classifier, "load_model", lambda: Says("B"))
+    monkeypatch.setattr(ops_classifier, "load", lambda: Says("B"))
     monkeypatch.setattr(UploadCarrier, "set_congestion", none_left)
     (tmp_path / "served").mkdir()
     with (
@@ -157,7 +157,7 @@ def test_a_server_that_refuses_what_it_has_announced_goes_on_as_before_and_that_
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     says = Says("B")
-    monkeypatch.setattr(ops_classifier, "load_model", lambda: says)
+    monkeypatch.setattr(ops_classifier, "load", lambda: says)
     (tmp_path / "served").mkdir()
     source.rename(tmp_path / "served" / "there")
     takes = settings.set_options
@@ -200,7 +200,7 @@ class Anew:
 def test_the_tuner_begins_anew_after_a_switch(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ops_classifier, "load_model", lambda: Says("B"))
+    monkeypatch.setattr(ops_classifier, "load", lambda: Says("B"))
     monkeypatch.setattr(tuner_choice, "tuner_for", lambda _: Anew())
     (tmp_path / "served").mkdir()
     with (
@@ -219,7 +219,7 @@ def test_nobody_is_looked_for_where_little_is_left(tmp_path: Path, monkeypatch: 
         loaded.append(Says("B"))
         return loaded[-1]
 
-    monkeypatch.setattr(ops_classifier, "load_model", load)
+    monkeypatch.setattr(ops_classifier, "load", load)
     (tmp_path / "served").mkdir()
     (tmp_path / "source").write_bytes(bytes(12_000_000))  # six seconds; readings would begin after three
     with Server(tmp_path / "served", writable=True, limits=ALL) as server:
@@ -235,7 +235,7 @@ def test_without_a_model_the_copy_goes_on_and_says_so(
     def load() -> Says:
         raise UsageError("there is no model")
 
-    monkeypatch.setattr(ops_classifier, "load_model", load)
+    monkeypatch.setattr(ops_classifier, "load", load)
     (tmp_path / "served").mkdir()
     with Server(tmp_path / "served", writable=True, limits=ALL) as server:
         with copying(str(source), f"{server.url}there") as ended:

@@ -160,4 +160,4 @@ def test_what_status_says() -> None:
     assert lines[-1] == "  NOT connected to the controller: s2; refused"
     asked = {"openflow": "tcp:127.0.0.1:6653", "rest": "http://a", "xmlrpc": None}
     lines = list(status_lines({**told(), "controller": asked}, ""))
-    assert lines[-1] == "  controller: REST http://a, XML-RPC not told"
+    assert lines[-1] == "  controller: REST http://a, XML-RPC unknown"
