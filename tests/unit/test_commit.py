@@ -1,4 +1,4 @@
-"""Several finisher sessions on real files: what is damaged, lost or refused never gets its final name."""
+"""Several commit sessions on real files: what is damaged, lost or refused never gets its final name."""
 
 import os
 import random
@@ -66,7 +66,7 @@ class Flaky(LocalEndpoint):
 
 
 class Play:
-    """A finisher, and a lane that brings files: well, damaged once, or damaged every time."""
+    """A committer, and a worker that brings files: well, damaged once, or damaged every time."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class Play:
         ends.open_source = ends.open_destination = self.open
         records = Records(self.report, self.journal, SentNotes(HERE))
         choice = ChecksumChoice("auto", offers)
-        self.finisher = Committer(
+        self.committer = Committer(
             ends, options, choice, self.queue, self.failure, records, connected=lambda: None
         )
 
@@ -109,7 +109,7 @@ class Play:
         return FileTransfer(str(source), str(final), f"{final}.part", len(content), 1e9, 0o644)
 
     def bring(self, file: FileTransfer, damage: float) -> None:
-        """Play the lane for one file."""
+        """Play the worker for one file."""
         file.take_all()
         content = Path(file.source).read_bytes()
         if self.rng.random() < damage:
@@ -117,14 +117,14 @@ class Play:
         Path(file.partial).write_bytes(content)
         file.landed(0, file.size_bytes)
         assert file.claim_whole()
-        self.finisher.whole(file)
+        self.committer.whole(file)
 
     def finish(self, damage: float) -> None:
         """Move what has to move, until all is settled."""
         self.queue.end_listing()
         while (file := self.queue.take()) is not None:
             self.bring(file, damage)
-        self.finisher.join()
+        self.committer.join()
         self.journal.close()
 
 
@@ -139,7 +139,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 def test_only_what_is_the_same_gets_its_name(folder: Path, seed: int, monkeypatch) -> None:
     monkeypatch.setattr("mpx.engine.retry.FIRST_WAIT_S", 0.001)
     play = Play(folder, seed=seed)
-    play.finisher.start()
+    play.committer.start()
     files = [play.file(f"{i}", os.urandom(20 + i % 50)) for i in range(FILES)]
     for file in files:
         play.queue.put(file)
@@ -154,7 +154,7 @@ def test_only_what_is_the_same_gets_its_name(folder: Path, seed: int, monkeypatc
         if final.exists():
             assert final.read_bytes() == Path(file.source).read_bytes()
         assert not Path(file.partial).exists()
-    assert isinstance(play.finisher.first_error, IntegrityError)
+    assert isinstance(play.committer.first_error, IntegrityError)
 
 
 @pytest.mark.parametrize("offered", ["xxh3", "sha256", "md5", "sha1", "sha512", "crc32"])
@@ -164,22 +164,22 @@ def test_damage_with_the_same_adler32_is_noticed(folder: Path, offered: str) -> 
     damaged = b"damaged" + content[7:]
     assert zlib.adler32(damaged) == zlib.adler32(content)
     play = Play(folder, offers=lambda algorithm: algorithm in (offered, "adler32"))
-    play.finisher.start()
+    play.committer.start()
     file = play.file("short", content)
     play.queue.put(file)
     play.finish(damage=1)
-    assert isinstance(play.finisher.first_error, IntegrityError)
-    assert offered in str(play.finisher.first_error)
+    assert isinstance(play.committer.first_error, IntegrityError)
+    assert offered in str(play.committer.first_error)
     assert not Path(file.final).exists()
 
 
-def test_a_backlog_brings_more_sessions(folder: Path) -> None:
+def test_what_waits_brings_more_sessions(folder: Path) -> None:
     play = Play(folder)
     for i in range(FILES):
         file = play.file(f"{i}", b"content")
         play.queue.put(file)
         play.bring(play.queue.take() or file, damage=0)
-    play.finisher.start()
+    play.committer.start()
     play.finish(damage=0)
     assert play.report.files.moved == FILES
     assert play.opened > 2  # each session opens a source and a destination
@@ -187,7 +187,7 @@ def test_a_backlog_brings_more_sessions(folder: Path) -> None:
 
 def test_a_few_files_are_finished_by_one_session(folder: Path) -> None:
     play = Play(folder)
-    play.finisher.start()
+    play.committer.start()
     for i in range(50):
         play.queue.put(play.file(f"{i}", b"content"))
     play.finish(damage=0)
@@ -218,7 +218,7 @@ def test_sessions_that_end_while_they_are_not_needed_do_not_end_the_copy(folder:
     play = Play(folder, retries=3, endpoint=lambda: Ending(ended))
     file = play.file("slow", b"content")
     play.queue.put(file)
-    play.finisher.start()
+    play.committer.start()
     for _ in range(10):
         assert ended.acquire(timeout=60)
     play.finish(damage=0)
@@ -232,15 +232,15 @@ def test_what_was_taken_back_is_not_in_the_journal(folder: Path) -> None:
     content = os.urandom(6_000_000)
     file = play.file("large", content)
     play.journal.begin(file.final, file.partial, file.size_bytes, file.modified_s)
-    play.finisher.began(file)
-    play.finisher.journal_arrivals()
+    play.committer.began(file)
+    play.committer.journal_arrivals()
     play.queue.put(file)
-    play.finisher.start()
+    play.committer.start()
     play.bring(play.queue.take() or file, damage=1)
-    play.finisher.journal_arrivals()
+    play.committer.journal_arrivals()
     assert play.queue.take() is file  # to be moved again
     play.failure.cancel.set()
-    play.finisher.join()
+    play.committer.join()
     play.journal.close()
     with StateFolder() as state:
         (name,) = state.names(".journal")
@@ -253,18 +253,18 @@ def test_what_was_taken_back_is_not_in_the_journal(folder: Path) -> None:
 def test_what_is_proven_in_the_end_is_no_mismatch(is_same: bool, folder: Path) -> None:
     """A part that differs twice while its file still moves is compared once more when that is whole."""
     play = Play(folder)
-    move = play.move("large", b"x" * (SECTION_BYTES + 1000))
-    play.finisher.began(move)
-    move.take_all()
+    file = play.file("large", b"x" * (SECTION_BYTES + 1000))
+    play.committer.began(file)
+    file.take_all()
     for _ in range(2):
-        move.landed(0, SECTION_BYTES)
-        (section,) = play.finisher._backlog.take(0).sections
-        play.finisher._compared(section, "adler32", False)
+        file.landed(0, SECTION_BYTES)
+        (section,) = play.committer._verify_queue.take(0).sections
+        play.committer.compared(section, "adler32", False)
     assert play.report.checksum["result"] != "mismatch"
-    move.landed(0, move.size_bytes)
-    play.finisher.whole(move)
-    for section in play.finisher._backlog.take(0).sections:
-        play.finisher._compared(section, "adler32", is_same)
+    file.landed(0, file.size_bytes)
+    play.committer.whole(file)
+    for section in play.committer._verify_queue.take(0).sections:
+        play.committer.compared(section, "adler32", is_same)
     assert (play.report.checksum["result"] == "mismatch") == (not is_same)
-    assert isinstance(play.finisher.first_error, IntegrityError) == (not is_same)
+    assert isinstance(play.committer.first_error, IntegrityError) == (not is_same)
     play.journal.close()
