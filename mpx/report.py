@@ -15,7 +15,7 @@ from mpx.files.atomic_file import whole
 
 ONE_SUBFLOW = (
     "each connection of Multipath TCP had one subflow, so one path; for more the host that connects needs "
-    "further addresses, each told to Linux by 'ip mptcp endpoint add ADDRESS dev DEVICE subflow'"
+    "further addresses, each added with 'ip mptcp endpoint add ADDRESS dev DEVICE subflow'"
 )
 
 
@@ -48,7 +48,7 @@ def no_note(_text: str, _severity: Severity = Severity.INFO, /) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What a caller of copy() is told about ten times a second; bytes and files of this copy so far."""
+    """How far a copy is, about ten times a second; bytes and files of this copy so far."""
 
     elapsed_s: float
     files_total: int  # found so far
@@ -123,7 +123,7 @@ class Report:
 
     source: str
     destination: str
-    dry_run: bool = False  # only told what would be done
+    dry_run: bool = False  # nothing was done
     status: str = "running"  # done, failed, interrupted
     exit_code: int = 0
     error: str | None = None

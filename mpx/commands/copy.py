@@ -130,7 +130,7 @@ def copy_command(
 
 
 def _sources(names: list[str], from_file: str | None) -> tuple[list[str], list[str | None] | None, str]:
-    """Tell sources from destination; raises UsageError."""
+    """Return the sources, their targets and the destination; raises UsageError."""
     if not names:
         raise UsageError("nothing to copy; give SRC and DST, see mpx copy --help")
     *sources, destination = names
@@ -222,7 +222,7 @@ def _surprises(report: "Report", *, verbose: bool) -> None:
         if verbose or note.severity is Severity.NOTICE:
             _say(f"note: {note.text}")
     if report.dry_run:
-        return  # it has told what it would leave alone
+        return  # it has listed what it would leave alone
     for entry in report.skipped:
         if verbose or entry["reason"] not in (EXISTS, SAME):
             _say(f"left alone {entry['name']}: {entry['reason']}")

@@ -25,15 +25,15 @@ def view(kind: str) -> Iterator[OnProgress | None]:
         return
     interval_s = {"live": LINE_INTERVAL_S, "plain": PLAIN_INTERVAL_S, "json": JSON_INTERVAL_S}[kind]
     last_s = -interval_s
-    untold: Progress | None = None
+    unshown: Progress | None = None
 
     def show(progress: Progress) -> None:
-        nonlocal last_s, untold
+        nonlocal last_s, unshown
         now = time.monotonic()
-        untold = progress
+        unshown = progress
         if now - last_s < interval_s:
             return
-        last_s, untold = now, None
+        last_s, unshown = now, None
         _print(kind, progress)
 
     try:
@@ -42,17 +42,17 @@ def view(kind: str) -> Iterator[OnProgress | None]:
         if kind == "live":
             width = _columns() - 1
             print(f"\r{'':<{width}}\r", end="", file=sys.stderr, flush=True)
-        elif untold is not None:  # whoever reads lines is to see how it ended
-            _print(kind, untold)
+        elif unshown is not None:  # whoever reads lines is to see how it ended
+            _print(kind, unshown)
 
 
 def _print(kind: str, progress: Progress) -> None:
     if kind == "json":
-        told = asdict(progress) | {
+        values = asdict(progress) | {
             "elapsed_s": round(progress.elapsed_s, 3),
             "goodput_bps": round(progress.goodput_bps),
         }
-        print(json.dumps(told), file=sys.stderr, flush=True)
+        print(json.dumps(values), file=sys.stderr, flush=True)
     elif kind == "plain":
         print(line_of(progress), file=sys.stderr, flush=True)
     else:

@@ -1,7 +1,7 @@
-"""What moves the bytes from a source endpoint to a destination endpoint: the seam and what it needs.
+"""Carriers move bytes from a source endpoint to a destination endpoint: the protocol, and its parameters.
 
 A carrier runs workers (each with a session) and streams (data connections) of its own. It takes files from
-the queue, says what arrived, and is told only how many streams to use, how fast, and with which congestion
+the queue, reports what arrived, and is controlled only in the number of streams, the rate and the congestion
 control. Journals, checksums and tuners stand above it.
 """
 

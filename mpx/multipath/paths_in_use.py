@@ -170,12 +170,12 @@ class Multipath:
         for path in lost:
             changes.append(Change(path, "no data comes over it; its streams moved to other paths"))
         for path in back:
-            changes.append(Change(path, "it answers: its streams take it again"))
+            changes.append(Change(path, "replies arrive again; its streams moved back"))
         down = self._down
         for path in sorted(down - self._told_down):
-            changes.append(Change(path, "the controller has lost it: its streams take others"))
+            changes.append(Change(path, "the controller reports it down; its streams moved to other paths"))
         for path in sorted(self._told_down - down):
-            changes.append(Change(path, "the controller has it again"))
+            changes.append(Change(path, "the controller reports it up"))
         self._told_down = down
         return changes
 

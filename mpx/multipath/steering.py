@@ -81,7 +81,7 @@ class SteeredPaths(threading.Thread):
                 most = self._known.most_streams or 0
                 self._note_once(
                     FULL,
-                    f"path set {self._known.number} has the {counted(most, 'stream')} that it may have",
+                    f"path set {self._known.number} may have {counted(most, 'stream')}, and has them",
                     Severity.INFO,
                 )
                 return
@@ -235,9 +235,7 @@ class SteeredPaths(threading.Thread):
                     raise
                 self._forgotten |= is_forgotten
                 self._away_until_s = time.monotonic() + AWAY_S
-            self._note(
-                f"{error}; streams that begin now take the path that the network chooses", Severity.NOTICE
-            )
+            self._note(f"{error}; new streams take the default path", Severity.NOTICE)
             return False
         return True
 
@@ -246,8 +244,7 @@ class SteeredPaths(threading.Thread):
             is_new = status not in self._noted
             self._noted.add(status)
         if is_new:
-            chosen = "until then streams take the path that the network chooses"
-            self._note(f"{why}; it is asked for again, and {chosen}", severity)
+            self._note(f"{why}; mpx asks again, and until then streams take the default path", severity)
 
 
 def _renewed_after_s(known: PathSet) -> float:

@@ -1,4 +1,4 @@
-"""What the other traffic on the path has a copy do: switch its congestion control, or yield.
+"""What a copy does about other traffic on its path: switch the congestion control, or yield.
 
 Most copies are over before any of this is needed, so recognition is imported when it is.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 ENDING_S = 1.0  # less than this is left: nothing decided now would show
 LONG_S = 1.0  # a copy that has moved bytes for so long may be worth reading the background
-WORTH_A_SWITCH_S = 8.0  # less than this is left: nobody is known by then who is not known already
+WORTH_A_SWITCH_S = 8.0  # less than this is left: a reading that begins now would end too late
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Background:
                 yield from self._select(self._monitor, now_s, sample)
 
     def _yield(self, scavenger: "Scavenger", now_s: float, sample: Sample) -> Iterator[Reaction]:
-        """Be as fast as leaves no queue; where that cannot be told, note it and go on."""
+        """Be as fast as leaves no queue; where queues cannot be measured, note that and go on."""
         news = scavenger.observe(now_s, sample.arrived_bytes)
         if scavenger.trouble:
             self._note(f"scavenger mode is inactive, probes go unanswered: {scavenger.trouble}")
@@ -128,7 +128,7 @@ class Background:
 
 
 def _severity(monitor: "BackgroundMonitor") -> Severity:
-    """Return how severe its trouble is: everybody is told of a model that was asked for and is not had."""
+    """Return how severe its trouble is: a model that was asked for by hand and cannot be loaded is shown."""
     from mpx.ops_classifier import model_is_named
 
     return Severity.NOTICE if monitor.has_no_model and model_is_named() else Severity.INFO

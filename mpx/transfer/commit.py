@@ -45,7 +45,7 @@ class Committer:
         self.connected = connected
         self._ends, self._choice, self._queue = ends, choice, queue
         self._report, self._journal, self._sent = records.report, records.journal, records.sent
-        self._journaling = threading.Lock()  # what the journal is told, in the order in which it happened
+        self._journaling = threading.Lock()  # held while news of a file are taken and written to the journal
         self._guard = threading.Lock()  # guards the five below
         self._first_error: MpxError | None = None
         self._incomplete_folders: set[str] = set()
@@ -113,7 +113,7 @@ class Committer:
     # --- the journal ---------------------------------------------------------------------------------
 
     def journal_arrivals(self) -> None:
-        """Tell the journal what has arrived since the last time; raises NoSpace, UsageError."""
+        """Write to the journal what has arrived since the last call; raises NoSpace, UsageError."""
         with self._guard:
             moving = list(self._moving.values())
         for file in moving:
@@ -121,7 +121,7 @@ class Committer:
                 self._journal_one(file)
 
     def _journal_one(self, file: FileTransfer) -> None:
-        """Tell the journal what has arrived of one file, and what of it turned out not to have."""
+        """Write to the journal what has arrived of one file, and what of it turned out not to have."""
         with self._journaling:
             lost, arrived = file.take_news()
             if lost:
@@ -205,7 +205,7 @@ class Committer:
                 self._queue.put_again(file)
 
     def _unknown(self, section: Section, error: MpxError) -> bool:
-        """Give up a file that is not shown to be the same; False if it still moves: it is looked at later."""
+        """Give up a file that is not shown to be the same; False if it is still sent, and compared later."""
         is_over = not self._verify_queue.unknown(section)
         if is_over:
             self._spoiled(section.file, error)

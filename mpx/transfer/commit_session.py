@@ -30,7 +30,7 @@ from mpx.transfer.verify_queue import GROUP, Batch, Section, VerifyQueue
 from mpx.units import counted
 
 TICK_S = 0.05
-IDLE_TICKS = 1200  # after a minute without work a session says a word, or goes, before the server ends it
+IDLE_TICKS = 1200  # after a minute without work a session sends a command, or is closed
 
 
 class CommitOutcomes(Protocol):
@@ -90,7 +90,7 @@ class CommitSession(threading.Thread):
         self._destination: Endpoint | None = None
 
     def run(self) -> None:
-        """Work until the pool is settled or the copy stops."""
+        """Work until the queue is settled or the copy stops."""
         with self._shared.failure.guard():
             if self._is_first or self._is_admitted():
                 self._work()
@@ -131,7 +131,7 @@ class CommitSession(threading.Thread):
                 self._most = min(2 * self._most, GROUP)
 
     def _rest(self) -> None:
-        """Connect while the first files still move; when idle for long, stay connected or go.
+        """Connect while the first files are still sent; when idle for long, stay connected or close.
 
         Where sessions are scarce there is none before there is work for it.
         """
@@ -151,7 +151,7 @@ class CommitSession(threading.Thread):
             self._connect()
 
     def _stay_connected(self) -> None:
-        """Say a word. A session that the server has ended meanwhile, as none was needed, is no failure."""
+        """Keep the session alive. That the server has ended it meanwhile, as it was idle, is no failure."""
         try:
             self._connect()
         except (AuthenticationError, ConnectionLost, TransferTimeout):
@@ -212,9 +212,9 @@ class CommitSession(threading.Thread):
             far_is_source=work.ends.far_is_source,
             stop=self._stopping,
         )
-        for section, algorithm, told in outcomes:
+        for section, algorithm, outcome in outcomes:
             batch.sections.remove(section)
-            work.outcomes.compared(section, algorithm, told)
+            work.outcomes.compared(section, algorithm, outcome)
 
     # --- committing ----------------------------------------------------------------------------------
 

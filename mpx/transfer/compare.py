@@ -85,11 +85,11 @@ def _judged(
     algorithm: str, far_sum: str | Exception, near_sum: str | MpxError, choice: ChecksumChoice
 ) -> bool | MpxError:
     """Return whether two sums are the same, or why that is not known; raises what may be tried again."""
-    for told in (near_sum, far_sum):
-        if isinstance(told, MpxError) and told.may_retry:
-            raise told
-        if isinstance(told, Exception):
-            return told if isinstance(told, MpxError) else MpxError(str(told))
+    for checked in (near_sum, far_sum):
+        if isinstance(checked, MpxError) and checked.may_retry:
+            raise checked
+        if isinstance(checked, Exception):
+            return checked if isinstance(checked, MpxError) else MpxError(str(checked))
     choice.answered(algorithm)
     return checksum.is_same(str(far_sum), str(near_sum))
 

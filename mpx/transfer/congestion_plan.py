@@ -9,10 +9,10 @@ from mpx.recognition.policy import before_anything_is_known, permitted, wanted
 from mpx.report import Severity
 
 SERVER_CHOOSES = (
-    "the server sends, so its kernel chooses the congestion control, whoever shares the path; set it there "
-    "with: ip route change ... congctl NAME, or have mpx serve send"
+    "the server sends, so its kernel sets the congestion control; change it there with "
+    "'ip route change ... congctl NAME', or run mpx serve there"
 )
-FAST_NOT_HAD = f"--policy {FAST} cannot be had"
+FAST_NOT_HAD = f"--policy {FAST} is not available"
 
 
 @dataclass(frozen=True, slots=True)

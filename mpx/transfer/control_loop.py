@@ -1,4 +1,4 @@
-"""The control loop of a copy: every 100 ms it measures, asks all who decide, and has done what they say."""
+"""The control loop of a copy: every 100 ms it measures, asks the deciders, and does what they decide."""
 
 import math
 import time
@@ -161,8 +161,8 @@ class ControlLoop:
     def _lasts_s(self, samples: Mapping[str, Sample]) -> float:
         """Return for how long there is work at the present rate; infinite where more may be found.
 
-        Streams that leave for want of work tell a tuner nothing about the network. A tuner that shuts the
-        gate has the last word on it, so it is asked to the end.
+        Streams that end for want of work say nothing about the network. A tuner that uses the chunk gate has
+        to open it again, so it is asked to the end.
         """
         if self._tuning.is_chunked:
             return math.inf

@@ -11,7 +11,7 @@ from mpx.transfer.option_checks import check_source_ports, sessions_for_files
 from mpx.transfer.transport import Transport
 from mpx.units import counted
 
-WHOLE_FILES = "each file is read anew, in one stream from its first byte"
+WHOLE_FILES = "each file is downloaded again, in one stream from its first byte"
 
 
 def to_mode_s(transport: Transport, ends: Ends, report: Report, why: str) -> Transport:
@@ -68,11 +68,13 @@ def within_mode_s(
     if options.block_size_bytes:
         raise refuse("--block-size", "data has no blocks")
     if options.tuner == "paper":
-        raise refuse("--tuner paper", "nothing can stand still between its chunks")
+        raise refuse("--tuner paper", "data does not stop between chunks")
     if named(options.congestion) and not uploads:
-        raise refuse(f"--congestion {options.congestion}", "the server's kernel chooses")
+        raise refuse(f"--congestion {options.congestion}", "the server's kernel sets it")
     if options.resume and whole_files and options.was_given("resume"):
-        raise refuse("--continue", "a file goes up from its first byte" if uploads else "it has no REST")
+        raise refuse(
+            "--continue", "uploads start at the first byte" if uploads else "it does not support REST"
+        )
     streams = options.streams or 1
     if streams > 1 and whole_files:
         raise refuse(f"--streams {streams}", "a file is one connection; give --files instead")

@@ -44,6 +44,6 @@ def _is_new(file: FileTransfer, now: FileInfo) -> bool:
 def unshown(file: FileTransfer) -> IntegrityError:
     """Return what it means that it happened once more to a file that was sent again for it."""
     return IntegrityError(
-        f"{file.source}: the connection was lost while it got its name, and nothing shows that {file.final} "
-        f"is the new file; {AGAIN}"
+        f"{file.source}: the connection was lost during its rename, and {file.final} is not shown to be "
+        f"the new file; {AGAIN}"
     )

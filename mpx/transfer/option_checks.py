@@ -1,4 +1,4 @@
-"""Options given by hand that this pair of endpoints cannot honour: refused before any byte moves.
+"""Options given by hand that this pair of endpoints cannot honour: refused before any byte is sent.
 
 What only bounds something (`--max-streams`, `--port-range`) is honoured where there is nothing to bound.
 """

@@ -41,8 +41,7 @@ def pair_up(
     """
     if destination_end.location.scheme == "file" and named_descriptor(destination):
         raise DestinationError(
-            f"{destination} is a file that is open already, and a copy makes a new one, which gets its name "
-            "when all is there; name a file"
+            f"{destination} is an open file, and a copy replaces its destination by a new file; name a file"
         )
     single = len(sources) == 1 and targets is None
     there = destination_end.stat(destination.rstrip("/") or destination)

@@ -26,7 +26,7 @@ def session_options(
     bound: Callable[[int], None] | None = None,
     pool: SessionPool | None = None,
 ) -> SessionOptions:
-    """Return how sessions of this copy are opened; `bound` is told the port of each before it connects."""
+    """Return how sessions of this copy are opened; `bound` gets the port of each before it connects."""
     family = socket.AF_INET if options.ipv4 else socket.AF_INET6 if options.ipv6 else socket.AF_UNSPEC
     return SessionOptions(
         options.connect_timeout_s,

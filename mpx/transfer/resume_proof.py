@@ -1,4 +1,4 @@
-"""Finding out by checksum what of an interrupted file has arrived, where no marker and no journal says so."""
+"""Resume verification: by checksum, what of an interrupted file has arrived that no record shows."""
 
 import contextlib
 import os
@@ -23,11 +23,10 @@ SPLIT = 8
 
 
 class ResumeVerifier:
-    """Proves partial files of one copy, for any thread, each over a session that is closed at once.
+    """Verifies partial files of one copy, for any thread, each over a session that is closed at once.
 
-    A server may admit few, and who asks has just lost one.
-    `note` takes a line for the report. `forgot` is told at once of a file of which something had arrived
-    that is not there any more.
+    A server may admit few sessions, and the caller has just lost one. `forgot` is called with a file of which
+    something had arrived that is not there any more.
     """
 
     def __init__(

@@ -114,7 +114,7 @@ class Scan(threading.Thread):
         self._folders.seal(self._report.note)
 
     def _put_folded(self) -> None:
-        """Copy files whose names differ from others only in case, each when those before it are there."""
+        """Queue files whose names differ from others only in case, each when those before it are there."""
         for _ in range(MOST_ROUNDS):
             if not self._folded_names.is_waiting:
                 return
@@ -161,12 +161,12 @@ class Scan(threading.Thread):
             self._put(file)
 
     def _has_to_wait(self, task: Task) -> bool:
-        """Tell whether the destination may take the name of a file for another's."""
+        """Tell whether the destination may take the name of a file for that of another."""
         is_file = task.info.kind is Kind.FILE and is_open(task)
         return is_file and task.is_folded and not self._folded_names.keeps_apart(task.target)
 
     def _tidy(self, task: Task) -> None:
-        """Remove what a run left at a server that was killed just when a file had got its name."""
+        """Remove what an earlier run left at a server that was killed just after a rename."""
         known = self._journal.unfinished.get(task.target)
         if known and task.skip == SAME and not self._ends.writes_here and known.partial != task.target:
             with contextlib.suppress(DestinationError):
@@ -185,7 +185,7 @@ class Scan(threading.Thread):
         if len(self._links) < MOST_LINKS:
             self._links.put((task.source, task.target, task.info.link_target, task.is_folded))
         else:
-            many = f"{task.source}: more than {MOST_LINKS} links are to be kept; copy parts of the tree apart"
+            many = f"{task.source}: more than {MOST_LINKS} links; copy parts of the tree separately"
             self._fail(task, SourceError(many))
 
     def _make_link(self, task: Task) -> None:
@@ -199,7 +199,7 @@ class Scan(threading.Thread):
             self._fail(task, error)
             return
         if made != task.info.link_target:
-            self._report.note("symbolic links became absolute: the server makes no others")
+            self._report.note("symbolic links were made absolute: the server makes no relative ones")
         self._report.begin(0)
         self._report.moved(0, 0)
 

@@ -1,4 +1,4 @@
-"""Whom carriers tell what becomes of files, and whom they ask about them."""
+"""The supervisor of a copy: carriers report to it what becomes of files, and ask it about them."""
 
 from mpx.engine.checksum_choice import ChecksumChoice
 from mpx.report import Report, Severity
@@ -8,18 +8,18 @@ from mpx.transfer.resume_proof import ResumeVerifier
 
 
 class CopySupervisor:
-    """See Supervisor; each question goes to the part of the copy that can answer it."""
+    """See Supervisor; each call goes to the part of the copy that it concerns."""
 
     def __init__(
         self,
         committer: Committer,
-        prover: ResumeVerifier,
+        verifier: ResumeVerifier,
         ends: Ends,
         checksums: ChecksumChoice,
         report: Report,
     ) -> None:
         self.whole, self.given_up, self.forgot = committer.whole, committer.given_up, committer.forgot
-        self.prove = prover
+        self.prove = verifier
         self.describe = ends.describe
         self.relies_on_checksums = checksums.rely
         self.note = report.note

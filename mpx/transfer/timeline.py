@@ -1,4 +1,4 @@
-"""Goodput and decisions of a copy while it runs: for the report's timeline and for who shows progress."""
+"""Goodput and decisions of a copy while it runs, for the report's timeline and for progress."""
 
 import math
 from collections import deque

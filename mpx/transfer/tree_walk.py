@@ -31,7 +31,7 @@ DEEPEST = 1000  # folders within folders
 LONGEST_PATH = 8192  # characters; no system takes longer ones
 MOST_TOO_DEEP = 100  # branches that go deeper, after which the tree has no end
 MOST_WAITING_BYTES = 40 * 1024 * 1024  # folders and links still to be visited, some 300,000 or more
-MANY_ENTRIES = 1_000_000  # of one folder, after which a person is told
+MANY_ENTRIES = 1_000_000  # of one folder, after which that is noted
 MOST_ENTRIES = 100_000_000  # of one folder; file systems of today hold 10 million, and a few of them more
 MOST_REPEATS = 10_000  # names of one folder that are listed again, beyond twice the whole of it
 MOST_LOST = 3  # folders, one after the other, whose listing is lost although the server answers
@@ -88,8 +88,8 @@ def walk(
 
     Links are followed, kept or skipped by option, never silently dropped. A folder that is met again within
     itself, by a link or otherwise, is skipped with that reason. What cannot be read is a task with an error:
-    also a folder whose listing is lost again and again while the server answers otherwise. `note` is told of
-    listings that go on and on. Raises ConnectionLost, TransferTimeout and AuthenticationError where the
+    also a folder whose listing is lost again and again while the server answers otherwise. `note` takes
+    a line about very long listings. Raises ConnectionLost, TransferTimeout and AuthenticationError where the
     server answers nothing any more.
     """
     if info.kind is Kind.LINK:
@@ -188,7 +188,7 @@ class _TreeWalk:
         try:
             self._end.check_name(folder.source)
         except UsageError:
-            return  # whoever makes the folder is told the same of its name
+            return  # making the folder raises the same
         names = ListedNames()
         try:
             for name, info in self._end.entries(folder.source):
@@ -231,13 +231,13 @@ class _TreeWalk:
         """Raise PartialFailure for a listing that repeats itself or that no file system can have."""
         if names.count == MANY_ENTRIES:
             self._note(
-                f"{folder.source} {LISTS_MANY}; where that cannot be, interrupt the copy: what is there is "
-                "kept, and the same SRC and DST continue it",
+                f"{folder.source} {LISTS_MANY}; if that is unexpected, interrupt the copy: what has "
+                "arrived is kept, and the same SRC and DST continue it",
                 Severity.NOTICE,
             )
         if names.repeats > MOST_REPEATS + 2 * names.count:
             raise PartialFailure(
-                f"{folder.source} lists the same {names.count} names again and again; the listing was left"
+                f"{folder.source} lists the same {names.count} names again and again; the rest was not listed"
             )
         if names.count > MOST_ENTRIES:
             raise PartialFailure(
@@ -274,9 +274,8 @@ class _TreeWalk:
         self._waiting_bytes += len(kept) + _WAITING_COSTS_BYTES
         if self._waiting_bytes > MOST_WAITING_BYTES:
             raise _NoEnd(
-                f"{folder.source} holds too many folders and links to go through them in one copy "
-                f"({len(where)} of them were listed), so the rest was not "
-                "listed; copy its parts apart"
+                f"{folder.source} holds too many folders and links for one copy ({len(where)} were "
+                "listed); the rest was not listed; copy its parts separately"
             )
         where.append(kept)
 

@@ -34,7 +34,7 @@ def beginning(options: CopyOptions, known: PathSet | None, *, yields: bool) -> l
     elif options.streams is not None:
         why = "fixed by --streams"
     else:
-        why = "few will do for a copy that yields" if yields else "where the tuner starts"
+        why = "few, as the copy yields to others" if yields else "where the tuner starts"
     return [Decision(path, count, why) for path, count in streams.items()]
 
 

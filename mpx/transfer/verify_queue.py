@@ -55,7 +55,7 @@ class Check:
     file: FileTransfer
     sections: Sections
     out: int = 0  # sections that wait or are being compared
-    whole: bool = False  # every byte has arrived, and no lane has anything to do with it
+    whole: bool = False  # every byte has arrived, and no worker has anything to do with it
     is_exempt: bool = False  # there is no checksum to compare it by
 
 
@@ -102,7 +102,7 @@ class VerifyQueue:
         self._verifies = verifies
         self._sessions = sessions
         self._checks: dict[FileTransfer, Check] = {}
-        self._growing: dict[FileTransfer, Check] = {}  # of more than one section, looked at while they move
+        self._growing: dict[FileTransfer, Check] = {}  # of several sections, verified while they are sent
         self._sections: deque[Section] = deque()
         self._section_bytes = 0
         self._proven: deque[FileTransfer] = deque()
@@ -111,13 +111,13 @@ class VerifyQueue:
     # --- what comes in -------------------------------------------------------------------------------
 
     def watch(self, file: FileTransfer) -> None:
-        """Verify sections of a file while it moves."""
+        """Verify sections of a file while it is sent."""
         if self._verifies and file.size_bytes > SECTION_BYTES:
             with self._changed:
                 self._growing[file] = self._check(file)
 
     def whole(self, file: FileTransfer) -> bool:
-        """Take a file that its lane takes for whole; False if it is not, and has to move again."""
+        """Take a file that its worker takes for whole; False if it is not, and has to be sent again."""
         with self._changed:
             check = self._check(file)
             check.whole = True
@@ -138,7 +138,7 @@ class VerifyQueue:
             self._discarded.append(file)
 
     def forgot(self, file: FileTransfer) -> None:
-        """Start anew with a file: what had arrived of it is gone."""
+        """Discard what is recorded of a file: what had arrived of it is lost."""
         with self._changed:
             self.drop(file)
             file.verified.remove(0, file.size_bytes)
@@ -182,7 +182,7 @@ class VerifyQueue:
     # --- how it went ---------------------------------------------------------------------------------
 
     def same(self, section: Section, algorithm: str) -> bool:
-        """Take note of bytes that have the same checksum; False if their file has to move again."""
+        """Record bytes that have the same checksum; False if their file has to be sent again."""
         with self._changed:
             if not self.is_current(section):
                 return True
@@ -191,7 +191,7 @@ class VerifyQueue:
             return self._judge(section.check)
 
     def damaged(self, section: Section) -> bool:
-        """Have bytes that differ moved once more; False if their file has to move again, not only goes on."""
+        """Have bytes that differ sent once more; False if no worker has their file any more."""
         with self._changed:
             if not self.is_current(section):
                 return True
@@ -201,9 +201,9 @@ class VerifyQueue:
             return self._judge(section.check)
 
     def unknown(self, section: Section) -> bool:
-        """Take note of bytes that cannot be compared; False if their file is to be given up.
+        """Record bytes that cannot be compared; False if their file is to be given up.
 
-        One that still moves is not yet: they are looked at once more when it is whole.
+        While a file is still being sent it is not given up: they are compared again when it is whole.
         """
         with self._changed:
             if not self.is_current(section):
@@ -219,7 +219,7 @@ class VerifyQueue:
     def in_one_piece(self, section: Section) -> bool:
         """Have a file compared as a whole, as the server has no checksums of parts of files.
 
-        False if it has to move again. What is found of its sections counts no more.
+        False if it has to be sent again. Results of its sections do not count any more.
         """
         with self._changed:
             if not self.is_current(section):
@@ -232,7 +232,7 @@ class VerifyQueue:
             return self._judge(check)
 
     def exempt(self, section: Section) -> bool:
-        """Have a file committed although there is no checksum of it; False if it has to move again."""
+        """Have a file committed although there is no checksum of it; False if it has to be sent again."""
         with self._changed:
             if not self.is_current(section):
                 return True
@@ -248,7 +248,7 @@ class VerifyQueue:
         return self._checks[file]
 
     def is_current(self, section: Section) -> bool:
-        """Tell whether what is found of a section still counts: its file was not given up or begun anew."""
+        """Tell whether the result of a section still counts: its file was not given up or begun anew."""
         with self._changed:
             return self._checks.get(section.file) is section.check
 

@@ -55,7 +55,7 @@ class Attempt:
         self._committer = committer = Committer(
             ends, options, transport.checksums, self._queue, failure, records, self._events.may_spread.set
         )
-        prover = ResumeVerifier(
+        verifier = ResumeVerifier(
             ends.open_far,
             far_is_source=ends.far_is_source,
             forgot=committer.forgot,
@@ -68,7 +68,7 @@ class Attempt:
             RateLimiter(failure.cancel, options.rate_bps),
             gate,
             failure,
-            CopySupervisor(committer, prover, ends, transport.checksums, report),
+            CopySupervisor(committer, verifier, ends, transport.checksums, report),
             StreamSettings(
                 congestion=transport.plan.congestion,
                 over_mptcp=transport.over_mptcp,
@@ -79,7 +79,7 @@ class Attempt:
             self._events,
         )
         file_start = FileStart(
-            ends, options, records, failure, prove=prover, checksum_for=transport.checksums.best
+            ends, options, records, failure, prove=verifier, checksum_for=transport.checksums.best
         )
         self._scan = Scan(pairs, ends, options, self._queue, failure, records, committer, file_start)
         self._carrier = carrier_for(
@@ -152,7 +152,7 @@ class Attempt:
             raise resumable(self._failure.error, self._options)
 
     def _journal_the_rest(self) -> None:
-        """Tell the journal what arrived last; what it cannot be told is proven by checksum next time."""
+        """Write to the journal what arrived last; what is missing there is verified by checksum next time."""
         try:
             self._committer.journal_arrivals()
         except MpxError as error:

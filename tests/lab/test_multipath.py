@@ -176,7 +176,7 @@ def test_streams_leave_a_path_that_loses_everything_and_take_it_again_when_it_an
     assert (far / "b").read_bytes() == content
     reasons = [event["reason"] for event in report["timeline"] if event["path"] == "2"]
     assert any("no data comes" in reason for reason in reasons)
-    assert any("its streams take it again" in reason for reason in reasons)
+    assert any("its streams moved back" in reason for reason in reasons)
 
 
 def test_without_a_controller_there_is_one_path_unless_it_is_required(lab: Lab, tmp_path: Path) -> None:
