@@ -13,7 +13,7 @@ import pytest
 from interop.mpx_process import measured
 from interop.scripted_server import Dialogue, Script, ScriptedServer, without_end
 
-from mpx.endpoints.ftp.wire import BlockHeader
+from mpx.endpoints.ftp.framing import BlockHeader
 
 FAST = ("--timeout", "2s", "--connect-timeout", "2s", "--retries", "0", "-q")
 MOST_GROWTH_KIB = 100 * 1024

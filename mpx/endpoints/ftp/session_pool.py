@@ -13,6 +13,7 @@ from functools import partial
 
 from mpx.endpoints.ftp.session import Session, SessionOptions
 from mpx.endpoints.ftp.wire import command
+from mpx.engine.retry import SessionsFull
 from mpx.errors import (
     AuthenticationError,
     ConnectionLost,
@@ -32,10 +33,6 @@ AT_ONCE_S = 1.0  # a connection that takes longer to fail says nothing of how ma
 STALE_S = 5.0  # a session that nobody used for so long is asked whether it is still there
 MOST_SPARE = 1  # sessions kept for others where any number is admitted
 TAKE_TURNS = 3  # lister, verifier and one that moves data: with fewer sessions they take turns
-
-
-class SessionsFull(ConnectionLost):
-    """The server admits no further session, and whoever asked can do without."""
 
 
 @dataclass(frozen=True, slots=True)
