@@ -235,6 +235,7 @@ class CommitSession(threading.Thread):
                 move.written,
                 was_tried=move.rename_asked or move.was_begun or move.was_misfit,
                 size_bytes=move.size_bytes,
+                has_holes=move.hole_bytes > 0,
             )
             for move in ready
         ]

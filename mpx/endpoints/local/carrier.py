@@ -174,6 +174,7 @@ class LocalCarrier:
                 _write_all(target, memoryview(bytes(size)), position)
             if end > has_bytes:  # it may be compared from now on
                 os.ftruncate(target, end)
+        move.hole_bytes = max(move.hole_bytes, end - start)  # it has some, whatever was listed
         move.sums.passed_zeros(start, end)
         self._landed(move, start, end)
 
