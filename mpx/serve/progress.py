@@ -15,6 +15,7 @@ class Progress:
     def __init__(self, *, keep_ranges: bool) -> None:
         self.lock = threading.Lock()
         self.moved_bytes = 0  # bytes sent or written twice count twice
+        self.first = self.last = 0  # what was written lies between, where the offsets are told
         self._keep_ranges = keep_ranges
         self._new = RangeSet()
 
@@ -30,6 +31,8 @@ class Progress:
         nobody who sends in order leaves so many gaps, and who does could have us remember each.
         """
         with self.lock:
+            self.first = min(self.first, start) if self.moved_bytes else start
+            self.last = max(self.last, end)
             self.moved_bytes += end - start
             if self._keep_ranges and (len(self._new) < MOST_NEW_RANGES or self._touches(start, end)):
                 self._new.add(start, end)
