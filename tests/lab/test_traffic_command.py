@@ -44,7 +44,7 @@ def test_traffic_ends_when_it_is_told_to(
     with subprocess.Popen(
         ["env", "--default-signal=INT", *words], stdout=subprocess.PIPE, text=True
     ) as process:
-        eventually((folder / "flows" / "traffic.csv").exists, 20)
+        eventually((folder / "flows" / "traffic.csv").exists)
         process.send_signal(number)
         out, _ = process.communicate(timeout=30)
     assert process.returncode == 0 and out.startswith("tcp() from src to dst: ")
@@ -71,7 +71,7 @@ def test_ctrl_c_while_it_starts_ends_it_in_good_order(running: str, eventually: 
     words = command("lab", "traffic", "--lab", running, "src", "dst", "udp(rate=1Mbit/s)")
     heeding = ["env", "--default-signal=INT", *words]
     with subprocess.Popen(heeding, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
-        eventually(lambda: any("mpx_lab.traffic.echo" in line for line in traces(running)), 20)
+        eventually(lambda: any("mpx_lab.traffic.echo" in line for line in traces(running)))
         os.killpg(process.pid, signal.SIGINT)
         out, _ = process.communicate(timeout=60)
     assert process.returncode == 0 and out.startswith("udp(rate=1Mbit/s) from src to dst: "), out
@@ -89,7 +89,7 @@ def test_a_lab_that_is_taken_down_meanwhile(make_lab: Callable[..., Lab], eventu
     lab = make_lab("path")
     words = command("lab", "traffic", "--lab", lab.id, "src", "dst", "udp(rate=1Mbit/s)")
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
-        eventually(lambda: any("mpx_lab.traffic.sender" in line for line in traces(lab.id)), 20)
+        eventually(lambda: any("mpx_lab.traffic.sender" in line for line in traces(lab.id)))
         lab.down()
         _, said = process.communicate(timeout=60)
     assert (process.returncode, said) == (1, f"mpx: the lab '{lab.id}' was taken down meanwhile\n")
