@@ -134,7 +134,9 @@ class Report:
     algorithm: str = "none"  # the checksum that is compared end to end, as far as that is known before
     compared: dict[str, int] = field(default_factory=dict)  # bytes of files with their final names, by it
     mismatched: bool = False  # a checksum differed although the bytes were sent twice
-    decisions: dict[str, Any] = field(default_factory=dict)
+    decisions: dict[str, Any] = field(
+        default_factory=dict
+    )  # replaced as a whole, as it may be read meanwhile
     mptcp: list[int] | None = None  # most subflows of each stream of Multipath TCP, 0: plain TCP
     timeline: list[Event] = field(default_factory=list)
     failures: list[dict[str, str]] = field(default_factory=list)
@@ -178,6 +180,11 @@ class Report:
             self._skips[reason] = self._skips.get(reason, 0) + 1
             if self._skips[reason] <= self.MOST_LINES:
                 self.skipped.append({"name": name, "reason": reason})
+
+    def mismatch(self) -> None:
+        """Record that a checksum differs although the bytes were sent twice."""
+        with self._lock:
+            self.mismatched = True
 
     def stream_ended(self, subflows: int) -> None:
         """Note how many subflows a stream of Multipath TCP had when it had most; 0: it was plain TCP."""

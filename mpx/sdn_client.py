@@ -255,5 +255,5 @@ def find_paths(
         open_session=open_session,
         note=report.note,
     )
-    report.decisions["controller"], report.decisions["paths"] = url, multipath.described
+    report.decisions = {**report.decisions, "controller": url, "paths": multipath.described}
     return multipath

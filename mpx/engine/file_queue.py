@@ -137,7 +137,8 @@ class FileQueue:
     @property
     def resumed_bytes(self) -> int:
         """How many bytes of the listed files had arrived before this run."""
-        return self.listed_bytes - self.listed_todo_bytes
+        with self._changed:
+            return self.listed_bytes - self.listed_todo_bytes
 
     @property
     def missing_bytes(self) -> int:

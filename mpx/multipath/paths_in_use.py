@@ -53,7 +53,7 @@ class Change:
 
 
 class Multipath:
-    """See the head of this file. The control loop's thread uses it.
+    """See the head of this file. The control loop's thread uses it; it ends before `close` is called.
 
     `near`: which side of the set this host is; `far`: what is known of the other. `open_session`: see
     Prober.
@@ -70,7 +70,8 @@ class Multipath:
         note: OnNote,
     ) -> None:
         self.known = known
-        self.described: list[dict[str, Any]] = [  # for the report
+        # For the report, which may be written meanwhile: each is replaced as a whole.
+        self.described: list[dict[str, Any]] = [
             {
                 "path": path.name,
                 "streams": path.streams,
@@ -89,7 +90,8 @@ class Multipath:
         self._health = PathHealth()
         self._probes: dict[str, Prober] = {}
         self._carried = {name: _Carried() for name in known.names}
-        self._down: frozenset[str] = frozenset()  # as the controller says
+        # As the controller says: one reference, set by the thread of `paths`. All else is the control loop's.
+        self._down: frozenset[str] = frozenset()
         self._told_down: frozenset[str] = frozenset()
         self._closed = False
         self._end_s = END_S
@@ -142,13 +144,13 @@ class Multipath:
         Once data has gone elsewhere nobody knows what has come over which path.
         """
         if self._far.strayed:
-            for each in self.described:
-                each.pop("carried_bytes", None)
+            for place, told in enumerate(self.described):
+                self.described[place] = {key: told[key] for key in told if key != "carried_bytes"}
             self._carried = {name: _Carried() for name in self.known.names}
             return
         for place, path in enumerate(self.known.names):
             sample = samples[path]
-            self.described[place]["carried_bytes"] = sample.arrived_bytes
+            self.described[place] = self.described[place] | {"carried_bytes": sample.arrived_bytes}
             self._carried[path].add(now_s, sample.arrived_bytes, sample.streams)
 
     def observe(self, now_s: float, silent_s: Callable[[str], float | None]) -> Sequence[Change]:

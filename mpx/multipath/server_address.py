@@ -10,7 +10,8 @@ class ServerAddress:
     """`note` is told once where data goes elsewhere; if `required`, that is an error."""
 
     def __init__(self, address: str, *, required: bool, note: OnNote) -> None:
-        self.strayed = False  # data has gone elsewhere: nobody knows what the paths carry
+        # Data has gone elsewhere: nobody knows what the paths carry. Set once, by any thread.
+        self.strayed = False
         self._address, self._required, self._note = address, required, note
 
     def is_that_of(self, host: str) -> bool:

@@ -42,8 +42,8 @@ class SteeredPaths(threading.Thread):
         super().__init__(name="mpx-paths", daemon=True)
         self.names, self.lead_to = known.names, far.is_that_of
         self._client, self._known, self._note, self._changed = client, known, note, changed
-        self._guard = threading.Condition()
-        self._telling = threading.Lock()  # of streams that have ended
+        self._guard = threading.Condition()  # guards all below
+        self._telling = threading.Lock()  # held while streams that have ended are told of; before _guard
         self._book = PortRegistry(known.names, known.most_streams)
         self._noted: set[int] = set()  # each kind of refusal is told once
         self._away_until_s = 0.0
@@ -134,7 +134,8 @@ class SteeredPaths(threading.Thread):
         return max(self._away_until_s, min(self._renew_at_s, self._book.due_s()))
 
     def _is_away(self) -> bool:
-        return self._forgotten or time.monotonic() < self._away_until_s
+        with self._guard:
+            return self._forgotten or time.monotonic() < self._away_until_s
 
     def _moves(self) -> None:
         """Have every stream where it is to be."""
@@ -176,8 +177,9 @@ class SteeredPaths(threading.Thread):
         return is_there
 
     def _renew(self) -> None:
-        if time.monotonic() < self._renew_at_s:
-            return
+        with self._guard:
+            if time.monotonic() < self._renew_at_s:
+                return
         try:
             if self._ask(self._renewed):
                 return
@@ -189,8 +191,9 @@ class SteeredPaths(threading.Thread):
     def _renewed(self) -> None:
         now = self._client.renew(self._known.number)
         is_whole = all(path.is_up for path in now.paths)
-        self._renewed_at_s = time.monotonic()
-        self._renew_at_s = self._renewed_at_s + (_renewed_after_s(now) if is_whole else WATCHED_S)
+        with self._guard:
+            self._renewed_at_s = time.monotonic()
+            self._renew_at_s = self._renewed_at_s + (_renewed_after_s(now) if is_whole else WATCHED_S)
         self._changed(now)
 
     def look(self) -> None:

@@ -188,7 +188,7 @@ class Committer:
                 f"they were sent twice; {self._choice.why_differs(algorithm)}"
             )
             if self._unknown(section, differs):  # else it is looked at once more
-                self._report.mismatched = True
+                self._report.mismatch()
         elif isinstance(outcome, NoChecksum):
             self._without_checksum(section, outcome)
         elif isinstance(outcome, MpxError):

@@ -19,7 +19,8 @@ def to_mode_s(transport: Transport, ends: Ends, report: Report, why: str) -> Tra
     plan, congestion = transport.plan, transport.congestion
     if ends.far_is_source:  # no server is told in MODE S which congestion control to use
         plan = replace(plan, congestion=None, selects=False)
-        congestion = report.decisions["congestion"] = None
+        congestion = None
+        report.decisions = {**report.decisions, "congestion": None}
     options = within_mode_s(
         transport.options, report, why=why, uploads=not ends.far_is_source, restarts=ends.far.can_restart()
     )
@@ -38,7 +39,7 @@ def to_whole_files(transport: Transport, report: Report, why: str) -> Transport:
     )
     transport.checksums.is_required = transport.checksums.is_by_hand  # nothing is relied on any more
     plan = replace(transport.plan, congestion=None, selects=False)
-    report.decisions["congestion"] = None
+    report.decisions = {**report.decisions, "congestion": None}
     before = transport.options
     options = replace(
         before,

@@ -252,7 +252,8 @@ class VerifyQueue:
 
     def is_current(self, section: Section) -> bool:
         """Tell whether what is found of a section still counts: its file was not given up or begun anew."""
-        return self._checks.get(section.file) is section.check
+        with self._changed:
+            return self._checks.get(section.file) is section.check
 
     def _collect(self, check: Check) -> None:
         """Queue the sections that have arrived since the last time."""
