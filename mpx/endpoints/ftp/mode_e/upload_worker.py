@@ -121,9 +121,12 @@ class UploadWorker(SessionWorker):
         return in_hand + self.context.queue.waiting_bytes // self.sessions
 
     def run(self) -> None:
-        """See SessionWorker. What is in hand at the end is left to the other workers."""
+        """See SessionWorker. Leaves to other workers what was in hand where no session was let in for it.
+
+        Not where the copy is stopped: another would begin each of these files anew.
+        """
         super().run()
-        for file in reversed(self._batch):
+        for file in reversed(self._batch if self.gone else ()):
             self.context.queue.put_again(file)
         self._set_batch(())
 
