@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from far_controller import reached_from
-from mpx_lab.capacities import CAPACITIES
+from mpx_lab.capacities import CAPACITIES, capacities_text
 from mpx_lab.lab import Lab
 from mpx_lab.namespace import inside
 from mpx_lab.plan import Controller
@@ -68,7 +68,9 @@ def many_paths(
     `config`: lines of the controller's configuration, by section. Its log goes into `folder`. Raises
     RuntimeError where that takes too long.
     """
-    capacities = folder_of(lab_id) / CAPACITIES
+    capacities = folder / CAPACITIES
+    capacities.unlink(missing_ok=True)  # the link of an earlier run
+    capacities.write_text(capacities_text(topology))
     file = folder / "controller.toml"
     file.write_text("".join(f"[{section}]\n{lines}\n" for section, lines in (config or {}).items()))
     words = [sys.executable, "-m", "mpx", "controller", "-v", "--config", str(file)]
@@ -85,6 +87,8 @@ def many_paths(
         lab = ended.enter_context(
             Lab.up(topology, lab_id, controller=Controller("127.0.0.1", ports["openflow"]))
         )
+        capacities.unlink()
+        capacities.symlink_to(folder_of(lab_id) / CAPACITIES)  # which follows what becomes of links
         url = ended.enter_context(reached_from(lab.hosts[0], ports["rest"]))
         for host in lab.hosts[1:]:
             ended.enter_context(reached_from(host, ports["rest"], int(url.rsplit(":", 1)[1])))

@@ -38,7 +38,7 @@ RUN_S = 72.0  # 60 s to reach, and the longest window (60 RTT of 200 ms) to hold
 NOISES = (0.0, 0.1, 0.25)
 OURS, MAY_FAIL = "auto", 0.01
 ROOT = Path(__file__).resolve().parent.parent
-HELD_OUT_FILE = "bench/tuner_heldout.py"
+TUNER, HELD_OUT_FILE = "mpx/tuning", "bench/tuner_heldout.py"
 Family = Callable[[Random], Curve | tuple[Curve, Curve]]
 TUNERS: dict[str, Callable[[], Tuner]] = {
     "auto": lambda: AutoTuner(4, MAX_STREAMS),
@@ -229,7 +229,7 @@ def readings(tuner: str, cv: float, runs: list[Run]) -> str:
 
 
 def last_commit(path: str) -> str:
-    """The commit that last changed a file, or that it is not committed."""
+    """The commit that last changed a file or folder, or that it is not committed."""
     command = ["git", "-C", str(ROOT), "log", "-1", "--format=%h %cI", "--", path]
     return (
         subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "not committed"
@@ -307,7 +307,7 @@ def measure(args: argparse.Namespace) -> dict[str, dict[str, list[Run]]]:
     tuners = [args.tuner] if args.tuner else list(TUNERS)
     noises = (args.noise / 100,) if args.noise is not None else (0.0, 0.25) if args.quick else NOISES
     kept = Kept(args.keep)
-    for path in ("mpx/tuning", HELD_OUT_FILE):  # the second was written after the first
+    for path in (TUNER, HELD_OUT_FILE):
         print(f"{path:25s} last changed in {last_commit(path)}")
     print("\nGood:" + (__doc__ or "").split("Good:")[1])
     print(f"seed {args.seed}, {runs} transfers per row, {RUN_S:.0f} s each")

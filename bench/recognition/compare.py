@@ -18,7 +18,8 @@ from mpx_train.scores import Scores
 from mpx_train.splits import Split, by_link, by_range, by_run
 from numpy.typing import NDArray
 
-from mpx.recognition import features, mix
+from mpx import ops_classifier
+from mpx.recognition import features
 from mpx.rtt import series
 from recognition import candidates
 from recognition.candidates import CANDIDATES, Task
@@ -117,13 +118,15 @@ class Comparison:
 @cache
 def _code() -> str:
     """Return a key of the code of all computations."""
-    files = [
-        *Path(features.__file__).parent.glob("ops_*.py"),
-        *Path(learn.__file__).parent.glob("*.py"),
-        *(Path(module.__file__) for module in (candidates, load, mix, series)),
-    ]
-    told = b"".join(file.read_bytes() for file in sorted(files)) + sklearn.__version__.encode()
+    told = b"".join(file.read_bytes() for file in code_files()) + sklearn.__version__.encode()
     return hashlib.sha256(told).hexdigest()
+
+
+def code_files() -> list[Path]:
+    """Return the files of that code: of what mpx recognises by, of learning, and of the classifiers here."""
+    folders = (Path(module.__file__).parent for module in (features, learn))
+    files = [file for folder in folders for file in folder.glob("*.py")]
+    return sorted([*files, *(Path(module.__file__) for module in (candidates, load, ops_classifier, series))])
 
 
 def comparison_lines(outcomes: Mapping[tuple[str, str], Outcome]) -> Iterator[str]:

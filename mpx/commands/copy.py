@@ -16,6 +16,7 @@ from mpx.units import format_duration, format_rate, format_size
 if TYPE_CHECKING:  # what a copy itself needs is imported once it begins, not to show the help
     from mpx.report import Report
 
+_DASH = "-"
 _MOST_LIST_BYTES = 256 * 1024 * 1024  # of sources
 
 _EPILOG = """
@@ -134,14 +135,28 @@ def _sources(names: list[str], from_file: str | None) -> tuple[list[str], list[s
     if not names:
         raise UsageError("nothing to copy; give SRC and DST, see mpx copy --help")
     *sources, destination = names
+    if destination == _DASH:
+        raise UsageError(
+            f"{_DASH} as DST: a copy makes a file, which gets its name when it is whole, and cannot write to "
+            f"standard output; name a file, or ./{_DASH} for one of that name"
+        )
     if from_file is None:
         if not sources:
             raise UsageError(f"a source or the destination is missing beside {destination}; give SRC and DST")
+        _check_dash(sources)
         return sources, None, destination
     if sources:
         raise UsageError("give sources either on the command line or with --from-file, not both")
     listed, targets = read_list(from_file)
+    _check_dash(listed)
     return listed, targets, destination
+
+
+def _check_dash(sources: list[str]) -> None:
+    if _DASH in sources:
+        raise UsageError(
+            f"{_DASH} as SRC: name standard input as /dev/stdin, and a file of that name as ./{_DASH}"
+        )
 
 
 def read_list(name: str) -> tuple[list[str], list[str | None]]:

@@ -72,6 +72,7 @@ class Commit:
     written: PartialFile | None = None  # at this host: the file that was written under the partial name
     was_tried: bool = False  # to be given its name before: what was cut off then is to be settled
     size_bytes: int | None = None  # that it must have, if known
+    has_holes: bool = False  # that were made on purpose
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from mpx.choices import NONE
 from mpx.engine.checksum_choice import ChecksumChoice
 from mpx.engine.endpoint import Commit, Endpoint, FileInfo, aside_name
 from mpx.engine.file_queue import FileQueue
@@ -122,13 +123,35 @@ class CommitSession(threading.Thread):
                 work.outcomes.took()
                 self._do(batch)
             except MpxError as error:
-                work.verify_queue.put_back(batch)
                 self._close()
+                if self._is_given_up(batch, error, retry):
+                    continue
+                work.verify_queue.put_back(batch)
+                if len(batch) > 1:
+                    retry.begin()  # fewer at once show which of them it is due to
+                    self._most = fewer(len(batch))
                 retry.again(error)
-                self._most = fewer(self._most)
             else:
                 retry.progressed()
                 self._most = min(2 * self._most, GROUP)
+
+    def _is_given_up(self, batch: Batch, error: MpxError, retry: Retry) -> bool:
+        """Give up a file that fails alone, again and again, at a server that can be reached."""
+        work = self._shared
+        if len(batch) != 1 or not error.may_retry or work.queue.listed_files < 2 or self._stopping():
+            return False
+        try:
+            self._connect()
+        except (AuthenticationError, ConnectionLost, TransferTimeout):
+            self._close()
+            return False
+        if not retry.may_give_up(error):
+            return False
+        for section in batch.sections:
+            work.outcomes.compared(section, NONE, error)
+        if batch.proven:
+            work.outcomes.committed(batch.proven, dict.fromkeys(batch.proven, error))
+        return True
 
     def _rest(self) -> None:
         """Connect while the first files are still sent; when idle for long, stay connected or close.
@@ -248,6 +271,7 @@ class CommitSession(threading.Thread):
                 file.written,
                 was_tried=file.rename_asked or file.was_begun or file.was_misfit,
                 size_bytes=file.size_bytes,
+                has_holes=file.hole_bytes > 0,
             )
             for file in ready
         ]

@@ -51,7 +51,7 @@ class RetryingEndpoint:
             except (ConnectionLost, TransferTimeout) as error:
                 self._end.close()
                 retry.again(error)
-                most = fewer(most)
+                most = fewer(len(some))
             else:
                 retry.progressed()
                 done += len(some)

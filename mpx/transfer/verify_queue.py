@@ -85,10 +85,13 @@ class Batch:
     sections: list[Section] = field(default_factory=list)
     proven: list[FileTransfer] = field(default_factory=list)
 
+    def __len__(self) -> int:
+        return len(self.sections) + len(self.proven)
+
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to do."""
-        return not self.sections and not self.proven
+        return not len(self)
 
 
 class VerifyQueue:

@@ -97,6 +97,19 @@ def test_a_port_for_callers_that_is_taken(other: Other) -> None:
     refused(mpx(*asked), 2, f"cannot listen for callers on 127.0.0.1 port {port}: Address already in use")
 
 
+@pytest.mark.parametrize(
+    ("text", "says"), [(None, "cannot be read"), ("[", "cannot be used"), ("{}", "no list")]
+)
+def test_capacities_that_cannot_be_had(text: str | None, says: str, tmp_path: Path) -> None:
+    file = tmp_path / "capacities.json"
+    if text is not None:
+        file.write_text(text)
+    asked = ("controller", "--listen", "127.0.0.1:0", "--api", "127.0.0.1:0")
+    refused(mpx(*asked, "--capacities", file), 2, f"{file} ", says)
+    (tmp_path / "controller.toml").write_text(f"[links]\ncapacities = '{file}'\n")
+    refused(mpx(*asked, "--config", tmp_path / "controller.toml"), 2, f"{file} ", says)
+
+
 def test_a_password_in_the_url_is_not_repeated() -> None:
     with pytest.raises(UsageError, match="MPX_CONTROLLER_TOKEN") as error:
         RestClient("http://me:secret@127.0.0.1:6680")

@@ -18,6 +18,7 @@ from mpx.engine.tuner import Decision, Sample
 from mpx.errors import UsageError
 from mpx.net import congestion_control
 from mpx.options import CopyOptions
+from mpx.recognition import monitor
 from mpx.recognition.mix import MIXES, Mix, likeliest
 from mpx.recognition.observation import Own
 from mpx.recognition.pulses.pulse import QueueResponse
@@ -30,9 +31,9 @@ from mpx.transfer import background, tuner_choice
 from mpx.transfer.congestion_plan import SERVER_CHOOSES
 
 Eventually = Callable[..., None]
-SIZE = 32_000_000
+SIZE = 16_000_000
 ALL = Limits(congestion=congestion_control.usable_congestion())  # also where root runs the tests
-SLOWLY = 16e6  # bit/s: sixteen seconds
+SLOWLY = 16e6  # bit/s: eight seconds
 
 
 class Says:
@@ -43,7 +44,7 @@ class Says:
         self.asked: list[Own] = []
 
     def window_s(self, kind: str) -> float:
-        return 1.0
+        return 0.5
 
     def classify(
         self,
@@ -99,9 +100,16 @@ def source(tmp_path: Path) -> Path:
     return file
 
 
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The background is read soon and often, so that these copies need not last for long."""
+    monkeypatch.setattr(monitor, "SETTLES_S", 0.5)
+    monkeypatch.setattr(monitor, "READ_S", 0.25)
+
+
 @pytest.fixture
 def to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """These copies are read to their end, so that they need not last for long."""
+    """These copies are read to their end."""
     monkeypatch.setattr(background, "WORTH_A_SWITCH_S", background.ENDING_S)
 
 
@@ -221,11 +229,11 @@ def test_nobody_is_looked_for_where_little_is_left(tmp_path: Path, monkeypatch: 
 
     monkeypatch.setattr(ops_classifier, "load", load)
     (tmp_path / "served").mkdir()
-    (tmp_path / "source").write_bytes(bytes(12_000_000))  # six seconds; readings would begin after three
+    (tmp_path / "source").write_bytes(bytes(8_000_000))  # four seconds; readings would begin after one
     with Server(tmp_path / "served", writable=True, limits=ALL) as server:
         options = CopyOptions(streams=2, rate_bps=SLOWLY)
         report = mpx.copy(str(tmp_path / "source"), f"{server.url}there", options)
-    assert report.duration_s > 5 and loaded == [] and report.notes == []
+    assert report.duration_s > 3.5 and loaded == [] and report.notes == []
 
 
 @pytest.mark.usefixtures("to_the_end")

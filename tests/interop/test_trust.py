@@ -14,7 +14,8 @@ from mpx_command import copied, mpx, refused
 from sites import Site
 
 import mpx as api
-from mpx.endpoints.ftp.wire import BlockHeader, parse_host_port
+from mpx.endpoints.ftp.framing import BlockHeader
+from mpx.endpoints.ftp.wire import parse_host_port
 from mpx.engine.tuner import Decision, Sample
 from mpx.transfer.congestion_plan import SERVER_CHOOSES
 from mpx.units import counted

@@ -224,7 +224,7 @@ def test_sigterm_while_it_is_built_leaves_nothing(
     )
     words = command("lab", "up", mine, "--lab", lab_id)
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
-        eventually(lambda: any(f"mpxlab.{lab_id}.b" in name for name in os.listdir("/run/netns")), 20)
+        eventually(lambda: any(f"mpxlab.{lab_id}.b" in name for name in os.listdir("/run/netns")))
         for _ in range(3):  # only the first counts: what is removed then is removed whole
             process.terminate()
         _, said = process.communicate(timeout=60)

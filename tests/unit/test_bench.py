@@ -8,6 +8,7 @@ from pathlib import Path
 
 import lab_traffic
 import pytest
+import tuner_race
 from figures import Spread, Verdict, machine
 from harness import conclude
 from hypothesis import given
@@ -109,3 +110,8 @@ def test_the_highest_rate_is_sought_until_one_fails() -> None:
     assert verdict.kept
     assert verdict.measured == "2600 Mbit/s; at 2800 Mbit/s: 87.5% carried of what there was"
     assert not highest_verdict("TCP", until_invalid("TCP", lambda _: fidelity(late_ms=1))).kept
+
+
+def test_the_race_says_which_commit_has_changed_the_tuner_last() -> None:
+    for path in (tuner_race.TUNER, tuner_race.HELD_OUT_FILE):
+        assert (tuner_race.ROOT / path).exists()

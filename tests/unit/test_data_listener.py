@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from unit.made_up_context import a_context
 
+from mpx.endpoints.ftp.framing import EOD, EOF, HEADER_BYTES, BlockHeader
 from mpx.endpoints.ftp.mode_e.data_listener import MOST_STRANGERS
 from mpx.endpoints.ftp.mode_e.download_channel import DownloadDataChannel, PartialRetrieve
-from mpx.endpoints.ftp.wire import EOD, EOF, HEADER_BYTES, BlockHeader
 from mpx.engine.file_transfer import FileTransfer
 from mpx.net import tcp
 

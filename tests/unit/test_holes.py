@@ -15,7 +15,7 @@ from sites import partials
 import mpx
 from mpx.engine import checksum
 from mpx.engine.file_transfer import FileTransfer
-from mpx.engine.holes import adler32_of_zeros, is_sparse, next_data
+from mpx.engine.holes import adler32_of_zeros, is_sparse, lost_from, next_data
 
 MIB = 1024 * 1024
 Pieces = list[tuple[int, bytes]]
@@ -268,3 +268,19 @@ def test_reads_may_give_less_than_there_is(
     )
     mpx.copy(str(source), str(tmp_path / "copy"))
     assert (tmp_path / "copy").read_bytes() == source.read_bytes()
+
+
+def test_what_was_cut_while_it_was_written_is_lost(tmp_path: Path) -> None:
+    with (tmp_path / "file").open("wb+", buffering=0) as file:
+        fd = file.fileno()
+        os.pwrite(fd, bytes(4_000_000), 0)  # zeros that were written are none that are lost
+        assert lost_from(fd, 0, 4_000_000) is None
+        assert lost_from(fd, 0, 4_000_001) == 4_000_000
+        os.ftruncate(fd, 1_000_000)
+        os.pwrite(fd, b"x" * 1_000_000, 3_000_000)
+        lost = lost_from(fd, 0, 4_000_000)
+        assert lost is not None
+        assert 1_000_000 <= lost < 1_100_000
+        assert lost_from(fd, 3_100_000, 4_000_000) is None
+        assert lost_from(fd, 4_000_000, 4_000_000) is None
+        assert os.pread(fd, 2_000_000, 1_000_000) == bytes(2_000_000)

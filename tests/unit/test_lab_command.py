@@ -68,7 +68,7 @@ def test_who_called(environment: dict[str, str], user: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("wrong", ["", "A", "a.b", "a/b", "-a", "a" * 17, "..", "a\n"])
 def test_an_id_that_is_none_is_refused(wrong: str) -> None:
-    with pytest.raises(UsageError, match="no ID"):
+    with pytest.raises(UsageError, match="not the ID of a lab"):
         check_id(wrong)
 
 

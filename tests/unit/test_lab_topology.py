@@ -101,7 +101,7 @@ def test_one_thing_has_one_name() -> None:
         Topology("t", ("a",), ("b",), (Link("a", "b"),), ("a",))
     with pytest.raises(UsageError, match="both ends"):
         Link("a", "a", "loop")
-    with pytest.raises(UsageError, match="no name for the link"):
+    with pytest.raises(UsageError, match="not a valid name for the link"):
         Link("a-long-name", "another-one")
 
 

@@ -29,7 +29,7 @@ from ops_held_out import answers, asked
 from ops_models import PASSIVE_10, cost, of_goals, of_the_comparison, ways_of_watching
 from recognition.bounds import place_lines, stream_lines, whole_runs
 from recognition.candidates import CANDIDATES, OURS, PAPER_BEST, Task
-from recognition.compare import LINK, RANGE, RUN, SPLITS, Comparison, comparison_lines
+from recognition.compare import LINK, RANGE, RUN, SPLITS, Comparison, code_files, comparison_lines
 from recognition.outside import never_seen, rejection, rejection_lines
 from recognition.paper_cell import Cell
 from recognition.row import Row
@@ -175,6 +175,12 @@ def test_all_candidates_learn_and_what_they_said_is_kept(links: list[Example], t
     assert (
         len(Comparison(other, kind, "quick", tmp_path).missing(some, SPLITS)) == 6
     )  # other series, same names
+
+
+def test_what_was_computed_is_named_for_all_code_that_makes_it() -> None:
+    named = {str(file.relative_to(BENCH.parent)) for file in code_files()}
+    recognition = {f"mpx/recognition/{part}.py" for part in ("features", "windows", "mix", "trees")}
+    assert named >= {*recognition, "train/mpx_train/cut.py", "bench/recognition/candidates.py"}
 
 
 def test_full_leaves_one_link_out_at_a_time(links: list[Example], tmp_path: Path) -> None:

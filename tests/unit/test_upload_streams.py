@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 from unit.made_up_context import a_context
 
+from mpx.endpoints.ftp.framing import CLOSE, HEADER_BYTES, unpack_header
 from mpx.endpoints.ftp.mode_e.store import Transfer
 from mpx.endpoints.ftp.mode_e.upload_channel import BYTES_PER_STREAM, UploadDataChannel
 from mpx.endpoints.ftp.mode_e.upload_stream import UploadStream
-from mpx.endpoints.ftp.wire import CLOSE, HEADER_BYTES, unpack_header
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.path_set import DEFAULT_PATH
 

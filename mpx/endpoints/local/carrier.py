@@ -176,6 +176,7 @@ class LocalCarrier:
                 _write_all(target, memoryview(bytes(size)), position)
             if end > has_bytes:  # it may be compared from now on
                 os.ftruncate(target, end)
+        file.hole_bytes = max(file.hole_bytes, end - start)  # it has some, whatever was listed
         file.sums.passed_zeros(start, end)
         self._landed(file, start, end)
 

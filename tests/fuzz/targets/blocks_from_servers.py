@@ -12,9 +12,9 @@ from pathlib import Path
 
 from unit.made_up_context import a_context
 
+from mpx.endpoints.ftp.framing import CLOSE, EOD, EOF, HEADER_BYTES, BlockHeader
 from mpx.endpoints.ftp.mode_e.download_channel import DownloadDataChannel
 from mpx.endpoints.ftp.mode_e.retrieve import BEYOND_BYTES, PartialRetrieve
-from mpx.endpoints.ftp.wire import CLOSE, EOD, EOF, HEADER, HEADER_BYTES
 from mpx.engine.file_transfer import FileTransfer
 from mpx.net import tcp
 from targets.blocks_from_clients import block
@@ -22,15 +22,15 @@ from targets.blocks_from_clients import block
 HERE = "127.0.0.1"
 PATIENCE_S = 50.0  # less than a hang takes to be told as one
 SIZE, START, MIDDLE = 400, 100, 300  # of a file; the first retrieve is of what is before the middle
-END = HEADER.pack(EOD | EOF, 0, 1)
+END = BlockHeader(EOD | EOF, 0, 1).pack()
 SEEDS = [
     b"\0" + block(0, b"x" * 200) + END + block(0, b"y" * 100) + END,
     b"\0" + block(100, b"x" * 100) + block(0, b"x" * 150, EOD | EOF),
     b"\0" + block(150, b"x" * 100) + END,
     b"\0" + b"".join(block(2 * at, b"x") for at in range(90)) + END,
     b"\0" + block(0, b"x" * 200) + END + block(0, b"y" * 5000) + END,
-    b"\0" + HEADER.pack(EOF | EOD, 0, 2) + HEADER.pack(CLOSE | EOD, 0, 0),
-    b"\0" + HEADER.pack(0, 1 << 62, 5) + b"x" * 500,
+    b"\0" + BlockHeader(EOF | EOD, 0, 2).pack() + BlockHeader(CLOSE | EOD, 0, 0).pack(),
+    b"\0" + BlockHeader(0, 1 << 62, 5).pack() + b"x" * 500,
     b"\1" + block(0, b"x" * 700) + block(9000, b"z") + END,
     b"\1" + block((1 << 50) - 1, b"x") + END,
 ]

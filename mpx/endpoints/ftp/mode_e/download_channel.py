@@ -11,9 +11,9 @@ import socket
 import threading
 import time
 
+from mpx.endpoints.ftp.framing import HEADER_BYTES, BlockHeader, unpack_header
 from mpx.endpoints.ftp.mode_e.data_listener import DataListener
 from mpx.endpoints.ftp.mode_e.retrieve import PartialRetrieve, SentTooMuch
-from mpx.endpoints.ftp.wire import HEADER_BYTES, BlockHeader, unpack_header
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.stream import BUFFER_BYTES, Stream, StreamTotals

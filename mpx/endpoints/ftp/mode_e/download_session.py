@@ -1,7 +1,7 @@
 """Downloads in MODE E, one session: the retrieves queued at the server, the connections it opened for them.
 
-Connections come in fans whose size is fixed. Another number is another fan: the command for it is queued
-behind the retrieves under way, which the old connections still serve.
+The number of connections of a channel is fixed. Another number is another channel: the command for it is
+queued behind the retrieves under way, which the old connections still serve.
 """
 
 import socket
@@ -20,6 +20,7 @@ from mpx.endpoints.ftp.session_pool import open_session
 from mpx.endpoints.ftp.wire import Reply, command, port_command
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
+from mpx.engine.range_scheduler import Pending
 from mpx.engine.stream import StreamTotals
 from mpx.errors import ConnectionLost, InboundBlocked, MpxError, NoSpace
 from mpx.location import Location
@@ -47,9 +48,9 @@ class RetrieveRefused(ConnectionLost):
 
 
 class DownloadSession:
-    """A session of a lane, logged in.
+    """A session of a worker, logged in. Used by the worker's thread, but for what is marked.
 
-    The lane's thread uses it; others may call `totals`, `cut` and `is_switching`.
+    `retrieves` and the channels are changed by that thread with `_guard` held; others hold it to read them.
     """
 
     def __init__(
@@ -65,19 +66,18 @@ class DownloadSession:
         self._asked_to = 0  # as `proven_to`, with what is queued
         self._path = path  # that its connections take
         self.congestion = ""  # congestion control of further retrieves; empty: the server's kernel chooses
-        self.retrieves: deque[PartialRetrieve] = deque()  # under way, the oldest first
+        self.retrieves: deque[PartialRetrieve] = deque()  # under way, the oldest first; see above
         self._host = location.host
         self._context = context
         self._control = open_session(location, options)
-        self._channels: list[
-            DownloadDataChannel
-        ] = []  # the last one is current; earlier ones still have retrieves to finish
+        # The last one is current; earlier ones still have retrieves to finish. Replaced whole, see above.
+        self._channels: tuple[DownloadDataChannel, ...] = ()
         self._answers: deque[PartialRetrieve | str] = (
             deque()
         )  # what the next replies are about; text: what it may refuse
         self._unsent: list[bytes] = []
         self._past = StreamTotals()
-        self._counting = threading.Lock()  # nothing is counted twice, or not at all, while it changes hands
+        self._guard = threading.Lock()
 
     def open(self) -> None:
         """Turn to MODE E; raises ConnectionLost."""
@@ -91,12 +91,12 @@ class DownloadSession:
 
     @property
     def connections(self) -> int:
-        """How many connections further retrieves will use; 0 before the first fan."""
+        """How many connections further retrieves will use; 0 before the first channel."""
         return self._channels[-1].parallelism if self._channels else 0
 
     def open_connections(self) -> list[socket.socket]:
         """Return those that data may come over now."""
-        return [connection for channel in list(self._channels) for connection in channel.connections()]
+        return [connection for channel in self._channels for connection in channel.connections()]
 
     @property
     def has_connected(self) -> bool:
@@ -106,7 +106,7 @@ class DownloadSession:
     @property
     def is_switching(self) -> bool:
         """Whether new connections replace old ones and nothing has come over them yet."""
-        channels = list(self._channels)
+        channels = self._channels
         return len(channels) > 1 and channels[-1].totals().bytes == 0
 
     @property
@@ -133,7 +133,8 @@ class DownloadSession:
             steer(int(listener.getsockname()[1]))
         channel = DownloadDataChannel(self._context, connections, listener, control.peer_host)
         channel.start()
-        self._channels.append(channel)
+        with self._guard:
+            self._channels += (channel,)
         over_mptcp = self._context.streams.over_mptcp and mptcp.FEATURE in control.features
         transport = f"Transport={choices.TRANSPORT};" if over_mptcp else ""
         self._answers.extend([_ONE_CONNECTION if connections == 1 else _MORE_CONNECTIONS, _OUR_PORT])
@@ -152,10 +153,10 @@ class DownloadSession:
         channel.cut()
         channel.join()
         self._context.streams.paths.ended(channel.address[1], "sink")
-        with self._counting:
+        with self._guard:
             self._past.add(channel.totals())
             self._past.streams = 0
-            self._channels.remove(channel)
+            self._channels = tuple(each for each in self._channels if each is not channel)
 
     # --- retrieves -----------------------------------------------------------------------------------
 
@@ -179,7 +180,8 @@ class DownloadSession:
         is_last = end == file.size_bytes and not file.is_streamed and not exact
         retrieve = PartialRetrieve(file, start, end, fd, self._channels[-1], is_last=is_last)
         retrieve.channel.add(retrieve)
-        self.retrieves.append(retrieve)
+        with self._guard:
+            self.retrieves.append(retrieve)
         self._answers.append(retrieve)
         if retrieve.is_stream:
             self._unsent.append(command("RETR", name))
@@ -299,7 +301,8 @@ class DownloadSession:
     def reap(self) -> Iterator[PartialRetrieve]:
         """Yield the retrieves that are done, in their order; connections that serve none any more go."""
         while self.retrieves and self.retrieves[0].replied and self.retrieves[0].is_done:
-            retrieve = self.retrieves.popleft()
+            with self._guard:
+                retrieve = self.retrieves.popleft()
             retrieve.channel.forget(retrieve)
             while self._channels[0] is not retrieve.channel:
                 self._retire(self._channels[0])
@@ -318,8 +321,8 @@ class DownloadSession:
         The server does one retrieve after the other, so those of the oldest that is not done carry bytes.
         """
         sums = StreamTotals()
-        retrieves = list(self.retrieves)
-        with self._counting:
+        with self._guard:
+            retrieves = list(self.retrieves)
             sums.add(self._past)
             for channel in self._channels:
                 sums.add(channel.totals())
@@ -333,10 +336,26 @@ class DownloadSession:
             sums.streams = carrying.totals().streams
         return sums
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether retrieves are under way; from any thread."""
+        with self._guard:
+            return bool(self.retrieves)
+
+    def pending(self, goodput: float) -> list[Pending]:
+        """Return what is under way, and when it will have come at so many bytes/s; from any thread."""
+        with self._guard:
+            retrieves = list(self.retrieves)
+        before, pending = 0, []
+        for retrieve in retrieves:
+            before += retrieve.missing().size
+            pending.append(Pending(retrieve, before / max(goodput, 1.0)))
+        return pending
+
     def cut(self) -> None:
-        """Reset everything."""
+        """Reset everything; from any thread."""
         self._control.abort()
-        for channel in list(self._channels):
+        for channel in self._channels:
             channel.cut()
 
     def _keep(self, left: Sequence[PartialRetrieve]) -> None:
@@ -358,10 +377,11 @@ class DownloadSession:
         self._control.abort()
         self._control.close()
         is_sound = not any(isinstance(channel.broken, SentTooMuch) for channel in self._channels)
-        for channel in list(self._channels):
+        for channel in self._channels:
             self._retire(channel)
-        left = list(self.retrieves)
-        self.retrieves.clear()
+        with self._guard:
+            left = list(self.retrieves)
+            self.retrieves.clear()
         if is_sound:
             self._keep(left)
         for retrieve in left:

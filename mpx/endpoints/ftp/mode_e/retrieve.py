@@ -4,7 +4,7 @@ import threading
 import time
 from typing import Protocol
 
-from mpx.endpoints.ftp.wire import BlockHeader
+from mpx.endpoints.ftp.framing import BlockHeader, ReceivedEnds
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.ranges import RangeSet
 from mpx.engine.stream import StreamTotals
@@ -69,8 +69,7 @@ class PartialRetrieve:
         self.begun = False  # the server has said that it sends this one now
         self.replied = False
         self._lock = threading.Lock()
-        self._ended = 0  # connections that are done with it
-        self._total: int | None = None  # connections in all, once one of them has told
+        self._ends = ReceivedEnds()
         self._received = 0  # with what came twice
         self._reached = 0
         self._held = RangeSet()
@@ -137,10 +136,11 @@ class PartialRetrieve:
     def ended(self, total: int | None, received_bytes: int, reached_bytes: int) -> None:
         """Note that one more connection is done, what it brought, how far, and the total if it told."""
         with self._lock:
-            self._ended += 1
+            self._ends.end_of_data()
+            if total:
+                self._ends.end_of_file(total)
             self._received += received_bytes
             self._reached = max(self._reached, reached_bytes)
-            self._total = total or self._total
 
     @property
     def is_short(self) -> bool:
@@ -157,7 +157,7 @@ class PartialRetrieve:
     def is_done(self) -> bool:
         """Whether every connection is done with it."""
         with self._lock:
-            return self._total is not None and self._ended >= self._total
+            return self._ends.is_complete
 
     @property
     def is_gapless(self) -> bool:

@@ -6,8 +6,8 @@ import time
 from typing import Protocol
 
 from mpx.endpoints.ftp.data_address import unreachable
+from mpx.endpoints.ftp.framing import BlockHeader
 from mpx.endpoints.ftp.mode_e.store import Transfer
-from mpx.endpoints.ftp.wire import BlockHeader
 from mpx.endpoints.local.source_stream import SourceStream
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.stream import BUFFER_BYTES, BlockSize, Stream

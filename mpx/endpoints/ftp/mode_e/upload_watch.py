@@ -3,7 +3,7 @@
 import time
 from collections import deque
 
-from mpx.endpoints.ftp import wire
+from mpx.endpoints.ftp.framing import range_marker
 from mpx.endpoints.ftp.mode_e.store import Transfer
 from mpx.endpoints.ftp.mode_e.upload_channel import UploadDataChannel
 from mpx.endpoints.ftp.wire import Reply
@@ -80,7 +80,7 @@ def marked(file: FileTransfer, reply: Reply) -> int:
     try:
         return sum(
             file.landed(start, min(end, file.size_bytes))
-            for start, end in wire.range_marker(reply)
+            for start, end in range_marker(reply)
             if start < file.size_bytes
         )
     except ValueError as error:
