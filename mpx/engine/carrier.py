@@ -1,7 +1,7 @@
 """What moves the bytes from a source endpoint to a destination endpoint: the seam and what it needs.
 
-A carrier runs lanes (sessions) and streams (data connections) of its own. It takes files from the
-pool, says what arrived, and is told only how many streams to use, how fast, and with which congestion
+A carrier runs workers (one session each) and streams (data connections) of its own. It takes files from the
+queue, says what arrived, and is told only how many streams to use, how fast, and with which congestion
 control. Journals, checksums and tuners stand above it.
 """
 
@@ -48,12 +48,12 @@ class CarrierContext:
     inbound: threading.Event = field(default_factory=threading.Event)  # the server has connected to us
     listen_ports: PortRange | None = None
     admitted: threading.Event = field(default_factory=threading.Event)  # a session for data could be opened
-    may_spread: threading.Event = field(default_factory=threading.Event)  # the finisher has its session
+    may_spread: threading.Event = field(default_factory=threading.Event)  # the committer has its session
     paths: Paths = field(default_factory=DefaultPath)  # which the streams take
 
 
 class Carrier(Protocol):
-    """Moves files. Started once; ends when the pool is settled or the copy fails.
+    """Moves files. Started once; ends when every file is settled or the copy fails.
 
     `tunable` is False where the number of streams cannot be changed while bytes flow.
     """
@@ -61,7 +61,7 @@ class Carrier(Protocol):
     tunable: bool
 
     def start(self) -> None:
-        """Begin to take files from the pool."""
+        """Begin to take files from the queue."""
         ...
 
     def set_streams(self, path: str, streams: int) -> None:

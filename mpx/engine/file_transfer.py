@@ -35,9 +35,7 @@ class FileTransfer:
         source: str,
         final: str,
         partial: str,
-        size_bytes: int | None,
-        modified_s: float | None,
-        mode: int | None,
+        info: FileInfo,  # of the source, as it was listed
         *,
         streamed: bool = False,
         sums: str = "none",  # the checksum that is taken of what passes
@@ -47,11 +45,11 @@ class FileTransfer:
         self.source = source
         self.final = final
         self.partial = partial
-        self.listed_bytes = size_bytes  # as the source was described; None: unknown
-        self.size_bytes = size_bytes or 0
-        self.is_streamed = streamed or size_bytes is None  # until its end has been seen
-        self.modified_s = modified_s
-        self.mode = mode
+        self.listed_bytes = info.size_bytes  # None: unknown
+        self.size_bytes = info.known_bytes
+        self.is_streamed = streamed or info.size_bytes is None  # until its end has been seen
+        self.modified_s = info.modified_s
+        self.mode = info.mode
         self.hole_bytes = hole_bytes  # of its size that take no room at the destination
         self.resumed_bytes = 0  # had arrived before this run
         self.retried_sections: set[int] = set()  # sent once more after a checksum mismatch

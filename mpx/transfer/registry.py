@@ -95,9 +95,9 @@ def carrier_for(
         from mpx.endpoints.local.carrier import LocalCarrier
 
         return LocalCarrier(work)
-    from mpx.endpoints.ftp.mode_e.carriers import DownloadCarrier, StreamCarrier, UploadCarrier
-
     if not mode_e:
+        from mpx.endpoints.ftp.mode_s.carrier import StreamCarrier
+
         return StreamCarrier(
             far,
             options,
@@ -106,6 +106,8 @@ def carrier_for(
             whole_files=far is destination or not restarts,
             sessions=work.options.max_sessions,
         )
+    from mpx.endpoints.ftp.mode_e.carriers import DownloadCarrier, UploadCarrier
+
     if far is destination:
         return UploadCarrier(destination, options, work)
     return DownloadCarrier(source, options, work, sessions=sessions, congestions=congestions)

@@ -109,7 +109,7 @@ def test_a_source_that_changes_is_not_taken_for_whole(way: Way) -> None:
                 source.write(b"changed")
             os.utime(way.source / "file", (1e9, 1e9))
 
-    with pytest.raises(IntegrityError, match="changed|modified"):
+    with pytest.raises(IntegrityError, match=r"changed|modified"):
         way.copy("file", SLOW, on_progress=change)
     assert changed.is_set()
     assert not (way.destination / "file").exists()

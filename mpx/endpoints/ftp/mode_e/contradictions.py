@@ -18,7 +18,7 @@ from mpx.units import counted
 
 
 class Contradictions:
-    """Settles retrieves for one lane."""
+    """Settles retrieves for one worker."""
 
     def __init__(self, context: CarrierContext, scheduler: RangeScheduler) -> None:
         self._context = context

@@ -45,7 +45,7 @@ class UploadDataChannel:
         self._broken_at = 0  # the transfer that `broken` is about
         self._rejoin_s = 0.0
 
-    # --- for the lane --------------------------------------------------------------------------------
+    # --- for the worker ------------------------------------------------------------------------------
 
     def add(self, transfer: Transfer) -> None:
         """Queue a transfer, before its STOR is sent; every open connection takes part in it.
