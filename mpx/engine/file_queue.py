@@ -24,6 +24,7 @@ class FileQueue:
         self._changed = threading.Condition()
         self._unsettled: set[FileTransfer] = set()
         self._listing = True
+        # Written with `_changed` held, each read by itself:
         self.listed_files = 0  # put so far
         self.listed_bytes = 0  # of all of them
         self.listed_todo_bytes = 0  # of which had not arrived before

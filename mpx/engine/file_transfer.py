@@ -42,26 +42,35 @@ class FileTransfer:
         hole_bytes: int = 0,
         folders: LocalFolders | None = None,
     ) -> None:
+        # As it was listed; the lister sets the last two before others see the file.
         self.source = source
         self.final = final
         self.partial = partial
         self.listed_bytes = info.size_bytes  # None: unknown
-        self.size_bytes = info.known_bytes
-        self.is_streamed = streamed or info.size_bytes is None  # until its end has been seen
         self.modified_s = info.modified_s
         self.mode = info.mode
         self.hole_bytes = hole_bytes  # of its size that take no room at the destination
-        self.resumed_bytes = 0  # had arrived before this run
-        self.retried_sections: set[int] = set()  # sent once more after a checksum mismatch
-        self.verified = Verified()
-        self.rename_asked = False  # for its final name; the answer may have been lost
         self.was_begun = False  # by an earlier run
         self.replaces: FileInfo | None = None  # what had its final name when it was listed
-        self.was_read = False  # of a source that is streamed
-        self.is_read_once = False  # the source cannot be read twice: a pipe
+        # Owned by the one worker that has the file in hand:
         self.sent_whole = False  # every byte was sent and the answer was lost: all of it may be there
         self.failures = 0  # how often it was sent for nothing
+        self.was_read = False  # of a source that is streamed
+        self.is_read_once = False  # the source cannot be read twice: a pipe
+        # Owned by the one session that commits the file; sections are only added, by whoever compares one:
+        self.retried_sections: set[int] = set()  # sent once more after a checksum mismatch
+        self.rename_asked = False  # for its final name; the answer may have been lost
         self.was_misfit = False  # the server stored another number of bytes than were sent, once
+        # Changed here only, with `_lock` held; one value at a time is read without it:
+        self.size_bytes = info.known_bytes
+        self.is_streamed = streamed or info.size_bytes is None  # until its end has been seen
+        self.resumed_bytes = 0  # had arrived before this run
+        self._claimed = False
+        # Each has a lock of its own:
+        self.verified = Verified()
+        self.sums = running(sums)  # of what passes
+        self.written = PartialFile(partial, folders)  # where this host is the destination
+        # Used with `_lock` held:
         self._lock = threading.Lock()
         self._todo = RangeSet([(0, self.size_bytes)])
         self._arrived = RangeSet()
@@ -69,11 +78,8 @@ class FileTransfer:
         self._held = RangeSet()  # written, but not yet believed
         self._lost = RangeSet()  # had arrived and does not count any more; the journal was not told
         self._always_streamed = self.is_streamed
-        self.sums = running(sums)  # of what passes
-        self.written = PartialFile(partial, folders)  # where this host is the destination
         self._fd: int | None = None  # of the source, where this host is that
         self._users = 0
-        self._claimed = False
         self._given_up = False
 
     @property

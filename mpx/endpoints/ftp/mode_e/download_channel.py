@@ -31,6 +31,7 @@ class DownloadDataChannel:
     ) -> None:
         self.context = context
         self.parallelism = parallelism
+        # Written with `_changed` held, each read by itself; `reached` by the listener only.
         self.broken: MpxError | None = None
         self.spoiled: FileTransfer | None = None  # the one file that is to blame for it, if one is
         self.reached = False  # somebody has connected; most likely the server

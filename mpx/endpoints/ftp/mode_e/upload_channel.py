@@ -30,8 +30,9 @@ class UploadDataChannel:
     def __init__(self, address: tcp.Address, context: CarrierContext, congestion: str | None) -> None:
         self.address = address
         self.context = context
-        self.congestion = congestion
+        self.congestion = congestion  # replaced by the control loop, read by streams that connect
         self.is_steered = context.paths.lead_to(address[0])
+        # Written with `_changed` held, each read by itself:
         self.broken: MpxError | None = None  # why a transfer, and those behind it, cannot be completed
         self.refused: MpxError | None = None  # why the latest connection could not be opened
         self.refusals = 0
