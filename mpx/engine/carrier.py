@@ -98,7 +98,7 @@ class CarrierContext:
 
 
 class Carrier(Protocol):
-    """Moves files. Started once; ends when the queue is settled or the copy fails.
+    """Moves files. Started once; ends when every file is settled or the copy fails.
 
     `tunable` is False where the number of streams cannot be changed while bytes flow.
     """

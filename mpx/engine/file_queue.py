@@ -1,4 +1,4 @@
-"""The files that wait to be moved: filled by the lister, emptied by the lanes, settled by the finisher."""
+"""The files that wait to be moved: filled by the lister, emptied by the workers, settled by the committer."""
 
 import threading
 from collections import deque
@@ -9,10 +9,10 @@ from mpx.errors import Interrupted
 
 
 class FileQueue:
-    """The files waiting to be moved, filled by the lister and emptied by the carrier's lanes.
+    """The files waiting to be moved, filled by the lister and emptied by the carrier's workers.
 
     Bounded in what waits and in what is not settled yet, so that a million names take no more memory than
-    a few thousand, whatever is slowest: the lister, the lanes or the finisher.
+    a few thousand, whatever is slowest: the lister, the workers or the committer.
     """
 
     def __init__(self, cancel: threading.Event, limit: int = 1000, most_unsettled: int = 5000) -> None:
@@ -24,12 +24,13 @@ class FileQueue:
         self._changed = threading.Condition()
         self._unsettled: set[FileTransfer] = set()
         self._listing = True
+        # Written with `_changed` held, each read by itself:
         self.listed_files = 0  # put so far
         self.listed_bytes = 0  # of all of them
         self.listed_todo_bytes = 0  # of which had not arrived before
 
     def put(self, file: FileTransfer, idle: Callable[[], None] = lambda: None) -> None:
-        """Add a file; waits while the pool is full, and calls `idle` again and again meanwhile.
+        """Add a file; waits while the queue is full, and calls `idle` again and again meanwhile.
 
         Raises Interrupted when the copy is stopped, and what `idle` raises.
         """

@@ -35,44 +35,44 @@ class FileTransfer:
         source: str,
         final: str,
         partial: str,
-        size_bytes: int | None,
-        modified_s: float | None,
-        mode: int | None,
+        info: FileInfo,  # of the source, as it was listed
         *,
         streamed: bool = False,
         sums: str = "none",  # the checksum that is taken of what passes
         hole_bytes: int = 0,
         folders: LocalFolders | None = None,
     ) -> None:
-        # Never changed once it is queued.
+        # As it was listed; the scan sets the last two before others see the file.
         self.source = source
         self.final = final
         self.partial = partial
-        self.listed_bytes = size_bytes  # as the source was described; None: unknown
-        self.modified_s = modified_s
-        self.mode = mode
+        self.listed_bytes = info.size_bytes  # None: unknown
+        self.modified_s = info.modified_s
+        self.mode = info.mode
         self.hole_bytes = hole_bytes  # of its size that take no room at the destination
         self.was_begun = False  # by an earlier run
         self.replaces: FileInfo | None = None  # what had its final name when it was listed
-        # Written with the lock held, read without: each is one reference.
-        self.size_bytes = size_bytes or 0
-        self.is_streamed = streamed or size_bytes is None  # until its end has been seen
-        self.resumed_bytes = 0  # had arrived before this run
-        # Of the one worker that sends or reads the whole file; the next gets it through the queue.
-        self.was_read = False  # of a source that is streamed
-        self.is_read_once = False  # the source cannot be read twice: a pipe
+        # Owned by the one worker that has the file in hand:
         self.sent_whole = False  # every byte was sent and the answer was lost: all of it may be there
         self.failures = 0  # how often it was sent for nothing
         self.was_stored = False  # some of it may be there, as its storing has begun before
-        # Of the one session that commits it; workers read them once they have it again through the queue.
+        self.was_read = False  # of a source that is streamed
+        self.is_read_once = False  # the source cannot be read twice: a pipe
+        # Owned by the one session that commits the file; sections are only added, by whoever compares one:
+        self.retried_sections: set[int] = set()  # sent once more after a checksum mismatch
         self.rename_asked = False  # for its final name; the answer may have been lost
         self.was_misfit = False  # the server stored another number of bytes than were sent, once
-        self.retried_sections: set[int] = set()  # sent once more after a checksum mismatch; see Committer
-        # Safe for several threads by themselves.
+        # Changed here only, with `_lock` held; one value at a time is read without it:
+        self.size_bytes = info.known_bytes
+        self.is_streamed = streamed or info.size_bytes is None  # until its end has been seen
+        self.resumed_bytes = 0  # had arrived before this run
+        self._claimed = False
+        # Each has a lock of its own:
         self.verified = Verified()
         self.sums = running(sums)  # of what passes
         self.written = PartialFile(partial, folders)  # where this host is the destination
-        self._lock = threading.Lock()  # guards what is public and says so, and all below
+        # Used with `_lock` held:
+        self._lock = threading.Lock()
         self._todo = RangeSet([(0, self.size_bytes)])
         self._arrived = RangeSet()
         self._fresh: list[Range] = []  # arrived since the journal was told
@@ -81,7 +81,6 @@ class FileTransfer:
         self._always_streamed = self.is_streamed
         self._fd: int | None = None  # of the source, where this host is that
         self._users = 0
-        self._claimed = False
         self._given_up = False
 
     @property

@@ -1,7 +1,7 @@
-"""The files that the lanes of a download work on together: who takes which range next.
+"""The files that the workers of a download work on together: who takes which range next.
 
-Several lanes share one large file; a small one goes to one lane whole. When nothing is left to hand
-out, an idle lane takes over part of what a slow one still has to bring.
+Several workers share one large file; a small one goes to one worker whole. When nothing is left to hand
+out, an idle worker takes over part of what a slow one still has to bring.
 """
 
 import os
@@ -21,7 +21,7 @@ from mpx.files.local_error import local_error
 from mpx.report import Severity
 from mpx.units import counted
 
-TAKEOVER_S = 0.3  # what a lane needs longer for is taken over by an idle one
+TAKEOVER_S = 0.3  # what a worker needs longer for is taken over by an idle one
 TAIL = 4  # towards the end of a file pieces shrink to this part of what is left
 SMALLEST_PIECE = 256 * 1024  # no file is cut smaller for a retrieve in MODE E
 STUCK_S = 2.0  # as is what was asked for so long ago
@@ -29,7 +29,7 @@ STUCK_S = 2.0  # as is what was asked for so long ago
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A range of a file that a lane is to bring; no bytes: one that is streamed, or all there already."""
+    """A range of a file that a worker is to bring; no bytes: one that is streamed, or all there already."""
 
     file: FileTransfer
     start: int
@@ -37,7 +37,7 @@ class Piece:
 
 
 class Fetch(Protocol):
-    """A range of a file that a lane has asked a server for."""
+    """A range of a file that a worker has asked a server for."""
 
     file: FileTransfer
     sent_s: float  # when (monotonic clock)
@@ -49,14 +49,14 @@ class Fetch(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A range that was asked for, and in how many seconds its lane will have brought it."""
+    """A range that was asked for, and in how many seconds its worker will have brought it."""
 
     fetch: Fetch
     in_s: float
 
 
 class RangeScheduler:
-    """Hands out pieces to lanes, the end of a file first. Safe for several threads."""
+    """Hands out pieces to workers, the end of a file first. Safe for several threads."""
 
     def __init__(self, context: CarrierContext, smallest_piece: int = SMALLEST_PIECE) -> None:
         self._context = context
@@ -91,7 +91,7 @@ class RangeScheduler:
                 self._files.append(opened)
 
     def _open_next(self) -> FileTransfer | None:
-        """Take the next file from the pool, unless as many are on their way as the user allows."""
+        """Take the next file from the queue, unless as many are on their way as the user allows."""
         most = self._context.options.files
         if most is not None:
             self._under_way = [file for file in self._under_way if not file.is_claimed]
@@ -107,7 +107,7 @@ class RangeScheduler:
     def give_back(self, file: FileTransfer, start: int, end: int) -> None:
         """Return a piece that was taken and not brought, or not all of it.
 
-        What is streamed is no range: it waits in the pool again, to be read from its first byte.
+        What is streamed is no range: it waits in the queue again, to be read from its first byte.
         """
         if file.is_streamed and start == end:
             if not file.is_claimed:
@@ -123,7 +123,7 @@ class RangeScheduler:
                 self._files.appendleft(file)
 
     def let_go(self, file: FileTransfer) -> bool:
-        """Close a file that a lane had opened; the first to find it whole says so, and gets True."""
+        """Close a file that a worker had opened; the first to find it whole says so, and gets True."""
         whole = file.claim_whole()
         file.close()
         if whole:
@@ -168,7 +168,7 @@ class RangeScheduler:
             self._context.supervisor.forgot(file)  # what was to be verified ended elsewhere
 
     def give_up(self, file: FileTransfer, error: MpxError) -> None:
-        """Give a file up, once for all lanes that work on it; raises NoSpace, which ends the whole copy."""
+        """Give a file up, once for all workers that work on it; raises NoSpace, which ends the whole copy."""
         if isinstance(error, NoSpace):
             raise error
         if file.claim_given_up():
@@ -185,7 +185,7 @@ class RangeScheduler:
         return Piece(opened, 0, opened.size_bytes)
 
     def take_over(self, pending: list[Pending]) -> Piece | None:
-        """Return a part of what comes last at other lanes, once for any byte; None if it comes soon."""
+        """Return a part of what comes last at other workers, once for any byte; None if it comes soon."""
         now = time.monotonic()
         for late in sorted(pending, key=lambda entry: -entry.in_s):
             fetch = late.fetch

@@ -29,7 +29,7 @@ class Lost:
 
 
 class SessionWorker(threading.Thread):
-    """One session at work. A subclass has the methods from `step` to `live_totals`; they run on this thread.
+    """One session at work; a subclass has the methods of the protocol.
 
     Attributes without a word on threads are this thread's own. The carrier writes what it decides (how many
     streams, which congestion control), one value at a time, under its own lock; this thread only reads it.
@@ -49,7 +49,7 @@ class SessionWorker(threading.Thread):
         self._number = number
         self._was_ever_open = False
 
-    # --- of each protocol ----------------------------------------------------------------------------
+    # --- of each protocol, on this thread ------------------------------------------------------------
 
     def step(self) -> bool:
         """Do a bounded part of the work: take some if there is none in hand, and carry it.
@@ -79,6 +79,20 @@ class SessionWorker(threading.Thread):
 
     def drop(self) -> None:
         """Close the session and its streams, if there are any."""
+        raise NotImplementedError
+
+    # --- of each protocol, for the carrier, from any thread ------------------------------------------
+
+    def silent_s(self, path: str) -> float | None:
+        """Return for how long nothing has come of what is under way on a path; None where nothing is."""
+        raise NotImplementedError
+
+    def renew(self) -> None:
+        """Replace every stream by another as soon as it can be left."""
+        raise NotImplementedError
+
+    def cut(self) -> None:
+        """Reset the session and its streams; the thread ends soon."""
         raise NotImplementedError
 
     def live_totals(self) -> Mapping[str, StreamTotals]:

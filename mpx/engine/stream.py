@@ -104,7 +104,8 @@ class Stream(threading.Thread):
         self._tell_subflows = subflows
         self._subflows = 0
         self.retire = False  # set by others; the stream leaves at the next block edge
-        self.connection: socket.socket | None = None
+        self.connection: socket.socket | None = None  # replaced with `_guard` held
+        # Written by this thread only, each read by itself:
         self.passed_bytes = 0  # file bytes handed to the kernel, or taken from it
         self.offered_bytes = 0  # headers too, and what a send that still blocks holds
         self._seen_bytes = 0

@@ -9,7 +9,7 @@ class Verified:
     """Bytes of one file that were compared. Safe for several threads."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()  # guards both below
+        self._lock = threading.Lock()  # a leaf, of both that follow
         self._all = RangeSet()
         self._by: dict[str, RangeSet] = {}
 

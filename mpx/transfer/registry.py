@@ -100,13 +100,15 @@ def carrier_for(
         from mpx.endpoints.local.carrier import LocalCarrier
 
         return LocalCarrier(context)
-    from mpx.endpoints.ftp.mode_e.carriers import DownloadCarrier, StreamCarrier, UploadCarrier
-
     options = session_options(context.options, context.failure.cancel.is_set, pool=pool)
     if not mode_e:
+        from mpx.endpoints.ftp.mode_s.carrier import StreamCarrier
+
         most = context.options.max_sessions
         whole_files = upload or not restarts
         return StreamCarrier(far, options, context, upload=upload, whole_files=whole_files, sessions=most)
+    from mpx.endpoints.ftp.mode_e.carriers import DownloadCarrier, UploadCarrier
+
     if upload:
         return UploadCarrier(far, options, context)
     return DownloadCarrier(far, options, context, sessions=sessions, congestions=congestions)

@@ -4,7 +4,7 @@ import threading
 
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.chunk_gate import ChunkGate
-from mpx.engine.endpoint import FileInfo
+from mpx.engine.endpoint import FileInfo, Kind
 from mpx.engine.file_queue import FileQueue
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.rate_limiter import RateLimiter
@@ -48,4 +48,4 @@ def a_context(**options: object) -> CarrierContext:
 
 
 def a_file(size: int, *, sums: str = "none") -> FileTransfer:
-    return FileTransfer("source", "final", ".part", size, 1.0, 0o644, sums=sums)
+    return FileTransfer("source", "final", ".part", FileInfo(Kind.FILE, size, 1.0, 0o644), sums=sums)

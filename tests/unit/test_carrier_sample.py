@@ -2,30 +2,23 @@
 
 from unit.made_up_context import a_context
 
-from mpx.endpoints.ftp.mode_e.carriers import _WorkerCarrier
 from mpx.engine.path_set import DEFAULT_PATH
+from mpx.engine.session_worker import SessionWorker
 from mpx.engine.stream import StreamTotals
+from mpx.engine.worker_carrier import WorkerCarrier
 
 
-class Lane:
-    gone = False
-
+class Worker(SessionWorker):
     def __init__(self) -> None:
+        super().__init__("made-up", 0, "host", a_context())
         self.now = StreamTotals()
 
-    def totals(self) -> dict[str, StreamTotals]:
+    def live_totals(self) -> dict[str, StreamTotals]:
         return {DEFAULT_PATH: self.now}
 
-    def silent_s(self, path: str) -> None: ...
 
-    def renew(self) -> None: ...
-    def cut(self) -> None: ...
-    def start(self) -> None: ...
-    def join(self) -> None: ...
-
-
-class Carrier(_WorkerCarrier):
-    def __init__(self, *workers: Lane) -> None:
+class Carrier(WorkerCarrier):
+    def __init__(self, *workers: Worker) -> None:
         super().__init__(a_context())
         self._workers = workers
 
@@ -33,7 +26,7 @@ class Carrier(_WorkerCarrier):
 
 
 def test_a_sample_adds_up_what_the_kernel_tells() -> None:
-    near, far = Lane(), Lane()
+    near, far = Worker(), Worker()
     carrier = Carrier(near, far)
     carrier.samples()
     near.now = StreamTotals(2, 100, 1, 4.0, 1.0, 0.5, timed=2, rtts_s=0.3, least_rtt_s=0.1, window_bytes=1000)

@@ -12,7 +12,7 @@ import pytest
 from mpx.endpoints.local.endpoint import LocalEndpoint
 from mpx.engine.checksum import SECTION_BYTES
 from mpx.engine.checksum_choice import ChecksumChoice
-from mpx.engine.endpoint import Commit, Part
+from mpx.engine.endpoint import Commit, FileInfo, Kind, Part
 from mpx.engine.file_queue import FileQueue
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.stop import Failure
@@ -106,7 +106,9 @@ class Play:
         source.write_bytes(content)
         os.utime(source, (1e9, 1e9))
         final = self.folder / "target" / name
-        return FileTransfer(str(source), str(final), f"{final}.part", len(content), 1e9, 0o644)
+        return FileTransfer(
+            str(source), str(final), f"{final}.part", FileInfo(Kind.FILE, len(content), 1e9, 0o644)
+        )
 
     def bring(self, file: FileTransfer, damage: float) -> None:
         """Play the worker for one file."""

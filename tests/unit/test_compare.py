@@ -9,7 +9,7 @@ import pytest
 from mpx.endpoints.local.endpoint import LocalEndpoint
 from mpx.endpoints.local.source_stream import SourceStream
 from mpx.engine.checksum_choice import ChecksumChoice
-from mpx.engine.endpoint import Part
+from mpx.engine.endpoint import FileInfo, Kind, Part
 from mpx.engine.file_transfer import FileTransfer
 from mpx.errors import MpxError, NoChecksum
 from mpx.location import Location
@@ -60,7 +60,7 @@ def from_pipe(tmp_path: Path, sums: str, *, sent: bytes = CONTENT) -> FileTransf
     """Return a file of unknown size that was read from a pipe, which is at its end now, and stored."""
     reader, writer = os.pipe()
     stored = tmp_path / "stored"
-    file = FileTransfer(f"/dev/fd/{reader}", "final", str(stored), None, None, None, sums=sums)
+    file = FileTransfer(f"/dev/fd/{reader}", "final", str(stored), FileInfo(Kind.FILE, None), sums=sums)
     os.set_blocking(writer, False)
     os.set_blocking(reader, False)
     source, got, left, buffer = SourceStream(file, reader, lambda: False), b"", CONTENT, bytearray(5000)
@@ -109,7 +109,11 @@ def test_sizes_have_checksums_of_their_own_and_each_is_asked_for_in_one_go(tmp_p
             (tmp_path / name).write_bytes(content)
         files.append(
             FileTransfer(
-                str(tmp_path / f"{i}"), f"{i}", str(tmp_path / f"{i}.part"), size, 1.0, None, sums="none"
+                str(tmp_path / f"{i}"),
+                f"{i}",
+                str(tmp_path / f"{i}.part"),
+                FileInfo(Kind.FILE, size, 1.0, None),
+                sums="none",
             )
         )
     far = Far("sha256", "md5", "adler32")
@@ -121,7 +125,9 @@ def test_sizes_have_checksums_of_their_own_and_each_is_asked_for_in_one_go(tmp_p
 def test_what_is_refused_is_compared_by_the_next_best(tmp_path: Path) -> None:
     for name in ("here", "there"):
         (tmp_path / name).write_bytes(CONTENT)
-    file = FileTransfer(str(tmp_path / "here"), "final", str(tmp_path / "there"), len(CONTENT), 1.0, None)
+    file = FileTransfer(
+        str(tmp_path / "here"), "final", str(tmp_path / "there"), FileInfo(Kind.FILE, len(CONTENT), 1.0, None)
+    )
     far, choice = Far("md5"), a_choice()
     assert compared(far, choice, [file]) == {file: ("md5", True)}
     assert far.asked == [("sha256", 1), ("md5", 1)]

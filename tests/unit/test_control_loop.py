@@ -10,7 +10,7 @@ from unit.made_up_context import Onlooker, a_context, a_file
 from unit.memory_carrier import BLOCK_BYTES, MemoryCarrier
 
 from mpx.engine.carrier import CarrierContext
-from mpx.engine.endpoint import Rtt
+from mpx.engine.endpoint import FileInfo, Kind, Rtt
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.path_set import DEFAULT_PATH
 from mpx.engine.tuner import Decision, Sample, Tuner
@@ -176,7 +176,9 @@ def test_between_two_chunks_nothing_moves() -> None:
 def test_a_file_that_cannot_be_copied_does_not_keep_the_others() -> None:
     copy = Copy()
     for name in ("gone", "source"):
-        copy.queue.put(FileTransfer(name, f"final {name}", ".part", len(CONTENT), 1.0, 0o644))
+        copy.queue.put(
+            FileTransfer(name, f"final {name}", ".part", FileInfo(Kind.FILE, len(CONTENT), 1.0, 0o644))
+        )
     copy.queue.end_listing()
     copy.run()
     assert copy.supervisor.lost == ["gone: gone does not exist"]

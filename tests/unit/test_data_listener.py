@@ -10,6 +10,7 @@ from unit.made_up_context import a_context
 from mpx.endpoints.ftp.framing import EOD, EOF, HEADER_BYTES, BlockHeader
 from mpx.endpoints.ftp.mode_e.data_listener import MOST_STRANGERS
 from mpx.endpoints.ftp.mode_e.download_channel import DownloadDataChannel, PartialRetrieve
+from mpx.engine.endpoint import FileInfo, Kind
 from mpx.engine.file_transfer import FileTransfer
 from mpx.net import tcp
 
@@ -24,7 +25,7 @@ class Download:
 
     def __init__(self, path: Path, streams: int) -> None:
         self.path = path
-        self.file = FileTransfer("source", str(path), str(path), len(CONTENT), None, None)
+        self.file = FileTransfer("source", str(path), str(path), FileInfo(Kind.FILE, len(CONTENT)))
         path.write_bytes(b"")
         self.fd = self.file.open(str(path), 2)
         self.channel = DownloadDataChannel(a_context(), streams, tcp.listen(SERVER, None), SERVER)

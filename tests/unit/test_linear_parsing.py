@@ -98,8 +98,10 @@ def test_many_small_blocks_that_are_not_believed(algorithm: str, apart: int) -> 
     program = f"""
 import tempfile
 from mpx.engine import checksum
+from mpx.engine.endpoint import FileInfo, Kind
 from mpx.engine.file_transfer import MOST_PIECES, FileTransfer
-move = FileTransfer("source", "final", ".part", {apart} * MOST_PIECES, 1.0, 0o644, sums="{algorithm}")
+info = FileInfo(Kind.FILE, {apart} * MOST_PIECES, 1.0, 0o644)
+move = FileTransfer("source", "final", ".part", info, sums="{algorithm}")
 pieces = [(at, at + 1) for at in range(0, {apart} * MOST_PIECES, {apart})]
 for start, end in pieces:
     assert move.hold(start, end)

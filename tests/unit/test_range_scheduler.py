@@ -8,6 +8,7 @@ from unit.made_up_context import a_context, a_file
 
 from mpx.endpoints.ftp.mode_e.download_channel import DownloadDataChannel
 from mpx.endpoints.ftp.mode_e.retrieve import PartialRetrieve
+from mpx.engine.endpoint import FileInfo, Kind
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.range_scheduler import Pending, Piece, RangeScheduler
 from mpx.net import tcp
@@ -15,7 +16,7 @@ from mpx.net import tcp
 
 def a_scheduler(most: int | None) -> tuple[RangeScheduler, list[FileTransfer]]:
     context = a_context(files=most)
-    files = [FileTransfer(f"{i}", f"{i}", f".{i}.part", 10, None, None) for i in range(4)]
+    files = [FileTransfer(f"{i}", f"{i}", f".{i}.part", FileInfo(Kind.FILE, 10)) for i in range(4)]
     for file in files:
         context.queue.put(file)
     return RangeScheduler(context), files

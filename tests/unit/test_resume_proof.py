@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from mpx.endpoints.local.endpoint import LocalEndpoint
-from mpx.engine.endpoint import Part
+from mpx.engine.endpoint import FileInfo, Kind, Part
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.ranges import RangeSet
 from mpx.errors import NoChecksum, SourceError
@@ -54,7 +54,7 @@ def a_prover(
 def proven(source: Path, partial: bytes, journaled: RangeSet | None = None) -> tuple[FileTransfer, Asked]:
     file = source.with_name("partial")
     file.write_bytes(partial)
-    move = FileTransfer(str(source), "final", str(file), SIZE, None, None)
+    move = FileTransfer(str(source), "final", str(file), FileInfo(Kind.FILE, SIZE))
     move.resume(journaled or RangeSet())
     far = Asked()
     with source.open("rb") as near:
@@ -99,7 +99,7 @@ def test_a_server_that_refuses_every_part_is_asked_once(source: Path) -> None:
 
     file = source.with_name("partial")
     file.write_bytes(CONTENT)
-    move, far = FileTransfer(str(source), "final", str(file), SIZE, None, None), Refusing()
+    move, far = FileTransfer(str(source), "final", str(file), FileInfo(Kind.FILE, SIZE)), Refusing()
     with source.open("rb") as near:
         assert prove(move, far, str(file), near.fileno(), SIZE, lambda: False, ALGORITHM) == 0
     assert len(far.rounds) == 1
@@ -126,7 +126,7 @@ def test_zeros_of_a_hole_are_not_taken_for_what_was_sent(source: Path) -> None:
 
 def test_a_partial_file_that_has_gone(source: Path, tmp_path: Path) -> None:
     for far_is_source in (True, False):
-        move = FileTransfer(str(source), "final", str(tmp_path / "gone"), SIZE, None, None)
+        move = FileTransfer(str(source), "final", str(tmp_path / "gone"), FileInfo(Kind.FILE, SIZE))
         move.resume(RangeSet([(0, 1000)]))
         forgotten: list[FileTransfer] = []
         a_prover(Asked, far_is_source=far_is_source, forgot=forgotten.append)(move)
@@ -137,7 +137,7 @@ def test_a_partial_file_that_has_gone(source: Path, tmp_path: Path) -> None:
 def test_stopping_ends_it(source: Path) -> None:
     file = source.with_name("partial")
     file.write_bytes(CONTENT)
-    move = FileTransfer(str(source), "final", str(file), SIZE, None, None)
+    move = FileTransfer(str(source), "final", str(file), FileInfo(Kind.FILE, SIZE))
     with source.open("rb") as near:
         assert prove(move, Asked(), str(file), near.fileno(), SIZE, lambda: True, ALGORITHM) == 0
     assert move.arrived_bytes == 0
@@ -146,7 +146,7 @@ def test_stopping_ends_it(source: Path) -> None:
 def test_nothing_is_believed_beyond_the_end_of_the_partial_file(source: Path) -> None:
     file = source.with_name("partial")
     file.write_bytes(CONTENT[: SMALLEST_PIECE + 5])
-    move = FileTransfer(str(source), "final", str(file), SIZE, None, None)
+    move = FileTransfer(str(source), "final", str(file), FileInfo(Kind.FILE, SIZE))
     move.resume(RangeSet([(0, 20 * SMALLEST_PIECE)]))
     forgotten: list[FileTransfer] = []
     a_prover(Asked, far_is_source=True, forgot=forgotten.append)(move)
@@ -169,14 +169,14 @@ def test_no_session_stays_open_once_it_has_proven(source: Path) -> None:
             open_now.remove(self)
 
     prover = a_prover(Counted, far_is_source=True)
-    move = FileTransfer(str(source), "final", str(file), SIZE, None, None)
+    move = FileTransfer(str(source), "final", str(file), FileInfo(Kind.FILE, SIZE))
     prover(move)
     assert move.is_whole
     assert open_now == []
 
 
 def test_a_file_that_cannot_be_read_any_more_is_named(source: Path) -> None:
-    move = FileTransfer(str(source), "final", str(source.with_name("partial")), SIZE, None, None)
+    move = FileTransfer(str(source), "final", str(source.with_name("partial")), FileInfo(Kind.FILE, SIZE))
     Path(move.partial).write_bytes(CONTENT)
     move.resume(RangeSet([(0, 1000)]))
     source.unlink()

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from mpx.endpoints.local.source_stream import SourceStream
+from mpx.engine.endpoint import FileInfo, Kind
 from mpx.engine.file_transfer import FileTransfer
 from mpx.errors import Interrupted, SourceError
 from mpx.files.fifo_writer import FifoWriter
@@ -18,7 +19,7 @@ CONTENT = random.Random(3).randbytes(3_000_001)
 
 
 def a_file(name: Path | str) -> FileTransfer:
-    return FileTransfer(str(name), "final", "part", None, None, None)
+    return FileTransfer(str(name), "final", "part", FileInfo(Kind.FILE, None))
 
 
 def opened(file: FileTransfer) -> SourceStream:

@@ -10,7 +10,7 @@ from mpx.transfer.planner import same
 
 
 def streamed() -> FileTransfer:
-    return FileTransfer("source", "final", ".part", None, 1.0, 0o644)
+    return FileTransfer("source", "final", ".part", FileInfo(Kind.FILE, None, 1.0, 0o644))
 
 
 def test_it_is_whole_once_its_end_was_seen_and_not_before() -> None:
@@ -40,7 +40,7 @@ def test_it_begins_anew_from_nothing() -> None:
 
 @pytest.mark.parametrize("end", [0, 4, 10, 14])
 def test_the_end_decides_against_what_was_said(end: int) -> None:
-    file = FileTransfer("source", "final", ".part", 10, 1.0, 0o644)
+    file = FileTransfer("source", "final", ".part", FileInfo(Kind.FILE, 10, 1.0, 0o644))
     while taken := file.take(3):
         file.landed(*taken)
     file.ended(end)

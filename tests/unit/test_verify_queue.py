@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 
 from mpx.engine.checksum import SECTION_BYTES
+from mpx.engine.endpoint import FileInfo, Kind
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.ranges import RangeSet
 from mpx.transfer.verify_queue import GROUP, LARGEST_SHARE, Batch, Section, Sections, VerifyQueue
@@ -13,7 +14,7 @@ LARGE = 5 * SECTION_BYTES + 7
 
 
 def a_file(size: int = 10, name: str = "file") -> FileTransfer:
-    return FileTransfer("source", name, f".{name}", size, 1.0, 0o644)
+    return FileTransfer("source", name, f".{name}", FileInfo(Kind.FILE, size, 1.0, 0o644))
 
 
 def arrived(file: FileTransfer) -> FileTransfer:

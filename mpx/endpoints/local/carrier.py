@@ -31,7 +31,7 @@ class LocalCarrier:
     def __init__(self, context: CarrierContext) -> None:
         self._context = context
         self._moved = 0
-        self._guard = threading.Lock()
+        self._guard = threading.Lock()  # of `_moved`
         self._threads = [
             threading.Thread(target=self._run, name=f"mpx-local-{i}", daemon=True)
             for i in range(context.options.files or 2)
@@ -65,8 +65,10 @@ class LocalCarrier:
 
     def samples(self) -> dict[str, Sample]:
         """See Carrier."""
-        left = max(0, self._context.queue.listed_todo_bytes - self._moved)
-        return {DEFAULT_PATH: Sample(streams=len(self._threads), arrived_bytes=self._moved, bytes_left=left)}
+        with self._guard:
+            moved = self._moved
+        left = max(0, self._context.queue.listed_todo_bytes - moved)
+        return {DEFAULT_PATH: Sample(streams=len(self._threads), arrived_bytes=moved, bytes_left=left)}
 
     def silent_s(self, path: str) -> None:
         """See Carrier. There is no path."""

@@ -15,6 +15,7 @@ from unit.made_up_context import a_context
 from mpx.endpoints.ftp.framing import CLOSE, EOD, EOF, HEADER_BYTES, BlockHeader
 from mpx.endpoints.ftp.mode_e.download_channel import DownloadDataChannel
 from mpx.endpoints.ftp.mode_e.retrieve import BEYOND_BYTES, PartialRetrieve
+from mpx.engine.endpoint import FileInfo, Kind
 from mpx.engine.file_transfer import FileTransfer
 from mpx.net import tcp
 from targets.blocks_from_clients import block
@@ -45,7 +46,9 @@ def parse(data: bytes) -> None:
     """Have it sent; nothing is written but where what was asked for belongs, and what is held was sent."""
     is_stream = data[:1] == b"\1"
     _path.write_bytes(b"-" * SIZE)
-    file = FileTransfer("source", "final", str(_path), None if is_stream else SIZE, 1.0, 0o644, sums=True)
+    file = FileTransfer(
+        "source", "final", str(_path), FileInfo(Kind.FILE, None if is_stream else SIZE, 1.0, 0o644), sums=True
+    )
     fd = os.open(_path, os.O_RDWR)
     channel = DownloadDataChannel(a_context(), 1, tcp.listen(HERE, None), HERE)
     retrieves = (

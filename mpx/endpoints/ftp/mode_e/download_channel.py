@@ -1,9 +1,9 @@
 """Downloads in MODE E, the streams: connections that the server opens to our listening port.
 
-The server fixes their number when it answers PORT, so one session has a fixed fan of connections; it is
-fed with partial retrieves (ERET) that are queued ahead, and all connections of the fan serve one after
-the other. Each connection tells by EOD that it is done with a retrieve and goes on to the next.
-Each fan listens on a port of its own, so that none gets a connection that was meant for another.
+The server fixes their number when it answers PORT: a channel has so many connections from then on. It is fed
+with partial retrieves (ERET) that are queued ahead, and all its connections serve one after the other: each
+says by EOD that it is done with a retrieve, and goes on to the next. Each channel listens on a port of its
+own, so that none gets a connection that was meant for another.
 """
 
 import os
@@ -31,6 +31,7 @@ class DownloadDataChannel:
     ) -> None:
         self.context = context
         self.parallelism = parallelism
+        # Written with `_changed` held, each read by itself; `reached` by the listener only.
         self.broken: MpxError | None = None
         self.spoiled: FileTransfer | None = None  # the one file that is to blame for it, if one is
         self.reached = False  # somebody has connected; most likely the server
@@ -104,7 +105,7 @@ class DownloadDataChannel:
             return True
 
     def pull_at(self, index: int) -> PartialRetrieve | None:
-        """Return the retrieve number `index`, waiting for it; None when the fan is closed.
+        """Return the retrieve number `index`, waiting for it; None when the channel is closed.
 
         Raises ConnectionLost when all the others say that they were done with it without this one.
         """
@@ -136,7 +137,7 @@ class DownloadDataChannel:
             self._past.add(totals)
 
     def totals(self) -> StreamTotals:
-        """Return the counters of the fan's connections."""
+        """Return the counters of the channel's connections."""
         sums = StreamTotals()
         with self._changed:
             for stream in self._streams:
@@ -164,7 +165,7 @@ class DownloadDataChannel:
 
 
 class DownloadStream(Stream):
-    """One connection of a fan."""
+    """One connection of a channel."""
 
     def __init__(self, channel: DownloadDataChannel, connection: socket.socket, *, first: int) -> None:
         super().__init__(

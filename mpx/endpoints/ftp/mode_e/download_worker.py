@@ -6,7 +6,6 @@ many sessions as allowed does each get more connections, one session at a time.
 """
 
 import os
-import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -59,8 +58,8 @@ class DownloadWorker(SessionWorker):
         self.target = 0  # connections; 0: do not take anything
         self.congestion = context.streams.congestion or ""  # of the server; empty: as it likes
         self._renew = False  # set by the carrier, and back by this thread
-        # Replaced by this thread with `guard` held, read by others:
-        self._session: DownloadSession | None = None
+        # Replaced by this thread, with `guard` held where counters change hands; others may use it.
+        self.session: DownloadSession | None = None
         # This thread's own:
         self._location = location
         self._options = replace(options, waits_for_turn=number == 0)  # one worker is enough
@@ -79,43 +78,26 @@ class DownloadWorker(SessionWorker):
 
     def live_totals(self) -> Mapping[str, StreamTotals]:
         """See SessionWorker."""
-        return {self.path: self._session.totals()} if self._session else {}
+        return {self.path: self.session.totals()} if self.session else {}
 
     def silent_s(self, path: str) -> float | None:
-        """Return for how long nothing has come of what is under way; None where nothing is."""
-        session = self._session
+        """See SessionWorker."""
+        session = self.session
         is_waiting = path == self.path and session is not None and session.is_busy
         return self._watch.silent_s() if is_waiting else None
 
     def renew(self) -> None:
-        """Replace the connections, from the next retrieve on."""
+        """See SessionWorker. They serve from the next retrieve on."""
         self._renew = True
-
-    @property
-    def is_switching(self) -> bool:
-        """Whether new connections replace old ones and nothing has come over them yet."""
-        session = self._session
-        return session is not None and session.is_switching
-
-    @property
-    def is_changing(self) -> bool:
-        """Whether what is under way comes over connections that further data will not use."""
-        session = self._session
-        return session is not None and session.is_changing
-
-    def connections(self) -> list[socket.socket]:
-        """Return those that are open."""
-        session = self._session
-        return session.open_connections() if session else []
 
     def under_way(self) -> list[Pending]:
         """Return the retrieves that this session still has to bring, and when it will have."""
-        session = self._session
+        session = self.session
         return session.pending(self._ahead.goodput) if session else []
 
     def cut(self) -> None:
-        """Reset everything; this thread ends soon."""
-        session = self._session
+        """See SessionWorker."""
+        session = self.session
         if session:
             session.cut()
 
@@ -124,17 +106,17 @@ class DownloadWorker(SessionWorker):
     def step(self) -> bool:
         """Feed the session and take what it brings: see SessionWorker."""
         try:
-            if self._session:
-                self._session.check()
+            if self.session:
+                self.session.check()
             self._feed()
-            session = self._session
+            session = self.session
             if session and not session.retrieves:
                 self.pause()
-            if session is None or session is not self._session:
+            if session is None or session is not self.session:
                 return False
             session.hear(TICK_S)
             self._reap(session)
-            if session is self._session:
+            if session is self.session:
                 self._watch.look(session, self._totals())
         except Needless:
             self.drop()
@@ -149,7 +131,7 @@ class DownloadWorker(SessionWorker):
         """See SessionWorker. Raises InboundBlocked and OffsetsUnproven: then the copy goes on another way."""
         if isinstance(error, InboundBlocked):
             raise error
-        session, is_settled = self._session, isinstance(error, RetrieveRefused)
+        session, is_settled = self.session, isinstance(error, RetrieveRefused)
         if isinstance(error, RetrieveRefused) and not (
             error.may_be_exact and self._scheduler.try_exactly(error.file)
         ):
@@ -184,7 +166,7 @@ class DownloadWorker(SessionWorker):
 
     @property
     def _retrieves(self) -> Sequence[PartialRetrieve]:
-        return self._session.retrieves if self._session else ()
+        return self.session.retrieves if self.session else ()
 
     def _totals(self) -> StreamTotals:
         return self.totals().get(self.path, StreamTotals())
@@ -202,8 +184,8 @@ class DownloadWorker(SessionWorker):
                 self._scheduler.make_empty(piece.file)
             elif self._retrieve(piece, target):
                 room -= piece.end - piece.start
-        if self._session:
-            self._session.flush()
+        if self.session:
+            self.session.flush()
 
     def _next_piece(self) -> Piece | None:
         context, scheduler = self.context, self._scheduler
@@ -286,12 +268,12 @@ class DownloadWorker(SessionWorker):
     # --- the session ---------------------------------------------------------------------------------
 
     def _open_session(self) -> DownloadSession:
-        if self._session is None:
-            self._session = DownloadSession(self._location, self._options, self.context, self.path)
-            self._session.open()
-            self._ahead.rtt_s = self._session.rtt_s
+        if self.session is None:
+            self.session = DownloadSession(self._location, self._options, self.context, self.path)
+            self.session.open()
+            self._ahead.rtt_s = self.session.rtt_s
             self._watch.begin()
-        return self._session
+        return self.session
 
     def _describe(self, name: str) -> FileInfo | None:
         """As Supervisor.describe; no other session may be admitted beside this one."""
@@ -300,13 +282,13 @@ class DownloadWorker(SessionWorker):
 
     def drop(self) -> None:
         """See SessionWorker. What the session was to bring goes back to the scheduler."""
-        session = self._session
+        session = self.session
         if session is None:
             return
         left = session.close()
         with self.guard:
             self.retire(self.live_totals())
-            self._session = None
+            self.session = None
         for retrieve in left:
             self._scheduler.give_back(retrieve.file, retrieve.start, retrieve.end)
             self._scheduler.let_go(retrieve.file)

@@ -43,7 +43,7 @@ class PartialRetrieve:
     """One retrieve, queued at the server: [start, end) of a file, or all of one that is streamed.
 
     `is_last`: the file is to end by itself after it, so some bytes more are asked for. What comes is held: it
-    counts as arrived only when the lane believes it, as a retrieve before it may have been refused, or have
+    counts as arrived only when the worker believes it, as a retrieve before it may have been refused, or have
     shown that the server sends other parts than those that it is asked for.
     """
 
@@ -60,7 +60,7 @@ class PartialRetrieve:
         self.channel = channel
         self.is_stream = file.is_streamed
         self.is_last = is_last
-        self.number = 0  # in its fan
+        self.number = 0  # in its channel
         self.file = file
         self.start = start
         self.end = end

@@ -30,8 +30,9 @@ class UploadDataChannel:
     def __init__(self, address: tcp.Address, context: CarrierContext, congestion: str | None) -> None:
         self.address = address
         self.context = context
-        self.congestion = congestion
+        self.congestion = congestion  # replaced by the control loop, read by streams that connect
         self.is_steered = context.streams.paths.lead_to(address[0])
+        # Written with `_changed` held, each read by itself:
         self.broken: MpxError | None = None  # why a transfer, and those behind it, cannot be completed
         self.refused: MpxError | None = None  # why the latest connection could not be opened
         self.refusals = 0
@@ -45,7 +46,7 @@ class UploadDataChannel:
         self._broken_at = 0  # the transfer that `broken` is about
         self._rejoin_s = 0.0
 
-    # --- for the lane --------------------------------------------------------------------------------
+    # --- for the worker ------------------------------------------------------------------------------
 
     def add(self, transfer: Transfer) -> None:
         """Queue a transfer, before its STOR is sent; every open connection takes part in it.

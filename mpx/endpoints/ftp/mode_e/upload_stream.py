@@ -78,6 +78,7 @@ class UploadStream(Stream):
             channel.context.supervisor.stream_ended if channel.context.streams.over_mptcp else None,
         )
         self.path = path
+        # Written with the channel's lock held, but for `at`, which this thread owns; each read by itself.
         self.has_joined = False  # is open and counted
         self.leaving = False  # takes part in no later transfer
         self.at = first.number  # the transfer that it sends

@@ -70,17 +70,14 @@ class UploadWorker(SessionWorker):
         return self._channel.totals() if self._channel else {}
 
     def silent_s(self, path: str) -> float | None:
-        """Return for how long nothing sent on a path has been acknowledged; None where nothing is owed.
-
-        As with `Stream.unanswered_s`, it is to be asked again and again.
-        """
+        """See SessionWorker. As with `Stream.unanswered_s`, it is to be asked again and again."""
         channel = self._channel
         streams = [stream for stream in channel.live_streams() if stream.path == path] if channel else []
         silent = [stream.unanswered_s() for stream in streams if stream.connection is not None]
         return min((each for each in silent if each is not None), default=None)
 
     def renew(self) -> None:
-        """Replace every stream at its next block edge."""
+        """See SessionWorker. Each ends at its next block edge."""
         if channel := self._channel:
             channel.renew()
 
@@ -100,7 +97,7 @@ class UploadWorker(SessionWorker):
         return [stream.connection for stream in streams if stream.connection is not None]
 
     def cut(self) -> None:
-        """Reset everything; this thread ends soon."""
+        """See SessionWorker."""
         session, channel = self._session, self._channel
         if session:
             session.abort()

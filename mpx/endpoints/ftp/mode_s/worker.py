@@ -79,13 +79,13 @@ class StreamWorker(SessionWorker):
         return {DEFAULT_PATH: self._data.totals()}
 
     def silent_s(self, path: str) -> None:
-        """Return None: it has nothing to do with paths."""
+        """See SessionWorker. There is one path only."""
 
     def renew(self) -> None:
-        """Do nothing: every piece has a connection of its own."""
+        """See SessionWorker. Every piece has a connection of its own."""
 
     def cut(self) -> None:
-        """Reset everything; this thread ends soon."""
+        """See SessionWorker."""
         if session := self._session:
             session.abort()
         self._data.cut()
