@@ -1,4 +1,4 @@
-"""The files that wait to be moved: filled by the lister, emptied by the workers, settled by the committer."""
+"""The files that wait to be moved: filled by the scan, emptied by the workers, settled by the committer."""
 
 import threading
 from collections import deque
@@ -9,10 +9,10 @@ from mpx.errors import Interrupted
 
 
 class FileQueue:
-    """The files waiting to be moved, filled by the lister and emptied by the carrier's workers.
+    """The files waiting to be moved, filled by the scan and emptied by the carrier's workers.
 
     Bounded in what waits and in what is not settled yet, so that a million names take no more memory than
-    a few thousand, whatever is slowest: the lister, the workers or the committer.
+    a few thousand, whatever is slowest: the scan, the workers or the committer.
     """
 
     def __init__(self, cancel: threading.Event, limit: int = 1000, most_unsettled: int = 5000) -> None:

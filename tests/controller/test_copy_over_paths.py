@@ -95,6 +95,7 @@ def test_of_data_that_goes_elsewhere_nobody_says_over_which_path(
         multipath = copying(ControllerClient(url))
         names = multipath.known.names
         eventually(partial(measured, multipath))
+        before = list(multipath.described)
         for now_s in range(12):
             sample = Sample(2, int(now_s * 1e8 / 8), 1 << 40)
             multipath.carried(now_s + MEASURED_S, dict.fromkeys(names, sample))
@@ -102,6 +103,7 @@ def test_of_data_that_goes_elsewhere_nobody_says_over_which_path(
                 assert not multipath.paths.lead_to("192.0.2.1")
         assert multipath.paths.lead_to(DST) and multipath.paths.lead_to(f"::ffff:{DST}")
         assert [("carried_bytes" in each) for each in multipath.described] == [not strays] * PATHS
+        assert [each["carried_bytes"] for each in before] == [0] * PATHS  # which a report may be writing now
         multipath.close()
         eventually(lambda: book.sets == {})
         assert book.feedback == (0 if strays else PATHS)

@@ -126,7 +126,7 @@ def test_the_server_is_started_anew(path: Begin, eventually, direction: str) -> 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_sessions_are_killed_again_and_again(path: Begin, eventually, direction: str) -> None:
-    """Whichever session it is that dies, of lister, finisher or data: every file arrives, once and whole."""
+    """Whichever session it is that dies, of scan, committer or data: every file arrives, once and whole."""
     way = path(direction, size=1)
     rng = random.Random(7)
     files = {f"d{i % 3}/f{i}": rng.randbytes(rng.randrange(60_000)) for i in range(600)}

@@ -150,7 +150,7 @@ def test_a_block_that_comes_twice_counts_once(download, eventually) -> None:
     way.call(block(0, 0, 600) + block(0, 0, 600) + end_of(2))
     way.call(block(0, 600) + end_of())
     eventually(lambda: retrieve.is_done)
-    assert way.file.arrived_bytes == 0  # until the lane believes it
+    assert way.file.arrived_bytes == 0  # until the worker believes it
     assert (retrieve.believe(), way.file.arrived_bytes) == (PULL_BYTES, PULL_BYTES)
     assert way.path.read_bytes() == CONTENT[:PULL_BYTES]
 

@@ -1,4 +1,4 @@
-"""The files that wait: each goes to one lane, and nobody waits for ever."""
+"""The files that wait: each goes to one worker, and nobody waits for ever."""
 
 import threading
 
@@ -43,29 +43,29 @@ def test_the_pool_hands_each_file_to_one_lane_and_ends_when_all_are_settled() ->
     assert queue.listed_bytes == sum(range(500))
 
 
-def test_a_full_pool_makes_the_lister_wait(eventually) -> None:
+def test_a_full_queue_makes_the_scan_wait(eventually) -> None:
     queue = FileQueue(threading.Event(), limit=3)
-    lister = threading.Thread(target=lambda: [queue.put(a_file(1000)) for _ in range(5)])
-    lister.start()
+    scan = threading.Thread(target=lambda: [queue.put(a_file(1000)) for _ in range(5)])
+    scan.start()
     eventually(lambda: queue.listed_bytes == 3 * 1000)
-    lister.join(0.05)
-    assert lister.is_alive()
+    scan.join(0.05)
+    assert scan.is_alive()
     queue.take()
     queue.take()
-    lister.join(30)
+    scan.join(30)
     assert queue.listed_bytes == 5 * 1000
 
 
-def test_files_that_are_not_settled_make_the_lister_wait(eventually) -> None:
+def test_files_that_are_not_settled_make_the_scan_wait(eventually) -> None:
     queue = FileQueue(threading.Event(), most_unsettled=3)
-    lister = threading.Thread(target=lambda: [queue.put(a_file(1000)) for _ in range(5)])
-    lister.start()
+    scan = threading.Thread(target=lambda: [queue.put(a_file(1000)) for _ in range(5)])
+    scan.start()
     taken = [queue.take() for _ in range(3)]
     assert queue.listed_bytes == 3 * 1000
     queue.put_again(taken[0])  # one that has to move again always finds a place
     for file in taken:
         queue.settle(file)
-    lister.join(10)
+    scan.join(10)
     assert queue.listed_bytes == 5 * 1000
 
 

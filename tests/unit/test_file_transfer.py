@@ -16,6 +16,7 @@ from mpx.engine.checksum import SECTION_BYTES
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.ranges import RangeSet
 from mpx.errors import ConnectionLost
+from mpx.files.partial_file import PartialFile
 
 SIZE = 1000
 
@@ -46,7 +47,7 @@ def test_every_byte_waits_is_under_way_or_has_arrived(steps: list[tuple[str, int
             assert file.landed(*piece) == arrived.add(*piece)
         elif step == "lose" and under_way:
             file.give_back(*under_way.pop(one % len(under_way)))
-        elif step == "land other":  # a marker tells of it, or another lane has brought it
+        elif step == "land other":  # a marker tells of it, or another worker has brought it
             assert file.landed(start, end) == arrived.add(start, end)
         elif step == "redo" and arrived.covers(start, end):
             file.redo(start, end)
@@ -239,3 +240,20 @@ def test_a_file_that_was_claimed_whole_cannot_be_given_up() -> None:
     assert file.claim_whole()
     assert not file.claim_given_up()
     assert not file.is_given_up
+
+
+def test_nothing_is_created_of_a_file_while_it_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A straggler sees that a file is not claimed, and creates it: nobody claims it in between."""
+    file = a_file(1000)
+    claimed = threading.Event()
+    claims = threading.Thread(target=lambda: (file.claim_given_up(), claimed.set()))
+
+    def opened(_: PartialFile, *, create: bool) -> int:
+        claims.start()
+        assert create and not claimed.wait(0.1)
+        return 0
+
+    monkeypatch.setattr(PartialFile, "open", opened)
+    file.open(file.partial, os.O_RDWR | os.O_CREAT)
+    claims.join()
+    assert file.is_given_up

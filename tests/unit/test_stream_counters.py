@@ -73,7 +73,7 @@ def test_the_queue_is_what_round_trips_are_longer_than_the_shortest() -> None:
 
 
 def test_streams_that_do_not_count_make_no_queue() -> None:
-    """Those of idle lanes, those that leave, and those that have gone."""
+    """Those of idle workers, those that leave, and those that have gone."""
     sums = StreamTotals()
     for _ in range(2):
         sums.add(open_stream(0.1, 0.1))

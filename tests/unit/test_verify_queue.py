@@ -44,7 +44,7 @@ def test_every_section_is_due_once_when_all_of_it_has_arrived(pieces, data) -> N
     assert taken == RangeSet([(0, LARGE)])
 
 
-# --- the backlog -------------------------------------------------------------------------------------
+# --- the queue ---------------------------------------------------------------------------------------
 
 
 def test_files_are_compared_then_committed_in_groups() -> None:
@@ -217,7 +217,7 @@ ANSWERS = st.lists(
 
 @given(SIZES, ANSWERS)
 def test_whatever_comparing_says_only_what_is_the_same_is_committed(sizes, answers) -> None:
-    """Plays a finisher of which sessions are lost, with files that arrive at once."""
+    """Plays a committer of which sessions are lost, with files that arrive at once."""
     verify_queue = VerifyQueue(verifies=True, sessions=3)
     files = [a_file(size, f"{i}") for i, size in enumerate(sizes)]
     compared: dict[FileTransfer, RangeSet] = {file: RangeSet() for file in files}

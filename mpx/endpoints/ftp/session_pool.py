@@ -34,7 +34,7 @@ AT_ONCE_S = 1.0  # a connection that takes longer to fail says nothing of how ma
 STALE_S = 5.0  # a session that nobody used for so long is asked whether it is still there
 FIRST_STANDS_S, LONGEST_STANDS_S = 15.0, 240.0  # a limit, before one more is tried; twice as long each time
 MOST_SPARE = 1  # sessions kept for others where any number is admitted
-TAKE_TURNS = 3  # lister, verifier and one that moves data: with fewer sessions they take turns
+TAKE_TURNS = 3  # scan, committer and one that moves data: with fewer sessions they take turns
 
 
 @dataclass(frozen=True, slots=True)
