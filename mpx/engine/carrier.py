@@ -1,8 +1,8 @@
 """What moves the bytes from a source endpoint to a destination endpoint: the seam and what it needs.
 
 A carrier runs workers (one session each) and streams (data connections) of its own. It takes files from the
-queue, says what arrived, and is told only how many streams to use, how fast, and with which congestion
-control. Journals, checksums and tuners stand above it.
+queue and reports what arrived. It is given the number of streams, the rate and the congestion control.
+Journals, checksums and tuners stand above it.
 """
 
 import socket
@@ -26,7 +26,7 @@ from mpx.options import CopyOptions
 
 @dataclass(frozen=True, slots=True)
 class CarrierContext:
-    """What a carrier is given: where files come from, and whom to tell."""
+    """What a carrier works with: where files come from, what limits it, and whom it reports to."""
 
     options: CopyOptions
     queue: FileQueue
@@ -37,7 +37,7 @@ class CarrierContext:
     given_up: Callable[[FileTransfer, MpxError], None]  # this file cannot be copied; others may
     forgot: Callable[[FileTransfer], None]  # what had arrived of this file is not believed any more
     note: Callable[[str], None]  # a line for the report
-    prove: Callable[[FileTransfer], None]  # find out by checksum what has arrived that nobody told us of
+    prove: Callable[[FileTransfer], None]  # find out by checksum what has arrived without being recorded
     verifies: Callable[[], bool] = lambda: False  # every byte will be compared by checksum: it is relied on
     describe: Callable[[str], FileInfo | None] = lambda _: None  # what a source is now
     over_mptcp: bool = False  # streams are of Multipath TCP, where the server speaks it
@@ -65,7 +65,7 @@ class Carrier(Protocol):
         ...
 
     def set_streams(self, path: str, streams: int) -> None:
-        """Use so many data connections on a path from now on, over all files on their way."""
+        """Set the number of data connections on a path, for all files together."""
         ...
 
     def renew_streams(self) -> None:

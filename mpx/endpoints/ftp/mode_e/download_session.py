@@ -32,7 +32,7 @@ _ONE_CONNECTION = "1 connection at once"
 _OUR_PORT = "our data port"
 _NEVER = (500, 501, 502, 504, 522)  # of PORT: there is no MODE E in this direction
 ENDS = 2  # of files are read before a part from within one is believed
-VERDICT_S = 2.0  # after a data connection broke, wait so long for what the server says of it
+VERDICT_S = 2.0  # wait for the server's reply after a data connection broke
 
 
 class RetrieveRefused(ConnectionLost):
@@ -49,7 +49,7 @@ class RetrieveRefused(ConnectionLost):
 
 
 class DownloadSession:
-    """A session of a worker, logged in. Used by the worker's thread, but for what is marked.
+    """A session of a worker, logged in. Used by the worker's thread, unless a method says otherwise.
 
     `retrieves` and the channels are changed by that thread with `_guard` held; others hold it to read them.
     """
@@ -101,7 +101,7 @@ class DownloadSession:
 
     @property
     def has_connected(self) -> bool:
-        """Whether somebody, most likely the server, has opened a connection for the oldest retrieve."""
+        """Whether a connection for the oldest retrieve has come in, most likely the server's."""
         return bool(self._channels and self._channels[0].reached)
 
     @property
@@ -121,7 +121,7 @@ class DownloadSession:
         return tcp.show(self._channels[0].address) if self._channels else "(closed)"
 
     def connect(self, connections: int) -> None:
-        """Have the server open so many connections, which further retrieves will use.
+        """Have the server open this number of connections, which further retrieves will use.
 
         Raises UsageError when no port is free to listen on.
         """
@@ -222,7 +222,7 @@ class DownloadSession:
                 raise self._verdict(channel.broken)
 
     def hear(self, timeout_s: float) -> None:
-        """Wait so long for the server's replies; raises RetrieveRefused, ConnectionLost, NoSpace."""
+        """Read replies, waiting for the first; raises RetrieveRefused, ConnectionLost, NoSpace."""
         reply = self._control.poll_reply(timeout_s)
         while reply:
             try:
@@ -272,7 +272,7 @@ class DownloadSession:
             self._context.congestion_refused.set()
             return
         if retrieve == _ONE_CONNECTION:
-            return  # it opens one without being told so
+            return  # one is what it opens without the option
         if retrieve == _OUR_PORT and reply.code in _NEVER and not self._context.inbound.is_set():
             raise InboundBlocked(f"{self._host} refuses {retrieve}: {reply.reason}")
         if isinstance(retrieve, str):
@@ -336,7 +336,7 @@ class DownloadSession:
             return bool(self.retrieves)
 
     def pending(self, goodput: float) -> list[Pending]:
-        """Return what is under way, and when it will have come at so many bytes/s; from any thread."""
+        """Return what is under way, and when it will have come at this goodput (bytes/s); from any thread."""
         with self._guard:
             retrieves = list(self.retrieves)
         before, pending = 0, []
