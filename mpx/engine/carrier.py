@@ -1,8 +1,8 @@
 """Carriers move bytes from a source endpoint to a destination endpoint: the protocol, and its parameters.
 
-A carrier runs workers (each with a session) and streams (data connections) of its own. It takes files from
-the queue, reports what arrived, and is controlled only in the number of streams, the rate and the congestion
-control. Journals, checksums and tuners stand above it.
+A carrier runs workers (one session each) and streams (data connections) of its own. It takes files from the
+queue and reports what arrived. It is given the number of streams, the rate and the congestion control.
+Journals, checksums and tuners stand above it.
 """
 
 import socket
@@ -85,7 +85,7 @@ class ServerEvents:
 
 @dataclass(frozen=True, slots=True)
 class CarrierContext:
-    """What a carrier is given: where files come from, what bounds it, and who keeps account of the files."""
+    """What a carrier works with: where files come from, what limits it, and whom it reports to."""
 
     options: CopyOptions
     queue: FileQueue
@@ -110,7 +110,7 @@ class Carrier(Protocol):
         ...
 
     def set_streams(self, path: str, streams: int) -> None:
-        """Use so many data connections on a path from now on, over all files on their way."""
+        """Set the number of data connections on a path, for all files together."""
         ...
 
     def renew_streams(self) -> None:

@@ -114,7 +114,7 @@ class FileQueue:
             return not self._listing and not self._unsettled
 
     def wait_settled(self, timeout_s: float) -> None:
-        """Wait until all is settled, or so long."""
+        """Wait until every file is settled, at most for this time."""
         with self._changed:
             if self._listing or self._unsettled:
                 self._changed.wait_for(lambda: not self._listing and not self._unsettled, timeout_s)

@@ -54,7 +54,7 @@ class FileTransfer:
         self.replaces: FileInfo | None = None  # what had its final name when it was listed
         # Owned by the one worker that has the file in hand:
         self.sent_whole = False  # every byte was sent and the answer was lost: all of it may be there
-        self.failures = 0  # how often it was sent for nothing
+        self.failures = 0  # attempts that failed
         self.was_stored = False  # some of it may be there, as its storing has begun before
         self.was_read = False  # of a source that is streamed
         self.is_read_once = False  # the source cannot be read twice: a pipe
@@ -75,9 +75,9 @@ class FileTransfer:
         self._lock = threading.Lock()
         self._todo = RangeSet([(0, self.size_bytes)])
         self._arrived = RangeSet()
-        self._fresh: list[Range] = []  # arrived since the journal was told
+        self._fresh: list[Range] = []  # arrived and not yet journaled
         self._held = RangeSet()  # written, but not yet believed
-        self._lost = RangeSet()  # had arrived and does not count any more; the journal was not told
+        self._lost = RangeSet()  # no longer counts as arrived, and not yet journaled as such
         self._always_streamed = self.is_streamed
         self._fd: int | None = None  # of the source, where this host is that
         self._users = 0
@@ -248,7 +248,7 @@ class FileTransfer:
                     self.sums.forget(start, end)
 
     def ended(self, size_bytes: int) -> None:
-        """Record that the end of the source has been seen: it has so many bytes, whatever was said before."""
+        """Record the size of the source, whose end has been seen; it replaces the size that was listed."""
         with self._lock:
             if size_bytes < self.size_bytes:
                 self._take_back(size_bytes, self.size_bytes)
@@ -275,7 +275,7 @@ class FileTransfer:
 
     @property
     def has_news(self) -> bool:
-        """Whether there is anything to tell the journal; thousands are asked at a time, so without a lock."""
+        """Whether there is anything to journal; asked of thousands of files at a time, so without a lock."""
         return bool(self._fresh or self._lost)
 
     def take_news(self) -> tuple[list[Range], list[Range]]:
@@ -317,11 +317,11 @@ class FileTransfer:
 
     @property
     def is_claimed(self) -> bool:
-        """Whether nobody needs to bring anything of it any more: it is whole, or given up."""
+        """Whether no more of it needs to be moved: it is whole, or given up."""
         return self._claimed
 
     def claim_given_up(self) -> bool:
-        """Return True to the first who gives this file up; nobody will claim it whole afterwards.
+        """Return True to the first caller that gives this file up; it cannot be claimed whole afterwards.
 
         False, without any effect, if it was claimed before: whole, or given up by another.
         """
@@ -334,7 +334,7 @@ class FileTransfer:
 
     @property
     def is_given_up(self) -> bool:
-        """Whether somebody has given this file up."""
+        """Whether it was given up."""
         with self._lock:
             return self._given_up
 

@@ -24,7 +24,7 @@ from mpx.units import counted
 TAKEOVER_S = 0.3  # what a worker needs longer for is taken over by an idle one
 TAIL = 4  # towards the end of a file pieces shrink to this part of what is left
 SMALLEST_PIECE = 256 * 1024  # no file is cut smaller for a retrieve in MODE E
-STUCK_S = 2.0  # as is what was asked for so long ago
+STUCK_S = 2.0  # as is what was asked for longer ago
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,11 @@ MOST_GIVEN_UP = 3  # files, one after the other, before what carries them is to 
 
 
 class SessionsFull(ConnectionLost):
-    """The server admits no further session, and whoever asked can do without."""
+    """The server admits no further session, and the caller can go on without one."""
 
 
 def wait_s(failures: int) -> float:
-    """Return how many seconds to wait after so many failures before this one."""
+    """Return how many seconds to wait, given the number of failures before the latest one."""
     return min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0**failures)
 
 

@@ -29,16 +29,16 @@ class Lost:
 
 
 class SessionWorker(threading.Thread):
-    """One session at work; a subclass has the methods of the protocol.
+    """A thread with one session; a subclass implements the protocol.
 
-    Attributes without a word on threads are this thread's own. The carrier writes what it decides (how many
-    streams, which congestion control), one value at a time, under its own lock; this thread only reads it.
+    Attributes are used by this thread only, unless their comment says otherwise. What the carrier decides
+    (number of streams, congestion control) is written by the carrier, one value at a time, and read here.
     """
 
     retried: tuple[type[MpxError], ...] = (AuthenticationError, ConnectionLost, TransferTimeout)
 
     def __init__(self, name: str, number: int, host: str, context: CarrierContext) -> None:
-        """Its number is 0 for the one worker that a copy cannot do without."""
+        """Number 0 is the one worker that a copy cannot do without."""
         super().__init__(name=f"mpx-{name}-{number}", daemon=True)
         self.context = context
         self.host = host
@@ -60,7 +60,7 @@ class SessionWorker(threading.Thread):
         raise NotImplementedError
 
     def pause(self) -> None:
-        """Give back a session that others wait for: there is nothing to do for it now."""
+        """There is nothing to do: give the session to others if they wait for one."""
         raise NotImplementedError
 
     def lost(self, error: MpxError, /) -> Lost:
@@ -75,7 +75,7 @@ class SessionWorker(threading.Thread):
         raise NotImplementedError
 
     def hand_back(self, error: MpxError) -> None:
-        """Have what was under way carried once more, by whoever takes it."""
+        """Make what was under way available again, to this worker or another."""
 
     def drop(self) -> None:
         """Close the session and its streams, if there are any."""

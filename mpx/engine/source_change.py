@@ -52,7 +52,7 @@ def why_too_short(now: FileInfo | None, file: FileTransfer, arrived_bytes: int) 
 def why_elsewhere(now: FileInfo | None, file: FileTransfer, what: str) -> IntegrityError:
     """Return what it means that another number of bytes came from within a file, `what` says which.
 
-    OffsetsUnproven unless the file has changed: the server began elsewhere, or has told a wrong size.
+    OffsetsUnproven unless the file has changed: the server began elsewhere, or reported a wrong size.
     """
     was_wrong = (
         now is not None

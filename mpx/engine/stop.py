@@ -18,7 +18,7 @@ def is_shortage(error: Exception) -> bool:
 
 
 def unexpected(error: Exception) -> MpxError:
-    """Return the error for one that nobody expected; want of memory and the like is no fault of ours."""
+    """Return the MpxError for an unexpected exception; a shortage of resources is reported as such."""
     if is_shortage(error):
         return MpxError(
             "not enough memory, threads or descriptors for this: raise the limits (ulimit -v, -u and -n), "
@@ -28,7 +28,7 @@ def unexpected(error: Exception) -> MpxError:
 
 
 class Failure:
-    """The first error that ends the whole copy, and the event that tells every thread to stop.
+    """The first error that ends the whole copy, and the event that stops every thread.
 
     `by_user` is set from outside: the user asks the copy to end.
     """

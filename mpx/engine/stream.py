@@ -73,14 +73,14 @@ class StreamTotals:
 
     @property
     def queue_s(self) -> float | None:
-        """How much longer than the shortest the round trips are now, on average; None if nobody knows."""
+        """How much longer than the shortest the round trips are now, on average; None if unknown."""
         if not self.timed or math.isinf(self.least_rtt_s):
             return None
         return self.rtts_s / self.timed - self.least_rtt_s
 
     @property
     def window_bps(self) -> float | None:
-        """What the receiver's window lets a stream carry while there is no queue; None if nobody knows."""
+        """What the receiver's window lets a stream carry while there is no queue; None if unknown."""
         if not self.window_bytes or math.isinf(self.least_rtt_s):
             return None
         return self.window_bytes * 8 / self.least_rtt_s
@@ -99,7 +99,7 @@ class Stream(threading.Thread):
     """A data connection with a thread of its own."""
 
     def __init__(self, name: str, subflows: Callable[[int], None] | None = None) -> None:
-        """`subflows` is told at the end how many there were at most; None: nobody wants to know."""
+        """`subflows` is called at the end with the largest number of subflows; None: they are not counted."""
         super().__init__(name=name, daemon=True)
         self._tell_subflows = subflows
         self._subflows = 0

@@ -17,7 +17,7 @@ class Paths(Protocol):
     def lead_to(self, host: str, /) -> bool:
         """Return whether data from or to this address of the server takes these paths.
 
-        Where it does not, that is told; raises ControllerError where it has to.
+        Where it does not, that is noted; raises ControllerError where it has to.
         """
         ...
 

@@ -83,7 +83,7 @@ class DownloadCarrier(WorkerCarrier):
         from mpx.engine.range_scheduler import RangeScheduler
 
         super().__init__(context)
-        self._congestions = congestions  # which the server can be told to send with
+        self._congestions = congestions  # that the server can be asked to send with
         scheduler = RangeScheduler(context)
         ports = context.streams.listen_ports
         if ports and ports[1] - ports[0] + 1 < sessions:
@@ -118,7 +118,7 @@ class DownloadCarrier(WorkerCarrier):
                 worker.target = share
 
     def set_congestion(self, name: str) -> None:
-        """See Carrier. The server sends; mpx serve does as it is told with the next retrieves."""
+        """See Carrier. The server sends; mpx serve uses it from the next retrieve on."""
         check_far_congestion(name, self._congestions)
         for worker in self._downloads:
             worker.congestion = name

@@ -1,8 +1,8 @@
-"""The listening port of a download: who connects is on trial until its first MODE E header has come.
+"""The listening port of a download: a connection is on trial until its first MODE E header has come.
 
 Anybody may connect to a port that listens, and a server may send from other hosts than the one we talk to.
-So not the address counts but what is said first; whoever does not say it is dropped alone, and the
-transfer goes on (docs/decisions/0010).
+So a connection is judged by its first header and not by its address. One that does not fit is closed, and
+the transfer goes on (docs/decisions/0010).
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from mpx.endpoints.ftp.framing import HEADER_BYTES, UNDEFINED, BlockHeader, unpack_header
 from mpx.net import tcp
 
-MOST_STREAMS = 1 << 16  # who tells of more connections means something else
+MOST_STREAMS = 1 << 16  # a header that announces more was not made by a server
 MOST_STRANGERS = 64  # on trial at once, beside as many as were asked for from the server's own address
 PAUSE_S = 0.05  # when this process has no descriptor left for a connection
 _NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
@@ -76,7 +76,7 @@ class DataListener(threading.Thread):
                 connection.close()
 
     def close(self) -> None:
-        """Let nobody in any more; the thread ends soon."""
+        """Stop accepting; the thread ends soon."""
         self._closed.set()
         tcp.reset(self._listener)
 

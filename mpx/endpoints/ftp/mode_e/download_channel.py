@@ -1,6 +1,6 @@
 """Downloads in MODE E, the streams: connections that the server opens to our listening port.
 
-The server fixes their number when it answers PORT: a channel has so many connections from then on. It is fed
+The server fixes their number when it answers PORT; a channel has these connections to its end. It is fed
 with partial retrieves (ERET) that are queued ahead, and all its connections serve one after the other: each
 says by EOD that it is done with a retrieve, and goes on to the next. Each channel listens on a port of its
 own, so that none gets a connection that was meant for another.
@@ -34,7 +34,7 @@ class DownloadDataChannel:
         # Written with `_changed` held, each read by itself; `reached` by the listener only.
         self.broken: MpxError | None = None
         self.spoiled: FileTransfer | None = None  # the one file that is to blame for it, if one is
-        self.reached = False  # somebody has connected; most likely the server
+        self.reached = False  # a connection has come in, most likely the server's
         self._server_host = server_host
         self._inbound = DataListener(
             listener,

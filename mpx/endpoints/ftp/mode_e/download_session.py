@@ -31,7 +31,7 @@ _ONE_CONNECTION, _MORE_CONNECTIONS = "one connection", "several connections"
 _OUR_PORT = "our data port"
 _NEVER = (500, 501, 502, 504, 522)  # of PORT: there is no MODE E in this direction
 ENDS = 2  # of files are read before a part from within one is believed
-VERDICT_S = 2.0  # after a data connection broke, wait so long for what the server says of it
+VERDICT_S = 2.0  # wait for the server's reply after a data connection broke
 
 
 class RetrieveRefused(ConnectionLost):
@@ -48,7 +48,7 @@ class RetrieveRefused(ConnectionLost):
 
 
 class DownloadSession:
-    """A session of a worker, logged in. Used by the worker's thread, but for what is marked.
+    """A session of a worker, logged in. Used by the worker's thread, unless a method says otherwise.
 
     `retrieves` and the channels are changed by that thread with `_guard` held; others hold it to read them.
     """
@@ -100,7 +100,7 @@ class DownloadSession:
 
     @property
     def has_connected(self) -> bool:
-        """Whether somebody, most likely the server, has opened a connection for the oldest retrieve."""
+        """Whether a connection for the oldest retrieve has come in, most likely the server's."""
         return bool(self._channels and self._channels[0].reached)
 
     @property
@@ -120,7 +120,7 @@ class DownloadSession:
         return tcp.show(self._channels[0].address) if self._channels else "(closed)"
 
     def connect(self, connections: int) -> None:
-        """Have the server open so many connections, which further retrieves will use.
+        """Have the server open this number of connections, which further retrieves will use.
 
         Raises UsageError when no port is free to listen on.
         """
@@ -223,7 +223,7 @@ class DownloadSession:
                 raise self._verdict(channel.broken)
 
     def hear(self, timeout_s: float) -> None:
-        """Wait so long for the server's replies; raises RetrieveRefused, ConnectionLost, NoSpace."""
+        """Read replies, waiting for the first; raises RetrieveRefused, ConnectionLost, NoSpace."""
         reply = self._control.poll_reply(timeout_s)
         while reply:
             try:
@@ -273,7 +273,7 @@ class DownloadSession:
             self._context.events.congestion_refused.set()
             return
         if retrieve == _ONE_CONNECTION:
-            return  # it opens one without being told so
+            return  # one is what it opens without the option
         if retrieve == _MORE_CONNECTIONS:
             self._context.supervisor.note(
                 f"one connection for each session: {self._host} refuses more: {reply.reason}"
@@ -343,7 +343,7 @@ class DownloadSession:
             return bool(self.retrieves)
 
     def pending(self, goodput: float) -> list[Pending]:
-        """Return what is under way, and when it will have come at so many bytes/s; from any thread."""
+        """Return what is under way, and when it will have come at this goodput (bytes/s); from any thread."""
         with self._guard:
             retrieves = list(self.retrieves)
         before, pending = 0, []

@@ -43,7 +43,7 @@ class DownloadWatch:
         """Raise TransferTimeout when what is under way does not move, Needless when others have brought it.
 
         Only bytes that arrive for the first time count: repeats and empty blocks can be sent without end.
-        InboundBlocked where nobody has ever connected to us.
+        InboundBlocked where no connection has ever come in.
         """
         passed = totals.new_bytes
         if not session.retrieves:

@@ -201,7 +201,7 @@ class DownloadWorker(SessionWorker):
         return piece
 
     def _retrieve(self, piece: Piece, connections: int) -> bool:
-        """Queue a piece on so many connections; False when there is no use for it any more."""
+        """Queue a piece, on this number of connections; False when it is not needed any more."""
         file = piece.file
         try:
             session = self._open_session()
@@ -228,7 +228,7 @@ class DownloadWorker(SessionWorker):
         return True
 
     def _connect(self, session: DownloadSession, connections: int) -> None:
-        """Have so many connections, if others than there are are wanted and it is this session's turn.
+        """Change the number of connections, if another is wanted and it is this session's turn.
 
         Where no port is free to listen on, the connections stay; raises UsageError if there are none yet
         in all the copy, ConnectionLost if there are elsewhere.

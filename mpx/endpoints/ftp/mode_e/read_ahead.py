@@ -6,12 +6,12 @@ import time
 from mpx.engine.range_scheduler import SMALLEST_PIECE
 
 AHEAD_S = 0.5  # queued at the server, or 3 RTT: a retrieve that is queued cannot be called back
-PIECE_S = 0.2  # one retrieve lasts about so long, or 1 RTT
+PIECE_S = 0.2  # duration of one retrieve, or 1 RTT
 FIRST_PIECE = 512 * 1024
 FIRST_AHEAD = 4 * 1024 * 1024  # at least, as streams that begin are soon faster than they were, ...
-RAMP_S, RAMP_RTT = 2.0, 10.0  # ... but no more than lasts so long: another number of streams waits for it
+RAMP_S, RAMP_RTT = 2.0, 10.0  # ... but no more than this takes, as a change of streams waits for it
 LARGEST_PIECE = 256 * 1024 * 1024
-MEASURED_S = 0.1  # goodput is measured over at least so long
+MEASURED_S = 0.1  # goodput is measured over this time or more
 
 
 class ReadAhead:
@@ -39,7 +39,7 @@ class ReadAhead:
             self._measured = now_s, passed_bytes
 
     def scale(self, factor: float) -> None:
-        """Expect so many times the goodput from now on: the number of connections has changed."""
+        """Scale the expected goodput: the number of connections has changed."""
         with self._guard:
             self._goodput *= factor
 

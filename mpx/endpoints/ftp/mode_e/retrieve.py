@@ -134,7 +134,7 @@ class PartialRetrieve:
         return missing
 
     def ended(self, total: int | None, received_bytes: int, reached_bytes: int) -> None:
-        """Note that one more connection is done, what it brought, how far, and the total if it told."""
+        """Note that a connection is done: what it brought, how far, and the total if it announced it."""
         with self._lock:
             self._ends.end_of_data()
             if total:

@@ -20,7 +20,7 @@ from mpx.engine.file_transfer import FileTransfer
 from mpx.errors import ConnectionLost, Interrupted, MpxError, SourceError
 from mpx.files.local_error import local_error
 
-VERDICT_S = 10.0  # after a data connection broke, wait so long for what the server says of it
+VERDICT_S = 10.0  # wait for the server's reply after a data connection broke
 CONNECT_FAILURES = 3
 
 

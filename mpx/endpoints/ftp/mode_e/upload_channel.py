@@ -21,7 +21,7 @@ from mpx.net import tcp
 
 LEAVE_S = 1.0
 BYTES_PER_STREAM = 256 * 1024  # a file shorter than this needs no second stream
-REJOIN_S = 1.0  # after a connection was refused, wait so long before the next is tried
+REJOIN_S = 1.0  # between a refused connection and the next attempt
 
 
 class UploadDataChannel:
@@ -124,8 +124,8 @@ class UploadDataChannel:
         with self._changed:
             sums = {path: replace(ended) for path, ended in self._ended.items()}
             for stream in self._streams:
-                told = stream.totals().none_open() if stream.leaving else stream.totals()
-                sums.setdefault(stream.path, StreamTotals()).add(told)
+                totals = stream.totals().none_open() if stream.leaving else stream.totals()
+                sums.setdefault(stream.path, StreamTotals()).add(totals)
         return sums
 
     def close(self) -> None:
@@ -135,7 +135,7 @@ class UploadDataChannel:
             self._changed.notify_all()
 
     def leave(self) -> None:
-        """Close, and wait until every connection has told what it was: soon, as none has anything to send.
+        """Close, and wait until every connection has reported its counters: soon, as they are idle.
 
         A controller that is asked for a path just then may keep one; that is not waited for.
         """
@@ -235,7 +235,7 @@ class UploadDataChannel:
 
 
 def _missing(live: Counter[str], target: Sequence[str], todo_bytes: int) -> list[str]:
-    """Return the paths of `target` that lack a connection, if a file has at most so much left to send."""
+    """Return the paths of `target` that lack a connection, given the most that any file has left to send."""
     if not todo_bytes:
         return []
     spare, missing = live.copy(), []

@@ -31,7 +31,7 @@ class StreamCarrier(WorkerCarrier):
         self._workers = self._sessions
 
     def _share(self) -> None:
-        """Let so many sessions work: each is one stream, so there are never more than sessions allowed."""
+        """Set how many sessions work: each is one stream, so there are never more than sessions allowed."""
         living = [worker for worker in self._sessions if not worker.gone]
         streams = sum(self._streams.values())
         for i, worker in enumerate(living):

@@ -16,7 +16,7 @@ from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.stream import Stream, StreamTotals
 from mpx.errors import ConnectionLost, MpxError, NoSpace, OffsetsUnproven, TransferTimeout
 
-VERDICT_S = 5.0  # after a data connection broke, wait so long for what the server says of it
+VERDICT_S = 5.0  # wait for the server's reply after a data connection broke
 _NO_OFFSET = (501, 504, 551, 554)  # of RETR: what it cannot do after REST
 
 Result = TypeVar("Result")
@@ -114,7 +114,7 @@ class DataConnections:
     ) -> socket.socket:
         """Return what brings nothing if the server closed its port as there is nothing; else raise why."""
         if not self._upload and file.listed_bytes is None:
-            raise error  # nobody knows that there is nothing
+            raise error  # that it is empty is not known
         reply = early_reply(session, error)
         if not reply.is_ok or self._upload:
             raise self._turned_down(session, reply, file, offset) from None

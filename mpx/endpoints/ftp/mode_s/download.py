@@ -28,7 +28,7 @@ MOST_FRUITLESS = 2
 
 @dataclass(slots=True)
 class Incoming:
-    """What one RETR brought: so many bytes, and whether the server ended them."""
+    """What one RETR brought: the number of bytes, and whether the server ended them."""
 
     bytes: int = 0
     is_ended: bool = False
@@ -170,7 +170,7 @@ class StreamDownload:
     ) -> Incoming:
         """Read from an offset to the end, or `most` bytes; write them unless there is no `fd`.
 
-        They count as arrived at once if they land. `expected`: after so many the server should end.
+        They count as arrived at once if they land. `expected`: after how many the server should end.
         """
         limiter = self._context.limiter
 

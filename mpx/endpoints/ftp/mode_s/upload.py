@@ -35,7 +35,7 @@ def send_piece(
     count: Callable[[int], None],
     buffer: memoryview,
 ) -> None:
-    """Send a piece of the open source `fd`, or all of one that is streamed; `count` is told of bytes sent.
+    """Send a piece of the open source `fd`, or all of one that is streamed; `count` is given the bytes sent.
 
     Raises SourceError, IntegrityError where the source has become shorter, Interrupted, OSError and
     TimeoutError of the connection.

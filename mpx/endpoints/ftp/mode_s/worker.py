@@ -32,7 +32,7 @@ from mpx.errors import ConnectionLost, Interrupted, MpxError, NoSpace, OffsetsUn
 from mpx.files.local_error import local_error
 from mpx.location import Location
 
-PIECE_S = 5.0  # a piece lasts about so long, so that its handshake and slow start weigh little
+PIECE_S = 5.0  # duration of a piece, so that its handshake and slow start weigh little
 FIRST_PIECE = 16 * 1024 * 1024
 WORTH_CONNECTING = 4 * 1024 * 1024  # a shorter piece would mostly wait for its connection
 SMALLEST_PIECE = 256 * 1024
