@@ -1,4 +1,4 @@
-"""Every classifier on every split: what was computed is kept, so a comparison can be made in pieces."""
+"""Every classifier on every split; results are stored, so that a comparison can run in parts."""
 
 import hashlib
 import json
@@ -18,6 +18,7 @@ from mpx_train.scores import Scores
 from mpx_train.splits import Split, by_link, by_range, by_run
 from numpy.typing import NDArray
 
+from mpx import ops_classifier
 from mpx.recognition import features
 from mpx.rtt import series
 from recognition import candidates
@@ -106,7 +107,7 @@ class Comparison:
 
     @cached_property
     def _which(self) -> str:
-        """What names the series and the code: what was computed of others does not count."""
+        """A key of the series and the code: results of others do not count."""
         found = hashlib.sha256(json.dumps([self.kind.window_s, self.effort, SEED, _code()]).encode())
         for grid in self.grids:
             found.update(f"{grid.example.run} {grid.example.link} {grid.example.mix}\n".encode())
@@ -116,7 +117,7 @@ class Comparison:
 
 @cache
 def _code() -> str:
-    """Return what names the code that computes all this."""
+    """Return a key of the code of all computations."""
     told = b"".join(file.read_bytes() for file in code_files()) + sklearn.__version__.encode()
     return hashlib.sha256(told).hexdigest()
 
@@ -125,7 +126,7 @@ def code_files() -> list[Path]:
     """Return the files of that code: of what mpx recognises by, of learning, and of the classifiers here."""
     folders = (Path(module.__file__).parent for module in (features, learn))
     files = [file for folder in folders for file in folder.glob("*.py")]
-    return sorted([*files, *(Path(module.__file__) for module in (candidates, load, series))])
+    return sorted([*files, *(Path(module.__file__) for module in (candidates, load, ops_classifier, series))])
 
 
 def comparison_lines(outcomes: Mapping[tuple[str, str], Outcome]) -> Iterator[str]:

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 from typing import Self
 
-from mpx.endpoints.ftp.wire import EOD, EOF, BlockHeader, parse_host_port
+from mpx.endpoints.ftp.framing import EOD, EOF, BlockHeader
+from mpx.endpoints.ftp.wire import parse_host_port
 
 Script = Mapping[str, Callable[["Dialogue", str], str | None]]
 FEATURES = (

@@ -2,13 +2,15 @@
 
 import json
 import math
+import runpy
 from dataclasses import replace
 from pathlib import Path
 
 import lab_traffic
 import pytest
 import tuner_race
-from figures import Spread, Verdict, conclude, machine
+from figures import Spread, Verdict, machine
+from harness import conclude
 from hypothesis import given
 from hypothesis import strategies as st
 from lab_fidelity import MBIT, Run, delay_verdicts, highest_verdict, rates_verdicts, until_invalid
@@ -73,12 +75,11 @@ def test_the_queue_of_a_run_that_is_not_valid_is_not_judged() -> None:
 
 
 def test_a_pattern_is_not_measured_for_less_than_two_periods(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("sys.argv", ["lab_traffic.py", "--seconds", "39", "--only", "udp-square"])
-    with pytest.raises(SystemExit):
-        lab_traffic.main()
-    assert "less than two periods of a pattern; 40 will do" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="less than two periods of a pattern; 40 is enough"):
+        runpy.run_path(lab_traffic.__file__, run_name="__main__")
 
 
 @pytest.mark.parametrize(("seconds", "code"), [([1.0, 2.0], 0), ([1.0, 2.5], 1), ([], 1)])

@@ -37,7 +37,7 @@ from simulated_background import Wan, simulate
 from small_model import write_small_model
 
 from mpx.errors import UsageError
-from mpx.ops_classifier import load_model
+from mpx.ops_classifier import load
 from mpx.recognition.mix import MIXES, UNKNOWN, Mix, likeliest
 from mpx.recognition.model import Model
 from mpx.recognition.observation import DIPS_BBR, PASSIVE, TRANSFER_BBR, Own
@@ -294,7 +294,7 @@ def test_a_copy_that_makes_dips_is_judged_as_one() -> None:
 
 
 def test_the_held_out_links_are_judged_by_the_model_as_it_is_read(tmp_path: Path) -> None:
-    model = load_model(write_small_model(tmp_path / "model"))
+    model = load(write_small_model(tmp_path / "model"))
     new = [replace(each, link=f"new {each.link}") for each in simulated(4, 20.0, seed=9)]
     wilds = [replace(wild(number), run=f"new {number}") for number in range(4)]
     true, said, links = answers([*new, *wilds], model)
@@ -309,7 +309,7 @@ BENCH = Path(__file__).resolve().parents[2] / "bench"
 OF_A_DATASET = sorted(
     file
     for file in BENCH.glob("ops_*.py")
-    if "load_dataset" in (text := file.read_text()) or "recognition.row import" in text
+    if "load_dataset" in (text := file.read_text()) or "from recognition." in text
 )
 
 
