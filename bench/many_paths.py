@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -15,21 +14,23 @@ from pathlib import Path
 from typing import Any
 
 from far_controller import reached_from
-from mpx_lab.capacities import CAPACITIES
+from mpx_lab.capacities import CAPACITIES, capacities_text
 from mpx_lab.lab import Lab
 from mpx_lab.namespace import inside
 from mpx_lab.plan import Controller
 from mpx_lab.state import folder_of
 from mpx_lab.topology import Topology
 
+from mpx.sdn_client import ControllerClient
+
 READY_WITHIN_S = 60.0
 LOOK_S = 0.1
-ENDS_WITHIN_S = 10.0
+ENDS_WITHIN_S = ANSWER_S = 10.0
 
 
 @dataclass(frozen=True)
 class ManyPaths:
-    """A running lab with its controller; `url` is where programs on its hosts ask, `rest` where we do."""
+    """A running lab with its controller; REST addresses: `url` for its hosts, `rest` for this process."""
 
     lab: Lab
     process: "subprocess.Popen[str]"
@@ -44,13 +45,8 @@ class ManyPaths:
         return self.lab.host(first[0]).addresses[0], self.lab.host(first[1]).addresses[0]
 
     def ask(self, method: str, what: str, body: object = None) -> Any:
-        """Ask the controller; raises OSError where that fails."""
-        data = b"" if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(
-            f"{self.rest}/{what}", data, {"Content-Type": "application/json"}, method=method
-        )
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            return json.loads(answer.read() or b"null")
+        """Ask the controller; raises ControllerError where that fails."""
+        return ControllerClient(self.rest, "", answer_s=ANSWER_S).ask(method, f"/{what}", body)
 
     def around(self, source: str, sink: str, paths: int, *options: str) -> list[str]:
         """Return the words before a command whose streams are to be steered."""
@@ -58,7 +54,7 @@ class ManyPaths:
         return [*run, source, sink, str(paths), "--"]
 
     def kill_controller(self) -> None:
-        """End the controller without a word."""
+        """Kill the controller."""
         self.process.kill()
         self.process.wait()
 
@@ -72,7 +68,9 @@ def many_paths(
     `config`: lines of the controller's configuration, by section. Its log goes into `folder`. Raises
     RuntimeError where that takes too long.
     """
-    capacities = folder_of(lab_id) / CAPACITIES
+    capacities = folder / CAPACITIES
+    capacities.unlink(missing_ok=True)  # the link of an earlier run
+    capacities.write_text(capacities_text(topology))
     file = folder / "controller.toml"
     file.write_text("".join(f"[{section}]\n{lines}\n" for section, lines in (config or {}).items()))
     words = [sys.executable, "-m", "mpx", "controller", "-v", "--config", str(file)]
@@ -89,6 +87,8 @@ def many_paths(
         lab = ended.enter_context(
             Lab.up(topology, lab_id, controller=Controller("127.0.0.1", ports["openflow"]))
         )
+        capacities.unlink()
+        capacities.symlink_to(folder_of(lab_id) / CAPACITIES)  # which follows what becomes of links
         url = ended.enter_context(reached_from(lab.hosts[0], ports["rest"]))
         for host in lab.hosts[1:]:
             ended.enter_context(reached_from(host, ports["rest"], int(url.rsplit(":", 1)[1])))

@@ -46,6 +46,11 @@ class Location:
         if self.scheme != "file" or self.name.startswith("/"):
             return self
         first, slash, rest = self.name.partition("/")
+        scheme, colon, host = self.name.partition(":")
+        if colon and scheme.lower() in ("ftp", "gsiftp") and not os.path.lexists(first):
+            raise UsageError(
+                f"{self.name}: write ftp://{host.lstrip('/')} for a server, or ./{self.name} for a local file"
+            )
         if slash and first.endswith(":") and not os.path.lexists(first):
             raise UsageError(
                 f"{self.name}: write ftp://{first[:-1]}/{rest} for a server, "

@@ -4,6 +4,8 @@ The command line, the Python API and the documentation are derived from CopyOpti
 """
 
 from dataclasses import dataclass, field, fields
+from math import inf
+from numbers import Integral, Real
 from typing import Any
 
 from mpx.choices import ALGORITHMS, AUTO, FAIR, MOST_PATHS, NONE, POLICIES, SCAVENGER, TRANSPORT, parse_ports
@@ -128,9 +130,10 @@ class CopyOptions:
         for option in fields(self):
             value, about = getattr(self, option.name), option.metadata
             shown = flag_of(option.name)
+            _check_type(shown, value, about.get("kind"), may_lack=option.default is None)
             if "choices" in about and value not in about["choices"]:
                 raise UsageError(f"{shown} is one of {', '.join(about['choices'])}, not {value!r}")
-            if about.get("kind") in ("duration", "rate", "size") and value is not None and value <= 0:
+            if about.get("kind") in ("duration", "rate", "size") and not (value is None or 0 < value < inf):
                 raise UsageError(f"{shown} must be more than nothing, not {value}")
             if "minimum" in about and value is not None and value < about["minimum"]:
                 raise UsageError(f"{shown} must be at least {about['minimum']}, not {value}")
@@ -174,6 +177,28 @@ class CopyOptions:
     def was_given(self, name: str) -> bool:
         """Tell whether an option was given by hand, so that it must be honoured or refused."""
         return name in self.explicit or getattr(self, name) != _DEFAULTS[name]
+
+
+_TYPES = {  # by the kind of an option
+    "flag": (bool, "True or False"),
+    "choice": (str, "text"),
+    "text": (str, "text"),
+    "count": (Integral, "a whole number"),
+    "number": (Integral, "a whole number"),
+    "size": (Integral, "a whole number of bytes"),
+    "factor": (Real, "a number"),
+    "duration": (Real, "a number of seconds"),
+    "rate": (Real, "a number of bits per second"),
+}
+
+
+def _check_type(flag: str, value: object, kind: str | None, *, may_lack: bool) -> None:
+    """Raise UsageError for a value that is not of the type of its option."""
+    if kind is None or (value is None and may_lack):
+        return
+    types, what = _TYPES[kind]
+    if not isinstance(value, types) or (isinstance(value, bool) and kind != "flag"):
+        raise UsageError(f"{flag} is {what}, not {value!r}")
 
 
 _DEFAULTS = {option.name: option.default for option in fields(CopyOptions)}

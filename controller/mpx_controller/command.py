@@ -53,7 +53,7 @@ def controller(
     from mpx.errors import UsageError
 
     try:
-        from mpx_controller.config import checked_config, read_told
+        from mpx_controller.config import checked_config, read_capacities, read_told
         from mpx_controller.log_file import bounded_log
         from mpx_controller.server import print_ready, serve
     except ImportError as error:
@@ -73,6 +73,8 @@ def controller(
         if not isinstance(switches, dict) or not switches.keys() & {"certificate", "authority", *consent}:
             _tell(told, "openflow", consent)
     config = checked_config(told, str(file or "the command line"))
+    if config.links.capacities is not None:
+        read_capacities(config.links.capacities)  # later it may be gone for a while; now it is a mistake
     logging.basicConfig(
         handlers=[logging.StreamHandler(sys.stderr) if log is None else bounded_log(log)],
         level=logging.INFO if verbose else logging.WARNING,

@@ -16,6 +16,7 @@ from mpx.units import format_duration, format_rate, format_size
 if TYPE_CHECKING:  # what a copy itself needs is imported once it begins, not to show the help
     from mpx.report import Report
 
+_DASH = "-"
 _MOST_LIST_BYTES = 256 * 1024 * 1024  # of sources
 
 _EPILOG = """
@@ -134,14 +135,28 @@ def _sources(names: list[str], from_file: str | None) -> tuple[list[str], list[s
     if not names:
         raise UsageError("nothing to copy; give SRC and DST, see mpx copy --help")
     *sources, destination = names
+    if destination == _DASH:
+        raise UsageError(
+            f"{_DASH} as DST: a copy makes a file, which gets its name when it is whole, and cannot write to "
+            f"standard output; name a file, or ./{_DASH} for one of that name"
+        )
     if from_file is None:
         if not sources:
             raise UsageError(f"a source or the destination is missing beside {destination}; give SRC and DST")
+        _check_dash(sources)
         return sources, None, destination
     if sources:
         raise UsageError("give sources either on the command line or with --from-file, not both")
     listed, targets = read_list(from_file)
+    _check_dash(listed)
     return listed, targets, destination
+
+
+def _check_dash(sources: list[str]) -> None:
+    if _DASH in sources:
+        raise UsageError(
+            f"{_DASH} as SRC: name standard input as /dev/stdin, and a file of that name as ./{_DASH}"
+        )
 
 
 def read_list(name: str) -> tuple[list[str], list[str | None]]:
@@ -168,25 +183,6 @@ def read_list(name: str) -> tuple[list[str], list[str | None]]:
     if not sources:
         raise UsageError(f"{name} names no source")
     return sources, targets
-
-
-def _is_said(note: str) -> bool:
-    """Tell whether a note is no detail."""
-    from mpx.engine.endpoint import MAY_HIDE
-    from mpx.engine.source_change import END_DECIDES
-    from mpx.recognition.observation import MODEL_VARIABLE
-    from mpx.report import ONE_SUBFLOW
-    from mpx.transfer.congestion_plan import FAST_NOT_HAD
-    from mpx.transfer.option_checks import WHOLE_FILES
-    from mpx.transfer.planner import STARTING_OVER
-    from mpx.transfer.tree_walk import LISTS_MANY
-
-    by_hand = (  # what was asked for by hand and is not had
-        *(FAST_NOT_HAD, MODEL_VARIABLE, ONE_SUBFLOW),
-        *("the controller at ", "one path is used: ", "plain TCP instead"),
-    )
-    said = (*by_hand, STARTING_OVER, END_DECIDES, WHOLE_FILES, LISTS_MANY, MAY_HIDE)
-    return any(words in note for words in said)
 
 
 def _say(line: str) -> None:
@@ -224,6 +220,7 @@ def _details(report: "Report", *, verbose: bool, quiet: bool) -> None:
 def _surprises(report: "Report", *, verbose: bool) -> None:
     """Print what was left out or began anew; if `verbose`, every decision and note."""
     from mpx.engine.path_set import DEFAULT_PATH
+    from mpx.report import Severity
     from mpx.transfer.planner import EXISTS, SAME
 
     if verbose:
@@ -236,9 +233,9 @@ def _surprises(report: "Report", *, verbose: bool) -> None:
         for each in report.decisions.get("paths") or ():
             if "carried_bytes" in each:
                 _say(f"path {each['path']}: {format_size(each['carried_bytes'])} arrived over it")
-    for note in report.notes:
-        if verbose or _is_said(note):
-            _say(f"note: {note}")
+    for note in report.noted():
+        if verbose or note.severity is Severity.NOTICE:
+            _say(f"note: {note.text}")
     if report.dry_run:
         return  # it has told what it would leave alone
     for entry in report.skipped:
@@ -255,7 +252,7 @@ def _rehearsed(report: "Report") -> None:
 
 def _summary(report: "Report", *, verbose: bool) -> None:
     """Print what was done, in one line."""
-    from mpx.engine.checksum_choice import UNVERIFIED
+    from mpx.report import Severity
     from mpx.transfer.planner import EXISTS, SAME
 
     files, size = report.files, report.bytes
@@ -277,9 +274,8 @@ def _summary(report: "Report", *, verbose: bool) -> None:
     if files.skipped:
         line += f", {files.skipped} left alone"
     _say(line)
-    for note in report.notes:
-        if note.startswith(UNVERIFIED):
-            print(note)
+    for note in report.noted(Severity.WARNING):
+        _say(note.text)
 
 
 def _verified(report: "Report") -> str:

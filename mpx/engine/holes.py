@@ -60,6 +60,24 @@ def stretches(fd: int, start: int, end: int) -> Iterator[tuple[int, int, bool]]:
         yield start, end, False
 
 
+def lost_from(fd: int, start: int, end: int) -> int | None:
+    """Return from where on bytes that were written to [start, end) of an open file are gone; or None.
+
+    Whoever cuts a file to which others still write leaves a hole. Some file systems make holes of zeros that
+    were written; whether this is one shows when a zero is written to the hole. Raises OSError.
+    """
+    if (size_bytes := os.fstat(fd).st_size) < end:
+        return size_bytes
+    if start >= end or os.lseek(fd, start, os.SEEK_HOLE) >= end:
+        return None
+    os.fsync(fd)  # what is not written yet may be taken for a hole
+    if (hole := os.lseek(fd, start, os.SEEK_HOLE)) >= end:
+        return None
+    os.pwrite(fd, b"\0", hole)
+    os.fsync(fd)
+    return None if os.lseek(fd, hole, os.SEEK_HOLE) == hole else hole
+
+
 def adler32_of_zeros(size_bytes: int) -> int:
     """Return the Adler-32 of so many zero bytes."""
     return size_bytes % _BASE << 16 | 1

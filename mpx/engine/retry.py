@@ -6,16 +6,25 @@ together, so that a server may be started anew meanwhile.
 
 import threading
 
-from mpx.errors import MpxError
+from mpx.errors import ConnectionLost, MpxError
 
 FIRST_WAIT_S = 0.25
 LONGEST_WAIT_S = 30.0
 MOST_GIVEN_UP = 3  # files, one after the other, before what carries them is to blame
 
 
+class SessionsFull(ConnectionLost):
+    """The server admits no further session, and whoever asked can do without."""
+
+
 def wait_s(failures: int) -> float:
     """Return how many seconds to wait after so many failures before this one."""
     return min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0**failures)
+
+
+def fewer(items: int) -> int:
+    """Return how many to try at once when a connection did not last for so many."""
+    return max(1, items // 4)
 
 
 class Retry:

@@ -1,17 +1,16 @@
 """Checksums of a part of a file: CKSM.
 
-However many clients ask for them, no more are worked on at a time than there are processors: others who ask
-for little would wait for all of these threads.
+However many clients ask for them, fewer are worked on at a time than there are processors, block by block in
+turns: others who ask for little would wait for all of these threads.
 """
 
 import os
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from mpx.endpoints.ftp.checksum_forms import XXH3
 from mpx.engine import checksum as checksums
+from mpx.serve.turns import PATIENCE_S, Grant, Share, Turns
 
 # By the names that clients use; docs/extensions.md explains the first.
 ALGORITHMS = {
@@ -24,8 +23,8 @@ ALGORITHMS = {
 }
 
 _READ_BYTES = 1024 * 1024
-_PATIENCE_S = 0.5  # for a file system that hangs; who has waited so long for others stays beside them
-_working = threading.BoundedSemaphore(os.cpu_count() or 1)
+_FIRST_PATIENCE_S = 0.5  # for a file system that hangs; later blocks wait less for those that hang with it
+_turns = Turns(max(1, (os.cpu_count() or 1) - 1))
 
 
 def checksum(fd: int, algorithm: str, offset: int, length: int, tick: Callable[[int], None]) -> str:
@@ -37,14 +36,17 @@ def checksum(fd: int, algorithm: str, offset: int, length: int, tick: Callable[[
     digest = checksums.new(ALGORITHMS[algorithm])
     left = length if length >= 0 else max(0, os.fstat(fd).st_size - offset)
     buffer = memoryview(bytearray(max(1, min(left, _READ_BYTES))))
+    share, patience_s = Share(), _FIRST_PATIENCE_S
     done, told_s = 0, time.monotonic()
-    patience_s = _PATIENCE_S
     while left:
-        with _one_of_few(patience_s) as is_one:
-            if not is_one:
-                patience_s = 0.0  # those that hang may do so for all of this checksum: once waited is enough
+        grant, began_s = _turns.take(share, patience_s), time.thread_time()
+        try:
             size = os.preadv(fd, [buffer[:left]], offset)
             digest.update(buffer[:size])
+        finally:
+            _turns.end(share, time.thread_time() - began_s, grant)
+        if grant is Grant.NONE:
+            patience_s = PATIENCE_S
         if not size:
             break
         offset += size
@@ -54,14 +56,3 @@ def checksum(fd: int, algorithm: str, offset: int, length: int, tick: Callable[[
             told_s = now_s
             tick(done)
     return digest.digest().hex()
-
-
-@contextmanager
-def _one_of_few(patience_s: float) -> Iterator[bool]:
-    """Wait so long for a turn; yields whether it came."""
-    had = _working.acquire(timeout=patience_s)
-    try:
-        yield had
-    finally:
-        if had:
-            _working.release()

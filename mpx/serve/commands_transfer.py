@@ -10,6 +10,7 @@ from itertools import chain
 
 from mpx.endpoints.ftp.extensions import sink
 from mpx.endpoints.ftp.wire import format_host_port, parse_extended_address, parse_host_port, reply_line
+from mpx.engine.holes import lost_from
 from mpx.engine.ranges import RangeSet
 from mpx.serve import arguments, listing
 from mpx.serve.progress import Progress
@@ -156,11 +157,23 @@ def _receive_file(session: Session, name: str, base: int | None, *, truncate: bo
             transfer = _transfer(session, engine, progress)
             transfer.mark(performance_s=settings.performance_s, restart_s=settings.restart_s)
             transfer.run(channel.take_kept())
+            first, last = base + progress.first, base + progress.last
         else:
-            _run_stream(session, StreamReceiver(fd, base + _first_missing(restart), progress), progress)
+            first = base + _first_missing(restart)
+            _run_stream(session, StreamReceiver(fd, first, progress), progress)
+            last = first + progress.moved_bytes
+        if last - first == progress.moved_bytes:  # else there may be gaps
+            _check_kept(fd, first, last)
     finally:
         os.close(fd)
     return _DONE
+
+
+def _check_kept(fd: int, first: int, last: int) -> None:
+    """Refuse to call a file stored that somebody else has cut meanwhile; what is not lost stays."""
+    if (lost := lost_from(fd, first, last)) is not None:
+        os.ftruncate(fd, lost)
+        raise Refusal(426, f"The file was cut by somebody else while it was stored, after {lost} bytes.")
 
 
 def _sink(session: Session, _: str) -> bytes:

@@ -12,6 +12,7 @@ import struct
 import time
 from contextlib import suppress
 
+from mpx.endpoints.ftp.wire import without_telnet
 from mpx.net import congestion_control
 
 LONGEST_LINE_BYTES = 16 * 1024  # a name has 4 KiB at most, a REST with 500 ranges 14
@@ -94,7 +95,7 @@ class Control:
             self._receive()
         if end > self._longest_line_bytes:
             raise ControlClosed("a line too long", _TOO_LONG)
-        line = bytes(self._buffer[:end]).rstrip(b"\r").lstrip(_TELNET)
+        line = _plain(bytes(self._buffer[:end]).rstrip(b"\r"))
         del self._buffer[: end + 1]
         self._searched = max(0, self._searched - end - 1)
         return line.decode("utf-8", "surrogateescape")
@@ -187,7 +188,12 @@ class Control:
         end = self._buffer.rfind(b"\n") + 1
         if end > self._searched:
             lines = bytes(self._buffer[self._searched : end]).split(b"\n")
-            if any(line.lstrip(_TELNET).rstrip(b" \t\r").upper() == b"ABOR" for line in lines):
+            if any(_plain(line).rstrip(b" \t\r").upper() == b"ABOR" for line in lines):
                 return True
             self._searched = end
         return False
+
+
+def _plain(line: bytes) -> bytes:
+    """Return a line without what Telnet has before it; an urgent byte may have come alone."""
+    return without_telnet(line).lstrip(_TELNET) if line[:1] in _TELNET else line

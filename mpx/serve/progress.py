@@ -1,10 +1,8 @@
 """What a transfer has done so far, counted by its data threads and told to the client in markers."""
 
 import threading
-from collections.abc import Iterable
 from itertools import islice
 
-from mpx.endpoints.ftp.wire import format_ranges, reply_line
 from mpx.engine.ranges import Range, RangeSet
 
 _MOST_RANGES = 500  # in one 111 marker; the others follow in the next
@@ -17,6 +15,7 @@ class Progress:
     def __init__(self, *, keep_ranges: bool) -> None:
         self.lock = threading.Lock()
         self.moved_bytes = 0  # bytes sent or written twice count twice
+        self.first = self.last = 0  # what was written lies between, where the offsets are told
         self._keep_ranges = keep_ranges
         self._new = RangeSet()
 
@@ -32,6 +31,8 @@ class Progress:
         nobody who sends in order leaves so many gaps, and who does could have us remember each.
         """
         with self.lock:
+            self.first = min(self.first, start) if self.moved_bytes else start
+            self.last = max(self.last, end)
             self.moved_bytes += end - start
             if self._keep_ranges and (len(self._new) < MOST_NEW_RANGES or self._touches(start, end)):
                 self._new.add(start, end)
@@ -48,28 +49,3 @@ class Progress:
 
     def _touches(self, start: int, end: int) -> bool:
         return len(self._new.within(start - 1, end + 1)) > 0
-
-
-def performance_marker(now_s: float, moved_bytes: int) -> bytes:
-    """Return a 112 marker: how many bytes this transfer has moved until `now_s` (seconds since 1970)."""
-    return reply_line(
-        112,
-        "Perf Marker",
-        f"Timestamp:  {now_s:.1f}",
-        "Stripe Index: 0",
-        f"Stripe Bytes Transferred: {moved_bytes}",
-        "Total Stripe Count: 1",
-        "End.",
-    )
-
-
-def restart_marker(ranges: Iterable[Range]) -> bytes:
-    """Return a 111 marker: what arrived since the previous one."""
-    return reply_line(111, f"Range Marker {format_ranges(ranges)}")
-
-
-def checksum_marker(now_s: float, done_bytes: int) -> bytes:
-    """Return a 113 marker: how far a checksum has got."""
-    return reply_line(
-        113, "Status Marker", f"Timestamp: {now_s:.1f}", f"Bytes Processed: {done_bytes}", "End."
-    )

@@ -6,10 +6,11 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice
 
-from mpx.engine.endpoint import OPEN, Endpoint, FileInfo, Kind, Note, Stamp
+from mpx.engine.endpoint import OPEN, Endpoint, FileInfo, Kind, Stamp
 from mpx.errors import DestinationError, MpxError
 from mpx.files.guarded_folders import LocalFolders
 from mpx.files.local_error import local_error
+from mpx.report import OnNote
 from mpx.transfer.folded_names import FoldedNames
 from mpx.transfer.planner import GROUP
 from mpx.transfer.retrying import RetryingEndpoint
@@ -54,12 +55,12 @@ class DestinationFolders:
         trees = {target for _, target, info in self._pairs if info.kind is Kind.FOLDER and target}
         parents = {posixpath.dirname(target) for _, target, _ in self._pairs if target not in trees}
         tops = sorted(top for top in trees | parents if top)
-        there = dict(zip(tops, self._asking.ask(partial(end.stats, tops)), strict=True))
+        there = dict(zip(tops, self._asking.stats(tops), strict=True))
         if error := next((found for found in there.values() if isinstance(found, MpxError)), None):
             raise error
         missing = [top for top in tops if there[top] is None]
         self._anchor(tops)
-        for top, made in zip(missing, self._asking.ask(partial(end.make_folders, missing)), strict=True):
+        for top, made in zip(missing, self._asking.ask_all(end.make_folders, missing), strict=True):
             if isinstance(made, MpxError):
                 raise made
             if made:
@@ -118,7 +119,7 @@ class DestinationFolders:
         results: dict[str, bool | MpxError] = {}
         todo = [task.target for task in tasks]
         while todo:
-            results.update(zip(todo, self._asking.ask(partial(make, todo)), strict=True))
+            results.update(zip(todo, self._asking.ask_all(make, todo), strict=True))
             opened = self._unseal([name for name in todo if results[name] is False])
             # What could not be made for want of the mode of the folder that it is in
             todo = [
@@ -138,7 +139,7 @@ class DestinationFolders:
         return failed
 
     def _unseal(self, names: Sequence[str]) -> Iterable[str]:
-        opened = self._asking.ask(partial(self._end.unseal, names)) if names else {}
+        opened = dict(self._asking.ask_all(lambda some: self._end.unseal(some).items(), names))
         self._sealed.update(opened)
         return opened
 
@@ -169,7 +170,7 @@ class DestinationFolders:
             above = posixpath.dirname(target)
             target = above if above != target else ""
 
-    def seal(self, note: Note) -> None:
+    def seal(self, note: OnNote) -> None:
         """Give folders their times and modes, the deepest first; incomplete ones stay open to their owner."""
         kept = self._stamps.drain()
         while some := list(islice(kept, GROUP)):
@@ -177,9 +178,13 @@ class DestinationFolders:
                 self._final(Stamp(name, modified_s, mode, follow=follow), note)
                 for name, modified_s, mode, follow in some
             ]
-            self._asking.ask(partial(self._end.set_times, stamps, note))
+            self._asking.ask_all(partial(self._set_times, note), stamps)
 
-    def _final(self, stamp: Stamp, note: Note) -> Stamp:
+    def _set_times(self, note: OnNote, stamps: Sequence[Stamp]) -> tuple[()]:
+        self._end.set_times(stamps, note)
+        return ()
+
+    def _final(self, stamp: Stamp, note: OnNote) -> Stamp:
         if stamp.mode is None or stamp.mode & OPEN == OPEN or stamp.name not in self._incomplete:
             return stamp
         note(LEFT_OPEN)

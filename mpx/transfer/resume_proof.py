@@ -13,6 +13,7 @@ from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.ranges import Range
 from mpx.files.local_error import local_error
 from mpx.files.partial_file import NotOurs
+from mpx.report import OnNote, Severity
 from mpx.transfer.planner import STARTING_OVER
 
 SMALLEST_PIECE = 64 * 1024
@@ -35,7 +36,7 @@ class ResumeVerifier:
         *,
         far_is_source: bool,
         forgot: Callable[[FileTransfer], None],
-        note: Callable[[str], None],
+        note: OnNote,
         stop: Callable[[], bool],
     ) -> None:
         self._open_far = open_far
@@ -44,54 +45,54 @@ class ResumeVerifier:
         self._note = note
         self._stop = stop
 
-    def __call__(self, move: FileTransfer) -> None:
+    def __call__(self, file: FileTransfer) -> None:
         """Record as arrived what of the partial file is proven; forget everything if it is not there.
 
         Raises what the far endpoint raises, and SourceError or DestinationError when our side cannot be read.
         """
-        near_name = move.partial if self._far_is_source else move.source
+        near_name = file.partial if self._far_is_source else file.source
         try:
-            self._prove(move)
+            self._prove(file)
         except OSError as error:
             raise local_error(error, near_name, writing=self._far_is_source) from None
 
-    def _prove(self, move: FileTransfer) -> None:
+    def _prove(self, file: FileTransfer) -> None:
         with contextlib.closing(self._open_far()) as far:
-            before = move.arrived_bytes
-            present = self._present_bytes(move, far)
-            if present is None or present > move.size_bytes:  # gone, or a part of something else
-                move.forget_arrived()
+            before = file.arrived_bytes
+            present = self._present_bytes(file, far)
+            if present is None or present > file.size_bytes:  # gone, or a part of something else
+                file.forget_arrived()
             else:
-                move.forget_beyond(present)
-            if move.arrived_bytes < before:
-                self._forgot(move)
+                file.forget_beyond(present)
+            if file.arrived_bytes < before:
+                self._forgot(file)
             algorithm = next((name for name in FOR_LONG if far.can_checksum(name, parts=True)), "")
-            if present is not None and present <= move.size_bytes and algorithm:
+            if present is not None and present <= file.size_bytes and algorithm:
                 if self._far_is_source:
-                    with move.written.opened() as near:
-                        prove(move, far, move.source, near, present, self._stop, algorithm)
+                    with file.written.opened() as near:
+                        prove(file, far, file.source, near, present, self._stop, algorithm)
                 else:
-                    with _opened(move.source) as near:
-                        prove(move, far, move.partial, near, present, self._stop, algorithm)
+                    with _opened(file.source) as near:
+                        prove(file, far, file.partial, near, present, self._stop, algorithm)
             far.let_go()
 
-    def _present_bytes(self, move: FileTransfer, far: Endpoint) -> int | None:
+    def _present_bytes(self, file: FileTransfer, far: Endpoint) -> int | None:
         """Return the size of the partial file; it may have holes, but nothing beyond it arrived."""
         if self._far_is_source or isinstance(far, LocalEndpoint):
             try:
-                with move.written.opened() as fd:
+                with file.written.opened() as fd:
                     return os.fstat(fd).st_size
             except FileNotFoundError:
                 return None
             except NotOurs as error:
-                self._note(f"{error.strerror}: {STARTING_OVER}")
+                self._note(f"{error.strerror}: {STARTING_OVER}", Severity.NOTICE)
                 return None
-        info = far.stat(move.partial)
+        info = far.stat(file.partial)
         return info.size_bytes if info else None
 
 
 def prove(
-    move: FileTransfer,
+    file: FileTransfer,
     far: Endpoint,
     far_name: str,
     near: int,
@@ -105,12 +106,12 @@ def prove(
     64 KiB, so a few round trips do. The whole file is verified once more when it is there. Returns how many
     bytes were proven. Raises what the far endpoint raises.
     """
-    unknown = move.missing_within(0, min(present_bytes, move.size_bytes))
+    unknown = file.missing_within(0, min(present_bytes, file.size_bytes))
     size = min(max(unknown.size // PIECES, SMALLEST_PIECE), LARGEST_PIECE)
     todo = _cut(list(unknown), size)
     proven = 0
     while todo and not stop():
-        written = None if far_name == move.source else move.written
+        written = None if far_name == file.source else file.written
         parts = [Part(far_name, start, end, written) for start, end in todo]
         sums = far.checksums(algorithm, parts, stop)
         differ: list[Range] = []
@@ -118,7 +119,7 @@ def prove(
             if isinstance(far_sum, Exception):  # it was refused; smaller parts would be too
                 continue
             if checksum.is_same(far_sum, checksum.of_file(algorithm, near, start, end, stop)):
-                proven += move.landed(start, end)
+                proven += file.landed(start, end)
             else:
                 differ.append((start, end))
         if size <= SMALLEST_PIECE:

@@ -2,15 +2,16 @@
 
 import hashlib
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TypeVar
 
 from mpx.engine.endpoint import Endpoint, FileInfo
-from mpx.engine.retry import Retry
+from mpx.engine.retry import Retry, fewer
 from mpx.errors import ConnectionLost, ListingBroken, MpxError, PartialFailure, TransferTimeout
 
 Answer = TypeVar("Answer")
+Item = TypeVar("Item")
 MOST_ENDS = 2  # listings that are ended by a server with an error after the same lines, before that is it
 
 
@@ -32,6 +33,30 @@ class RetryingEndpoint:
                 self._end.close()  # it connects again when it is used
                 retry.again(error)
 
+    def ask_all(
+        self, question: Callable[[Sequence[Item]], Iterable[Answer]], items: Sequence[Item]
+    ) -> list[Answer]:
+        """Return the answers to a question about many items, which may be asked twice, in their order.
+
+        Of fewer items at once where the connection does not last for all, as a server may end each session
+        after so many commands.
+        """
+        retry = Retry(self._retries, self._stop)
+        answers: list[Answer] = []
+        done, most = 0, len(items)
+        while done < len(items):
+            some = items[done : done + most]
+            try:
+                answers += question(some)
+            except (ConnectionLost, TransferTimeout) as error:
+                self._end.close()
+                retry.again(error)
+                most = fewer(len(some))
+            else:
+                retry.progressed()
+                done += len(some)
+        return answers
+
     def check_name(self, name: str) -> None:
         """See Endpoint."""
         self.ask(partial(self._end.check_name, name))
@@ -42,7 +67,7 @@ class RetryingEndpoint:
 
     def stats(self, names: Sequence[str], *, follow: bool = True) -> list[FileInfo | MpxError | None]:
         """See Endpoint."""
-        return self.ask(partial(self._end.stats, names, follow=follow))
+        return self.ask_all(partial(self._end.stats, follow=follow), names)
 
     def entries(self, name: str) -> Iterator[tuple[str, FileInfo | MpxError]]:
         """See Endpoint. A listing that broke is read again and goes on where it was, if it is the same.

@@ -9,6 +9,7 @@ from switches import address
 from mpx.engine.path_set import PathSet, Side
 from mpx.multipath.server_address import ServerAddress
 from mpx.multipath.steering import SteeredPaths
+from mpx.report import Severity
 from mpx.sdn_client import ControllerClient
 
 SRC, DST = address("src"), address("dst")
@@ -22,11 +23,14 @@ class Steering:
         self.known = self.client.assign(SRC, DST, PATHS)
         self.notes: list[str] = []
         self.sets: list[PathSet] = []
-        self.far = ServerAddress(DST, required=False, note=self.notes.append)
+        self.far = ServerAddress(DST, required=False, note=self.note)
         self.paths = SteeredPaths(
-            self.client, self.known, far=self.far, note=self.notes.append, changed=self.sets.append
+            self.client, self.known, far=self.far, note=self.note, changed=self.sets.append
         )
         self.paths.start()
+
+    def note(self, text: str, _severity: Severity = Severity.INFO, /) -> None:
+        self.notes.append(text)
 
     def begin(self, path: str, *ports: int, stays: bool = False) -> None:
         told = self.paths.register(path, "source", stays=stays)

@@ -23,6 +23,7 @@ from mpx.multipath import steering as steered_paths
 from mpx.multipath.paths_in_use import MEASURED_S, Multipath
 from mpx.multipath.server_address import ServerAddress
 from mpx.multipath.steering import SteeredPaths
+from mpx.report import no_note
 from mpx.sdn_client import ControllerClient
 
 RTT_S = 0.1
@@ -34,7 +35,7 @@ def test_a_lease_of_nothing_is_not_renewed_without_a_pause(eventually: Eventuall
     with kept(book) as url:
         client = ControllerClient(url)
         known = replace(client.assign(SRC, DST, PATHS), lease_s=0.0)
-        paths = SteeredPaths(client, known, far=there(), note=lambda _: None, changed=lambda _: None)
+        paths = SteeredPaths(client, known, far=there(), note=no_note, changed=lambda _: None)
         paths.start()
         before = paths._renew_at_s
         eventually(lambda: book.renewed > 0)
@@ -44,16 +45,14 @@ def test_a_lease_of_nothing_is_not_renewed_without_a_pause(eventually: Eventuall
 
 
 def there() -> ServerAddress:
-    return ServerAddress(DST, required=False, note=lambda _: None)
+    return ServerAddress(DST, required=False, note=no_note)
 
 
 def copying(client: ControllerClient) -> Multipath:
     """Return the paths of a copy whose far end answers at once, with probes under way."""
     far: Any = SimpleNamespace(measure_rtt=lambda: Rtt(RTT_S, None, None, None), close=lambda: None)
     known = client.assign(SRC, DST, PATHS)
-    multipath = Multipath(
-        client, known, near="source", far=there(), open_session=lambda _: far, note=lambda _: None
-    )
+    multipath = Multipath(client, known, near="source", far=there(), open_session=lambda _: far, note=no_note)
     may_probe = threading.Event()
     may_probe.set()
     multipath.start(may_probe)
@@ -145,9 +144,7 @@ def test_a_lost_path_that_nobody_can_ask_over_is_tried_again(eventually: Eventua
     with kept(book) as url:
         client = ControllerClient(url)
         known = client.assign(SRC, DST, PATHS)
-        multipath = Multipath(
-            client, known, near="source", far=there(), open_session=refused, note=lambda _: None
-        )
+        multipath = Multipath(client, known, near="source", far=there(), open_session=refused, note=no_note)
         multipath.start(threading.Event())
         for probe in multipath._probes.values():
             probe.end()  # as one that has given up

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from interop.foreign_servers import ProFtpd
 from interop.scripted_server import Dialogue
-from interop.storing_server import FEATURES, StoringDialogue, StoringServer
+from interop.storing_server import StoringDialogue, StoringServer
 from sites import make
 
 from mpx import CopyOptions, copy
@@ -320,37 +320,6 @@ def test_the_prefix_of_partial_names(prefix: str, tmp_path: Path) -> None:
         copy(str(source), server.url + f"/{name}", CopyOptions(partial_prefix=prefix))
         assert server.files == {f"/{name}": source.read_bytes()}
         assert all(each.startswith(f"/{prefix}x") and len(os.fsencode(each)) <= 256 for each in stored)
-
-
-# --- RNTO that is only said ------------------------------------------------------------------------------
-
-
-def only_said(*_: object) -> str:
-    return "250 renamed"
-
-
-@pytest.mark.parametrize("is_there", [False, True])
-@pytest.mark.parametrize("features", [FEATURES, ("MLST size*;",), ("SIZE",), ()])
-def test_a_name_that_was_never_given(features: tuple[str, ...], is_there: bool, tmp_path: Path) -> None:
-    source = make(tmp_path / "up", 1000)
-    script: dict[str, Answer] = {"RNTO": only_said}
-    with StoringServer(script, files={"/up": b"old"} if is_there else {}, features=features) as server:
-        with pytest.raises(NotRenamed, match="did not"):
-            copy(str(source), server.url + "/up")
-        assert server.files.get("/up") == (b"old" if is_there else None)
-
-
-def test_a_second_rename_that_is_only_said(tmp_path: Path) -> None:
-    source, refused = make(tmp_path / "up", 1000), iter([no(), "250 ok"])
-
-    def rename(dialogue: Dialogue, name: str) -> str:
-        is_of_new = name == "/up" and "-old" not in (storing(dialogue).asked or "")
-        return next(refused) if is_of_new else storing(dialogue)._rnto(name)
-
-    with StoringServer({"RNTO": rename}, files={"/up": b"old"}) as server:
-        with pytest.raises(NotRenamed):
-            copy(str(source), server.url + "/up")
-        assert server.files["/up"] == b"old"
 
 
 @pytest.mark.parametrize("prefix", ["a/b", "\r\n", "\0", "x" * 33])

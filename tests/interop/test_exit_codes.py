@@ -73,6 +73,11 @@ REQUESTS = {
     "two servers": (["ftp://a/x", "ftp://b/y", "c"], "one endpoint"),
     "a host as for scp": (["a", "127.0.0.1:/x"], "write ftp://127.0.0.1/x for a server, or ./127.0.0.1:/x"),
     "a source host as for scp": (["host:/a", "b"], "ftp://host/a"),
+    "one slash": (["a", "ftp:/host:21/x"], "write ftp://host:21/x for a server, or ./ftp:/host:21/x"),
+    "no slash": (["FTP:host/x", "a"], "ftp://host/x"),
+    "one slash and gsiftp": (["a", "gsiftp:/host/x"], "ftp://host/x"),
+    "standard input": (["-", "b"], "/dev/stdin"),
+    "standard output": (["a", "-"], "./-"),
     "empty name": (["", "b"], "empty"),
     "rate without unit": (["--rate", "800", "a", "b"], "800Mbit/s"),
     "rate of nothing": (["--rate", "0Mbit/s", "a", "b"], "rate"),
@@ -125,6 +130,10 @@ def test_0_a_colon_in_a_local_name(here: Path) -> None:
     copied(mpx("copy", "a", "./host:/x", folder=here))
     copied(mpx("copy", "a", "host:/y", folder=here))  # it is there now
     copied(mpx("copy", "host:/y", "12:30", folder=here))
+    (here / "ftp:").mkdir()
+    copied(mpx("copy", "a", "ftp:/y", folder=here))
+    copied(mpx("copy", "a", "./-", folder=here))
+    copied(mpx("copy", "./-", "b", folder=here))
     assert (here / "12:30").read_bytes() == (here / "host:/x").read_bytes() == (here / "a").read_bytes()
 
 

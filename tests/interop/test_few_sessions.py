@@ -282,6 +282,26 @@ def test_fewer_sessions_while_it_runs(tmp_path: Path) -> None:
     assert any("admits only 1 session" in note for note in report.notes)
 
 
+def test_more_sessions_while_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others leave their places at the server: those who waited for a turn have sessions of their own."""
+    monkeypatch.setattr("mpx.endpoints.ftp.session_pool.FIRST_STANDS_S", 0.05)
+    near = tmp_path / "near"
+    make(near)
+    live: list[int] = []
+
+    def storing(dialogue: StoringDialogue, argument: str) -> str | None:
+        live.append(server._live)
+        if len(live) == 5:
+            server.limit = 8
+        return dialogue._stor(argument)
+
+    with LimitedServer("421", 1, {"STOR": storing}) as server:
+        mpx.copy(str(near), f"{server.url}/far", mpx.CopyOptions(recursive=True))
+    assert {name.removeprefix("/far/"): content for name, content in server.files.items()} == TREE
+    assert set(live[:5]) == {1}
+    assert max(live) > 1
+
+
 def test_list_and_probe_need_one_session(kind: Serving, tmp_path: Path) -> None:
     with kind(tmp_path, 1) as (url, root):
         (root / "a").write_bytes(CONTENT)

@@ -15,7 +15,7 @@ from interop.scripted_server import Dialogue, Script, ScriptedServer, without_en
 
 import mpx
 from mpx.endpoints.ftp import folder_listing
-from mpx.endpoints.ftp.wire import BlockHeader
+from mpx.endpoints.ftp.framing import BlockHeader
 from mpx.transfer import tree_walk
 
 FAST = ("--timeout", "2s", "--connect-timeout", "2s", "--retries", "0", "-q")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from interop.scripted_server import Dialogue, Script, ScriptedServer
-from interop.storing_server import StoringDialogue, StoringServer
+from interop.storing_server import FEATURES, StoringDialogue, StoringServer
 from sites import make
 
 import mpx
@@ -21,6 +21,7 @@ from mpx.errors import (
 
 Answer = Callable[[Dialogue, str], str | None]
 QUICK = mpx.CopyOptions(retries=2, timeout_s=5, connect_timeout_s=5)
+MODE_E = (*FEATURES, "ERET", "PARALLEL")
 LONG = bytes(range(256)) * 160_000  # in several parts
 
 
@@ -47,6 +48,25 @@ def first_times(count: int, answer: Answer, usual: Answer) -> Answer:
 
 
 # --- logging in ----------------------------------------------------------------------------------------
+
+
+class Telnet(StoringDialogue):
+    """Negotiates options of Telnet before every reply, and says that it is alive."""
+
+    def say(self, text: str) -> None:
+        self.control.sendall(b"\xff\xfb\x01\xff\xfd\x18\xff\xf1")
+        super().say(text)
+
+
+@pytest.mark.parametrize("mode_e", [False, True])
+def test_telnet_before_replies(mode_e: bool, tmp_path: Path) -> None:
+    content = make(tmp_path / "up", 300_000).read_bytes()
+    server = StoringServer(files={"/down": content}, mode_e=mode_e, checksums=True)
+    server.dialogue = Telnet
+    with server:
+        mpx.copy(str(tmp_path / "up"), f"{server.url}/up", QUICK)
+        mpx.copy(f"{server.url}/down", str(tmp_path / "down"), QUICK)
+        assert (tmp_path / "down").read_bytes() == server.files["/up"] == content
 
 
 @pytest.mark.parametrize(
@@ -234,6 +254,23 @@ def test_mode_s_where_mode_e_is_not_to_be_had(verb: str, tmp_path: Path) -> None
         report = mpx.copy(f"{server.url}/file", str(tmp_path / "file"), QUICK)
         assert (tmp_path / "file").read_bytes() == server.content
         assert verb != "PORT" or any("Illegal command" in note for note in report.notes), report.notes
+
+
+@pytest.mark.parametrize("code", [500, 501, 504, 550, 451])
+@pytest.mark.parametrize("streams", [{"streams": 4}, {"initial_streams": 16, "max_sessions": 2}])
+def test_one_connection_for_each_session_where_more_are_refused(
+    streams: dict[str, int], code: int, tmp_path: Path
+) -> None:
+    def options(_: Dialogue, text: str) -> str:
+        several.append("Parallelism=1," not in text)
+        return f"{code} no" if several[-1] else "200 ok"
+
+    several: list[bool] = []
+    with StoringServer({"OPTS": options}, files={"/down": LONG}, mode_e=True, features=MODE_E) as server:
+        report = mpx.copy(f"{server.url}/down", str(tmp_path / "down"), mpx.CopyOptions(retries=0, **streams))
+    assert (tmp_path / "down").read_bytes() == LONG
+    assert several[0]
+    assert any("one connection for each session" in note for note in report.notes), report.notes
 
 
 # --- facts -----------------------------------------------------------------------------------------------

@@ -50,6 +50,43 @@ def in_haste(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mpx.engine.retry.FIRST_WAIT_S", 0.01)
 
 
+def busy(_: StoringDialogue) -> str:
+    return "450 busy, try again"
+
+
+@modes
+@pytest.mark.parametrize("answer", [busy, gone])
+@pytest.mark.parametrize("verb", ["CKSM", "RNTO"])
+def test_an_upload_that_cannot_be_finished(verb: str, answer: Broken, mode_e: bool, tmp_path: Path) -> None:
+    def finishing(dialogue: StoringDialogue, argument: str) -> str | None:
+        return answer(dialogue) if "bad" in argument else dialogue.answer(verb, argument)
+
+    for name, content in FILES.items():
+        (tmp_path / name[1:]).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name[1:]).write_bytes(content)
+    with StoringServer({verb: finishing}, mode_e=mode_e, checksums=True) as server:
+        with pytest.raises(PartialFailure, match="1 of 5 files were not copied"):
+            copy(str(tmp_path / "tree"), f"{server.url}/tree", OPTIONS)
+        assert {name for name in server.files if "bad" not in name} == FILES.keys() - {"/tree/bad"}
+        assert "/tree/bad" not in server.files
+
+
+@modes
+def test_a_download_that_cannot_be_verified(mode_e: bool, tmp_path: Path) -> None:
+    def summing(dialogue: StoringDialogue, argument: str) -> str:
+        return busy(dialogue) if "bad" in argument else dialogue._cksm(argument)
+
+    server = StoringServer({"CKSM": summing}, files=FILES, mode_e=mode_e, checksums=True)
+    with server, pytest.raises(PartialFailure, match="1 of 5 files were not copied"):
+        copy(f"{server.url}/tree", str(tmp_path / "tree"), OPTIONS)
+    assert sorted(path.name for path in (tmp_path / "tree").rglob("*") if path.is_file()) == [
+        "a",
+        "c",
+        "e",
+        "f",
+    ]
+
+
 @modes
 @breaks
 def test_a_download(broken: Broken, mode_e: bool, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from mpx.rtt.series import Probe
 from mpx.serve import Server, settings
 from mpx.serve.replies import Refusal
 from mpx.serve.session import Limits
-from mpx.transfer import control_loop, tuner_choice
+from mpx.transfer import background, tuner_choice
 from mpx.transfer.congestion_plan import SERVER_CHOOSES
 
 Eventually = Callable[..., None]
@@ -110,7 +110,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """These copies are read to their end."""
-    monkeypatch.setattr(control_loop, "WORTH_A_SWITCH_S", control_loop.ENDING_S)
+    monkeypatch.setattr(background, "WORTH_A_SWITCH_S", background.ENDING_S)
 
 
 @pytest.mark.usefixtures("to_the_end")
@@ -119,7 +119,7 @@ def test_it_switches_in_the_middle(
     way: str, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
 ) -> None:
     says = Says("B")
-    monkeypatch.setattr(ops_classifier, "load_model", lambda: says)
+    monkeypatch.setattr(ops_classifier, "load", lambda: says)
     (tmp_path / "served").mkdir()
     with Server(tmp_path / "served", writable=True, limits=ALL) as server:
         here, there = tmp_path / "here", tmp_path / "served" / "there"
@@ -147,7 +147,7 @@ def test_where_no_descriptor_is_left_to_ask_with_the_streams_stay(
     def none_left(*_: object) -> None:
         raise OSError(24, "Too many open files")
 
-    monkeypatch.setattr(ops_classifier, "load_model", lambda: Says("B"))
+    monkeypatch.setattr(ops_classifier, "load", lambda: Says("B"))
     monkeypatch.setattr(UploadCarrier, "set_congestion", none_left)
     (tmp_path / "served").mkdir()
     with (
@@ -165,7 +165,7 @@ def test_a_server_that_refuses_what_it_has_announced_goes_on_as_before_and_that_
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     says = Says("B")
-    monkeypatch.setattr(ops_classifier, "load_model", lambda: says)
+    monkeypatch.setattr(ops_classifier, "load", lambda: says)
     (tmp_path / "served").mkdir()
     source.rename(tmp_path / "served" / "there")
     takes = settings.set_options
@@ -208,7 +208,7 @@ class Anew:
 def test_the_tuner_begins_anew_after_a_switch(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ops_classifier, "load_model", lambda: Says("B"))
+    monkeypatch.setattr(ops_classifier, "load", lambda: Says("B"))
     monkeypatch.setattr(tuner_choice, "tuner_for", lambda _: Anew())
     (tmp_path / "served").mkdir()
     with (
@@ -227,7 +227,7 @@ def test_nobody_is_looked_for_where_little_is_left(tmp_path: Path, monkeypatch: 
         loaded.append(Says("B"))
         return loaded[-1]
 
-    monkeypatch.setattr(ops_classifier, "load_model", load)
+    monkeypatch.setattr(ops_classifier, "load", load)
     (tmp_path / "served").mkdir()
     (tmp_path / "source").write_bytes(bytes(8_000_000))  # four seconds; readings would begin after one
     with Server(tmp_path / "served", writable=True, limits=ALL) as server:
@@ -243,7 +243,7 @@ def test_without_a_model_the_copy_goes_on_and_says_so(
     def load() -> Says:
         raise UsageError("there is no model")
 
-    monkeypatch.setattr(ops_classifier, "load_model", load)
+    monkeypatch.setattr(ops_classifier, "load", load)
     (tmp_path / "served").mkdir()
     with Server(tmp_path / "served", writable=True, limits=ALL) as server:
         with copying(str(source), f"{server.url}there") as ended:

@@ -92,7 +92,7 @@ class Listens:
         return likeliest([1 / len(MIXES)] * len(MIXES))
 
 listens = Listens()
-ops_classifier.load_model = lambda: listens
+ops_classifier.load = lambda: listens
 mpx.copy(*sys.argv[1:], CopyOptions(congestion="auto", streams=2, checksum="none"))
 for share, kept in listens.told:
     print(share, kept)

@@ -142,7 +142,7 @@ def test_what_prevents_a_start_is_said(pair: Pair) -> None:
         ((End(a, "other", "02:00"), End(b, "other")), "MAC"),
     ):
         with pytest.raises(LinkError, match=reason):
-            EmulatedLink("second", pair.folder, *ends, OPEN, OPEN).start()
+            EmulatedLink("second", pair.folder, *ends).start()
         assert devices(pair) == ["lo", "wan0", "lo", "wan0"]
 
 

@@ -228,5 +228,5 @@ def test_sigterm_while_it_is_built_leaves_nothing(
         for _ in range(3):  # only the first counts: what is removed then is removed whole
             process.terminate()
         _, said = process.communicate(timeout=60)
-    assert (process.returncode, said) == (143, "mpx: interrupted; what was built is removed\n")
+    assert (process.returncode, said) == (143, "mpx: interrupted; the lab has been removed\n")
     assert traces(lab_id) == []

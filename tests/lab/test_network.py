@@ -247,7 +247,7 @@ def test_a_controller_that_does_not_answer_is_told_with_the_reason(
 
 @pytest.mark.parametrize("host", ["no such host", "a..b"])
 def test_a_controller_on_a_host_that_is_not_known_is_refused(lab_id: str, host: str) -> None:
-    with pytest.raises(UsageError, match=f"host '{host}' is not known"):
+    with pytest.raises(UsageError, match=f"host '{host}' cannot be resolved"):
         Lab.up(PAIRS, lab_id, controller=Controller(host, 6653))
     assert not traces(lab_id)
 

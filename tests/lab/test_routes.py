@@ -43,7 +43,7 @@ def test_routes_give_congestion_control_and_window_to_programs_that_ask_for_none
         ({"window_bytes": 4095}, "4096 bytes"),
         ({"to": "dst", "window_bytes": 100_000}, "cannot be for one host only"),
         ({"to": "nobody"}, "no host 'nobody'"),
-        ({"to": "src"}, "no network together"),
+        ({"to": "src"}, "share no network"),
     ],
 )
 def test_a_route_that_cannot_be_is_refused(make_lab: Make, options: dict[str, object], message: str) -> None:

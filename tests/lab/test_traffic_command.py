@@ -32,7 +32,7 @@ def test_traffic_from_the_shell(running: str, tmp_path: Path) -> None:
     assert recorded.about["status"] == "done" and recorded.flows() == ["traffic"]
     assert sum(sample.size_bytes for sample in recorded.goodput("traffic")) > 0
     again = mpx("lab", "traffic", "--lab", running, *words, "--folder", tmp_path / "run")
-    assert again.code == 2 and "holds something already" in again.err
+    assert again.code == 2 and "is not empty" in again.err
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -58,7 +58,7 @@ def test_traffic_ends_when_it_is_told_to(
         (["src", "nobody", "tcp()"], "no host 'nobody'"),
         (["src", "dst", "tcp()", "--for", "5"], "for example"),
         (["src", "dst", "tcp()", "--for", "0s"], "more than nothing"),
-        (["src", "src", "tcp()"], "no network together"),
+        (["src", "src", "tcp()"], "share no network"),
     ],
 )
 def test_traffic_that_cannot_be(running: str, words: list[str], message: str) -> None:
@@ -82,7 +82,7 @@ def test_it_goes_to_the_address_that_is_reached(make_lab: Callable[..., Lab]) ->
     for source, sink in (("c", "b"), ("b", "c"), ("a", "b")):
         ended = mpx("lab", "traffic", "--lab", lab.id, source, sink, "tcp()", "--for", "200ms")
         assert ended.code == 0, ended
-    assert "no network together" in mpx("lab", "traffic", "--lab", lab.id, "a", "c", "tcp()").err
+    assert "share no network" in mpx("lab", "traffic", "--lab", lab.id, "a", "c", "tcp()").err
 
 
 def test_a_lab_that_is_taken_down_meanwhile(make_lab: Callable[..., Lab], eventually: Eventually) -> None:

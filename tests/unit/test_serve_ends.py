@@ -16,7 +16,11 @@ from mpx.serve import Limits, Server
 # --- ends ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("prefix", [b"", b"\xff\xf4\xff\xf2"], ids=["plain", "with telnet signals"])
+@pytest.mark.parametrize(
+    "prefix",
+    [b"", b"\xff\xf4\xff\xf2", b"\xff\xfd\x06\xff\xf2"],
+    ids=["plain", "with telnet signals", "with an option"],
+)
 def test_abort_of_a_store_keeps_the_session(client, root, prefix):
     with client.storing() as sock:
         client.sock.sendall(prefix + b"ABOR\r\n")

@@ -11,10 +11,12 @@ from datetime import UTC, datetime
 from mpx.endpoints.ftp import telnet_escape
 from mpx.endpoints.ftp.refusals import is_missing
 from mpx.endpoints.ftp.session import Session
-from mpx.endpoints.ftp.stored_size import stores_faithfully
+from mpx.endpoints.ftp.stored_size import stored_sizes, stores_faithfully, told_size
 from mpx.endpoints.ftp.wire import Reply, command
-from mpx.engine.endpoint import Commit, FileInfo, Kind, Note, Stamp, aside_name
-from mpx.errors import DestinationError, MpxError, NotRenamed
+from mpx.engine.endpoint import Commit, FileInfo, Kind, Stamp, aside_name
+from mpx.errors import DestinationError, IntegrityError, MpxError, NotRenamed
+from mpx.report import OnNote
+from mpx.units import counted
 
 _TIMES, _MODES = "modification times", "modes"
 _NO_RENAME = "; where a server permits no renaming, --in-place writes under the final name at once"
@@ -36,7 +38,7 @@ class ServerCommit:
         self._describe = describe
         self._verb = "MFMT" if "MFMT" in session.features else "MDTM"  # which some servers take as a setter
 
-    def commit(self, files: Sequence[Commit], note: Note) -> list[Exception | None]:
+    def commit(self, files: Sequence[Commit], note: OnNote) -> list[Exception | None]:
         """Name finished files; see Endpoint."""
         stamps = [Stamp(self._name(file.partial), file.modified_s, file.mode) for file in files]
         lines = [line for stamp in stamps for line in self._stamp(stamp)]
@@ -58,9 +60,13 @@ class ServerCommit:
                 results[file] = self._refused(second, "rename to", file.final)
                 in_the_way.append(file)
         if questions:
-            seen = zip(moved, _pairs(answers), strict=True)
-            doubted = [file for file, told in seen if results[file] is None and not _is_moved(*told)]
-            results |= self._only_said(doubted)
+            named = [
+                (*seen, file) for seen, file in zip(_pairs(answers), moved, strict=True) if not results[file]
+            ]
+            results |= self._only_said([file for old, new, file in named if not _is_moved(old, new)])
+            results |= self._misfits(
+                [f for _, new, f in named if not results[f] and told_size(new) != f.size_bytes]
+            )
         results |= self._replace(in_the_way, results, note)
         self._tidy([file for file in moved if file.was_tried], results)
         return [results[file] for file in files]
@@ -94,10 +100,26 @@ class ServerCommit:
             if new is None or (isinstance(old, FileInfo) and old.size_bytes is not None)
         }
 
+    def _misfits(self, files: Sequence[Commit]) -> dict[Commit, Exception | None]:
+        """Return the errors of files that have another size under their final names than they were sent with.
+
+        SIZE decides, as MLST may tell the size of a link.
+        """
+        asked = [file for file in files if file.size_bytes is not None]
+        sizes = stored_sizes(self._session, [self._name(file.final) for file in asked])
+        return {
+            file: IntegrityError(
+                f"{self._session.peer} has {stored_bytes} of {counted(file.size_bytes or 0, 'byte')} of "
+                f"{file.final} since it was renamed from {file.partial}; do not use that file"
+            )
+            for file, stored_bytes in zip(asked, sizes, strict=True)
+            if stored_bytes not in (None, file.size_bytes)
+        }
+
     # --- servers whose RNTO replaces nothing -------------------------------------------------------
 
     def _replace(
-        self, files: Sequence[Commit], errors: dict[Commit, Exception | None], note: Note
+        self, files: Sequence[Commit], errors: dict[Commit, Exception | None], note: OnNote
     ) -> dict[Commit, Exception | None]:
         """Name files where old ones are in the way: the old ones are put aside, and removed at the end.
 
@@ -148,6 +170,7 @@ class ServerCommit:
                     results[file] = _kept(file, errors[file])
         if not stores_faithfully(self._session.features):
             results |= self._only_said([file for file in tried if results[file] is None])
+            results |= self._misfits([file for file in tried if results[file] is None])
         self._settle_asides({file: asides[file] for file in put_aside}, results, note)
         return results
 
@@ -161,7 +184,7 @@ class ServerCommit:
         return not replies[3].is_ok if replies[1].is_ok else None
 
     def _settle_asides(
-        self, asides: dict[Commit, str], results: dict[Commit, Exception | None], note: Note
+        self, asides: dict[Commit, str], results: dict[Commit, Exception | None], note: OnNote
     ) -> None:
         """Remove old files whose successors have their names, and bring the others back."""
         name = self._name
@@ -171,8 +194,9 @@ class ServerCommit:
         replies = self._session.pipeline([*(command("DELE", name(aside)) for aside in done), *back])
         for (file, aside), (_, second) in zip(kept.items(), _pairs(replies[len(done) :]), strict=True):
             if not second.is_ok:
-                kind = NotRenamed if isinstance(results[file], NotRenamed) else DestinationError
-                results[file] = kind(f"{results[file]}; the old file is now {aside}")
+                error = results[file]
+                kind = type(error) if isinstance(error, (NotRenamed, IntegrityError)) else DestinationError
+                results[file] = kind(f"{error}; the old file is now {aside}")
         for aside, reply in zip(done, replies, strict=False):
             if not reply.is_ok:
                 note(f"{self._session.peer} does not delete the old file, now {aside} ({reply.code})")
@@ -200,7 +224,7 @@ class ServerCommit:
 
     # --- times and modes -----------------------------------------------------------------------------
 
-    def set_times(self, folders: Sequence[Stamp], note: Note) -> None:
+    def set_times(self, folders: Sequence[Stamp], note: OnNote) -> None:
         """Give folders their times and modes; see Endpoint. All go out together."""
         lines = [line for folder in folders for line in self._stamp(folder)]
         replies = self._session.pipeline([line for _, line in lines])
@@ -217,7 +241,7 @@ class ServerCommit:
             when = datetime.fromtimestamp(stamp.modified_s, UTC).strftime("%Y%m%d%H%M%S")
             yield _TIMES, command(self._verb, when, full)
 
-    def _note_refused(self, stamps: Sequence[str], replies: Sequence[Reply], note: Note) -> None:
+    def _note_refused(self, stamps: Sequence[str], replies: Sequence[Reply], note: OnNote) -> None:
         answers = list(zip(stamps, replies, strict=False))
         refused = {kept: reply.code for kept, reply in answers if not reply.is_ok}
         peer = self._session.peer

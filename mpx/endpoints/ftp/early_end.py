@@ -28,8 +28,8 @@ def early_reply(session: Session, error: MpxError) -> Reply:
 def await_first(connection: socket.socket, *, is_sized: bool) -> None:
     """Wait until something comes over a connection, or its end; end it for reading where nothing does.
 
-    Raises TransferTimeout, and ConnectionLost where the connection was reset, for a file of which nobody knows
-    the size: it is not empty because nothing comes, and a reset is told only once, to whoever reads first.
+    For a file of unknown size raises TransferTimeout, and ConnectionLost where the connection was reset: the
+    file is not empty because nothing comes, and the kernel reports a reset only to whoever reads first.
     """
     patience_s = connection.gettimeout()
     connection.settimeout(FIRST_BYTE_S if is_sized else patience_s)

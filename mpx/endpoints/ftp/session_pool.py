@@ -1,6 +1,7 @@
 """The control sessions of one copy with one server: no more of them at a time than the server admits.
 
-How many that is shows when one more is refused while others are open; it is then remembered. From then on
+How many that is shows when one more is refused while others are open; it is then remembered, and put to the
+test again after some time, as others may have left meanwhile. Until then
 whoever needs a session waits for its turn, and whoever has one and nothing to do gives it back. A session
 goes from hand to hand logged in, so that a turn costs no login.
 """
@@ -13,7 +14,7 @@ from functools import partial
 
 from mpx.endpoints.ftp.session import Session, SessionOptions
 from mpx.endpoints.ftp.wire import command
-from mpx.engine.endpoint import Note
+from mpx.engine.retry import SessionsFull
 from mpx.errors import (
     AuthenticationError,
     ConnectionLost,
@@ -23,6 +24,7 @@ from mpx.errors import (
     TransferTimeout,
 )
 from mpx.location import Location
+from mpx.report import OnNote, no_note
 
 TURN_S = 0.2  # whoever waits for a turn looks so often whether the copy is stopped
 PAUSES_S = (0.1, 0.2, 0.4, 0.8)  # before a refusal is believed: servers count sessions that have just ended
@@ -30,12 +32,9 @@ JUST_CLOSED_S = 3.0
 GREETING_S = 10.0  # of a further session, at most: some servers accept connections that they never serve
 AT_ONCE_S = 1.0  # a connection that takes longer to fail says nothing of how many the server admits
 STALE_S = 5.0  # a session that nobody used for so long is asked whether it is still there
+FIRST_STANDS_S, LONGEST_STANDS_S = 15.0, 240.0  # a limit, before one more is tried; twice as long each time
 MOST_SPARE = 1  # sessions kept for others where any number is admitted
 TAKE_TURNS = 3  # lister, verifier and one that moves data: with fewer sessions they take turns
-
-
-class SessionsFull(ConnectionLost):
-    """The server admits no further session, and whoever asked can do without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,7 @@ class _Refusal:
 class SessionPool:
     """Safe for several threads. `note` takes a line for the report."""
 
-    def __init__(self, note: Note = lambda _: None) -> None:
+    def __init__(self, note: OnNote = no_note) -> None:
         self.unreached: set[bytes] = set()  # see SessionOptions
         self.limit: int | None = None  # sessions that the server admits, as far as it is known
         self._note = note
@@ -72,6 +71,8 @@ class SessionPool:
         self._was_admitted = False
         self._closed_s = -JUST_CLOSED_S  # when a session was closed last
         self._is_doubtful = False  # the limit: the server did not say so
+        self._stands_s = FIRST_STANDS_S  # the limit
+        self._until_s = 0.0  # when it is to be tested
 
     @property
     def is_wanted(self) -> bool:
@@ -153,7 +154,9 @@ class SessionPool:
 
     @property
     def _has_room(self) -> bool:
-        return self.limit is None or len(self._sessions) + self._opening < self.limit
+        if self.limit is None or len(self._sessions) + self._opening < self.limit:
+            return True
+        return not self._opening and time.monotonic() >= self._until_s
 
     def _pause(self, pause_s: float, options: SessionOptions) -> None:
         """Wait before a refusal is put to the test once more; ends early when a session is given back."""
@@ -184,6 +187,8 @@ class SessionPool:
             self._opening -= 1
             self._was_admitted = True
             self._sessions.add(session)
+            if self.limit is not None and len(self._sessions) > self.limit:
+                self.limit, self._stands_s = None, FIRST_STANDS_S  # it admits more than it did
             session.closed = partial(self._was_closed, session)
             self._changed.notify_all()
         return session
@@ -219,6 +224,9 @@ class SessionPool:
             count = len(self._sessions)
             if not count:
                 return False
+            if self.limit is not None and time.monotonic() >= self._until_s:
+                self._stands_s = min(2 * self._stands_s, LONGEST_STANDS_S)
+            self._until_s = time.monotonic() + self._stands_s
             if self.limit is not None and self.limit <= count:
                 return True
             self.limit, self._is_doubtful = count, not refusal.is_explicit

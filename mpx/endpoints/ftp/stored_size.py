@@ -25,11 +25,14 @@ def stored_sizes(session: Session, names: Sequence[str]) -> list[int | None]:
     if unknown and "MLST" in session.features:
         replies = session.pipeline([command("MLST", names[i]) for i in unknown])
         for i, reply in zip(unknown, replies, strict=True):
-            sizes[i] = _size_fact(reply)
+            sizes[i] = told_size(reply)
     return sizes
 
 
-def _size_fact(reply: Reply) -> int | None:
+def told_size(reply: Reply) -> int | None:
+    """Read the size in an answer to SIZE or MLST; None where it tells none."""
+    if (size_bytes := size_of(reply)) is not None:
+        return size_bytes
     for line in wire.lines_of_facts(reply):
         with contextlib.suppress(ValueError):
             return read_size(wire.parse_facts(line, is_indented=True).facts.get("size", ""))

@@ -10,12 +10,16 @@ from functools import partial
 from pathlib import Path
 
 from mpx.engine import checksum
-from mpx.engine.endpoint import OPEN, Commit, FileInfo, Kind, Note, Part, Rtt, Stamp, partial_name
-from mpx.errors import MpxError, UsageError
+from mpx.engine.endpoint import OPEN, Commit, FileInfo, Kind, Part, Rtt, Stamp, partial_name
+from mpx.engine.holes import lost_from
+from mpx.engine.source_change import AGAIN
+from mpx.errors import IntegrityError, MpxError, UsageError
 from mpx.files.guarded_folders import LocalFolders, OpenFolder
 from mpx.files.local_error import local_error
 from mpx.files.partial_file import PartialFile, umask
 from mpx.location import Location
+from mpx.report import Note, OnNote
+from mpx.units import counted
 
 SYNCS_AT_ONCE = 8
 LONGEST_NAME_BYTES = 255  # within a folder, on Linux
@@ -148,9 +152,9 @@ class LocalEndpoint:
                 made.append(self._error(error, name))
         return made
 
-    def listing_note(self) -> str:
+    def listing_note(self) -> Note | None:
         """See Endpoint."""
-        return ""
+        return None
 
     def unseal(self, names: Sequence[str]) -> dict[str, int]:
         """See Endpoint. Only folders of ours, and never through a link."""
@@ -200,7 +204,7 @@ class LocalEndpoint:
         except OSError as error:
             raise self._error(error, name) from None
 
-    def commit(self, files: Sequence[Commit], note: Note) -> list[Exception | None]:
+    def commit(self, files: Sequence[Commit], note: OnNote) -> list[Exception | None]:
         """See Endpoint. Every file is synced before the first rename, and then the folders.
 
         Syncs run side by side, since file systems write one journal entry for all that wait for one.
@@ -256,9 +260,11 @@ class LocalEndpoint:
             step(file, written)
         except OSError as error:
             return self._error(error, file.final)
+        except IntegrityError as error:
+            return error
         return None
 
-    def set_times(self, folders: Sequence[Stamp], note: Note) -> None:
+    def set_times(self, folders: Sequence[Stamp], note: OnNote) -> None:
         """See Endpoint."""
         for stamp in folders:
             try:
@@ -337,7 +343,7 @@ def _opened(part: Part) -> Iterator[int]:
         os.close(fd)
 
 
-def _settle(note: Note, file: Commit, written: PartialFile) -> None:
+def _settle(note: OnNote, file: Commit, written: PartialFile) -> None:
     """Make the bytes, the time and the mode of a finished file safe; raises OSError."""
     with written.opened() as fd:
         _fit(fd, file, note)
@@ -347,26 +353,29 @@ def _settle(note: Note, file: Commit, written: PartialFile) -> None:
         os.fsync(fd)
 
 
-def _fit(fd: int, file: Commit, note: Note) -> None:
-    """Cut off what somebody else has written behind the end; raises OSError for a file that is too short."""
-    found_bytes = os.fstat(fd).st_size
-    if file.size_bytes is None or found_bytes == file.size_bytes:
+def _fit(fd: int, file: Commit, note: OnNote) -> None:
+    """Cut off what somebody else has written behind the end.
+
+    Raises IntegrityError where somebody else has cut the file, if only while it was written; OSError.
+    """
+    if file.size_bytes is None:
         return
-    if found_bytes < file.size_bytes:
-        raise OSError(
-            errno.EIO,
-            f"somebody else has cut its partial file {file.partial} off after {found_bytes} of "
-            f"{file.size_bytes} bytes; copy the same SRC to the same DST again",
+    checked_from = file.size_bytes if file.has_holes else 0
+    if (lost := lost_from(fd, checked_from, file.size_bytes)) is not None:
+        raise IntegrityError(
+            f"{file.final}: somebody else has cut its partial file {file.partial}, and what was written "
+            f"at {lost} of {counted(file.size_bytes, 'byte')} is gone; {AGAIN}"
         )
-    note(f"{file.final}: somebody else has written behind the end of its partial file; that was cut off")
-    os.ftruncate(fd, file.size_bytes)
+    if os.fstat(fd).st_size > file.size_bytes:
+        note(f"{file.final}: somebody else has written behind the end of its partial file; that was cut off")
+        os.ftruncate(fd, file.size_bytes)
 
 
 def _rename(file: Commit, written: PartialFile) -> None:
     written.commit(file.final)
 
 
-def _stamp(file: int | str, modified_s: float | None, mode: int | None, note: Note) -> None:
+def _stamp(file: int | str, modified_s: float | None, mode: int | None, note: OnNote) -> None:
     """Give an open file its time and mode; what the file system does not allow is noted."""
     try:
         if mode is not None:
