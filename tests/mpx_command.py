@@ -13,6 +13,12 @@ import forked_mpx
 # Another account could not reach an interpreter below /root; root without these is stopped as anybody is.
 AS_ANYBODY = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
 FORKED = (("copy",), ("list",), ("probe",), ("unfinished",))
+PATIENT = """
+from mpx.signals import Signals
+Signals.__init__.__defaults__ = (None,)  # grace_s
+from mpx.__main__ import main
+main()
+"""
 WITHIN_S = 240  # a command that takes longer hangs
 
 
@@ -61,9 +67,13 @@ def mpx(
 
 
 @contextmanager
-def running(*words: object) -> Iterator[subprocess.Popen[bytes]]:
-    """A run of mpx on its way; killed if it still is at the end."""
-    with subprocess.Popen(command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+def running(*words: object, patient: bool = False) -> Iterator[subprocess.Popen[bytes]]:
+    """A run of mpx on its way; killed if it still is at the end.
+
+    `patient`: it may take its time after a signal, as a busy machine needs more than users are to wait.
+    """
+    started = [sys.executable, "-c", PATIENT, *_encoded(words)] if patient else command(*words)
+    with subprocess.Popen(started, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         try:
             yield process
         finally:
