@@ -76,7 +76,7 @@ class ResumeVerifier:
                     with move.written.opened() as near:
                         prove(move, far, move.source, near, present, self._stop, algorithm)
                 else:
-                    with _opened(move.source) as near:
+                    with _opened(move) as near:
                         prove(move, far, move.partial, near, present, self._stop, algorithm)
             far.let_go()
 
@@ -156,8 +156,8 @@ def _with_data(fd: int, ranges: Iterable[Range]) -> Iterator[Range]:
 
 
 @contextlib.contextmanager
-def _opened(name: str) -> Iterator[int]:
-    fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+def _opened(move: FileTransfer) -> Iterator[int]:
+    fd = move.open_source()
     try:
         yield fd
     finally:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
+from mpx.endpoints.local.endpoint import LocalEndpoint
 from mpx.engine.endpoint import Endpoint, FileInfo, Kind, Note, aside_name, partial_name
 from mpx.engine.file_queue import FileQueue
 from mpx.engine.file_transfer import FileTransfer
@@ -19,6 +20,7 @@ from mpx.errors import (
     UsageError,
 )
 from mpx.files.guarded_folders import LocalFolders
+from mpx.files.source_trees import ANYWHERE
 from mpx.options import CopyOptions
 from mpx.report import Report
 from mpx.transfer.commit import Committer
@@ -169,6 +171,11 @@ class Lister(threading.Thread):
         self._folded_names = FoldedNames(destination_end, self._there)
         self._folders = DestinationFolders(pairs, destination_end, self._there, self._folded_names, folders)
         self._local_folders = folders
+        self._trees = source_end.trees if isinstance(source_end, LocalEndpoint) else ANYWHERE
+        if options.links != "follow" and self._trees is not ANYWHERE:
+            for source, _, info in pairs:
+                if info.kind is Kind.FOLDER:
+                    self._trees.add(source)
         self._pool = pool
         self._failure = failure
         self._journal = journal
@@ -320,6 +327,7 @@ class Lister(threading.Thread):
             folders=self._local_folders,
             hole_bytes=info.hole_bytes if self._is_local else 0,
         )
+        move.trees = self._trees
         known = self._journal.unfinished.get(task.target)
         move.was_begun = known is not None
         move.replaces = task.there
