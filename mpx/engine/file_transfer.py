@@ -16,6 +16,7 @@ from mpx.engine.verified_ranges import Verified
 from mpx.errors import ConnectionLost
 from mpx.files.guarded_folders import LocalFolders
 from mpx.files.partial_file import PartialFile
+from mpx.files.source_trees import ANYWHERE
 
 MOST_PIECES = 1 << 16  # of a file, with gaps between them: several hundred streams leave some thousand
 READING = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY  # a fifo would have us wait
@@ -42,7 +43,7 @@ class FileTransfer:
         hole_bytes: int = 0,
         folders: LocalFolders | None = None,
     ) -> None:
-        # As it was listed; the scan sets the last two before others see the file.
+        # As it was listed; the scan sets the last three before others see the file.
         self.source = source
         self.final = final
         self.partial = partial
@@ -52,6 +53,7 @@ class FileTransfer:
         self.hole_bytes = hole_bytes  # of its size that take no room at the destination
         self.was_begun = False  # by an earlier run
         self.replaces: FileInfo | None = None  # what had its final name when it was listed
+        self.trees = ANYWHERE  # by which the source is opened, where this host has it
         # Owned by the one worker that has the file in hand:
         self.sent_whole = False  # every byte was sent and the answer was lost: all of it may be there
         self.failures = 0  # attempts that failed
@@ -364,14 +366,14 @@ class FileTransfer:
         with self._lock:
             if self._fd is None:
                 self._check_unread()
-                self._fd = os.open(name, READING)
+                self._fd = self.trees.open(name, READING)
             self._users += 1
             return self._fd
 
     def open_source(self) -> int:
         """Open the source for one reader, who closes it. Raises OSError, also for a pipe that was read."""
         self._check_unread()
-        return os.open(self.source, READING)
+        return self.trees.open(self.source, READING)
 
     def _check_unread(self) -> None:
         if self.is_read_once and self.was_read:

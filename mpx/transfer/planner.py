@@ -47,7 +47,8 @@ def pair_up(
     there = destination_end.stat(destination.rstrip("/") or destination)
     into_folder = there is not None and there.kind is Kind.FOLDER
     if there is not None and not into_folder and (destination.endswith("/") or not single):
-        raise DestinationError(f"{destination} is not a folder, so nothing can be copied into it")
+        named = named_at(destination_end, destination)
+        raise DestinationError(f"{named} is not a folder, so nothing can be copied into it")
     into_folder = into_folder or destination.endswith("/")
     pairs: list[tuple[str, str, FileInfo]] = []
     seen: dict[str, str] = {}
@@ -55,14 +56,15 @@ def pair_up(
     for source, wanted, described in zip(sources, targets or [None] * len(sources), infos, strict=True):
         info = named_source(source, described, source_end)
         if info.kind is Kind.FOLDER and not options.recursive:
-            raise UsageError(f"{source} is a folder; to copy it with all that is in it, give -r")
+            named = named_at(source_end, source)
+            raise UsageError(f"{named} is a folder; to copy it with all that is in it, give -r")
         if wanted is not None:
             target = posixpath.join(destination, _below(wanted))
         elif single and (info.kind is Kind.FOLDER or not into_folder):
             target = destination.rstrip("/") or destination[:1]
         else:
             if base_name(source) in ("", ".", ".."):
-                raise UsageError(f"{source} has no name of its own; name the target")
+                raise UsageError(f"{named_at(source_end, source)} has no name of its own; name the target")
             target = posixpath.join(destination, base_name(source))
         destination_end.check_name(target)
         identity = info.identity if destination_end.location.scheme == "file" else None
@@ -101,8 +103,13 @@ def _described(sources: Sequence[str], source_end: Endpoint, options: CopyOption
         if isinstance(found, MpxError):
             raise found
         if found is None:
-            raise SourceError(f"{source} does not exist")
+            raise SourceError(f"{named_at(source_end, source)} does not exist")
         yield found
+
+
+def named_at(end: Endpoint, name: str) -> str:
+    """Return a name as a user would write it: at a server, its URL."""
+    return str(replace(end.location, name=name))
 
 
 def _is_within(target: str, folder: tuple[int, int] | str, end: Endpoint) -> bool:
