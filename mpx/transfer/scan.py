@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Protocol
 
 from mpx.endpoints.local.endpoint import LocalEndpoint
 from mpx.engine.endpoint import Endpoint, FileInfo, Kind, Note, aside_name, partial_name
@@ -28,7 +29,7 @@ from mpx.transfer.destination_folders import DestinationFolders
 from mpx.transfer.folded_names import FoldedNames
 from mpx.transfer.journal import Journal
 from mpx.transfer.listed_names import ListedNames, Repeat
-from mpx.transfer.planner import GROUP, SAME, STARTS_OVER, by_overwrite, grouped
+from mpx.transfer.planner import GROUP, SAME, STARTS_OVER, Placed, by_overwrite, grouped
 from mpx.transfer.retrying import RetryingEndpoint
 from mpx.transfer.sent_notes import SentNotes
 from mpx.transfer.spool import Spool
@@ -39,6 +40,10 @@ MOST_ROUNDS = 20  # in which files are copied whose names differ from others onl
 MOST_LINKS = 3_000_000  # that are kept as links; they wait on disk, 150 bytes or so each
 
 Pair = tuple[str, str, FileInfo]
+
+
+class _Destination(Walkable, Placed, Protocol):
+    """What is asked of a destination to decide what becomes of each task."""
 
 
 def tasks(
@@ -58,7 +63,7 @@ def tasks(
 def decided(
     listed: Iterator[Task],
     source_end: Walkable,
-    destination_end: Walkable,
+    destination_end: _Destination,
     options: CopyOptions,
     notes: SentNotes | None = None,
 ) -> Iterator[Task]:
@@ -70,7 +75,7 @@ def decided(
 def decide(
     group: Sequence[Task],
     source_end: Walkable,
-    destination_end: Walkable,
+    destination_end: _Destination,
     options: CopyOptions,
     is_new: Callable[[str], bool] = lambda _: False,
     notes: SentNotes | None = None,
@@ -94,7 +99,7 @@ def decide(
         if isinstance(found, MpxError):
             result.append(replace(task, error=found))
         else:
-            decision = by_overwrite(replace(task, there=found), found, options)
+            decision = by_overwrite(replace(task, there=found), found, destination_end, options)
             if found and notes and _was_sent(decision, found, options, notes):
                 decision = replace(decision, skip=SAME)
             result.append(decision)
